@@ -1,0 +1,25 @@
+"""The errors a user can cause: one clear line each, exit code 2."""
+
+from __future__ import annotations
+
+import os
+
+
+class BuddysimError(Exception):
+    """A user's mistake. ``str(error)`` is one line: what, where, what was expected."""
+
+
+class TraceFileError(BuddysimError):
+    """A trace file that can't be read.
+
+    Parameters
+    ----------
+    path : path of the file
+    section : name of the section, for example ``"header"`` or ``"chunk 3 of kernel 1"``
+    offset : byte offset in the file at which the problem was found
+    problem : what was found and what was expected
+    """
+
+    def __init__(self, path: str | os.PathLike[str], section: str, offset: int, problem: str) -> None:
+        super().__init__(f"{os.fspath(path)}: {section} at offset {offset}: {problem}")
+        self.path, self.section, self.offset, self.problem = os.fspath(path), section, offset, problem
