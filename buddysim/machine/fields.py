@@ -1,0 +1,175 @@
+"""How a machine file's values are read, bounded and written; used as ``Annotated[int, size("1 KiB", "4 GiB")]``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from buddysim.machine import units
+from buddysim.machine.units import Bandwidth, Frequency, Time, shortened
+
+LONGEST_PS = units.PS_PER_S
+"""No time of a machine is longer than a second, so that sums of times stay far inside 64 bits."""
+
+MOST_CYCLES = 10**9
+HIGHEST_BYTES_PER_S = 10**15
+HIGHEST_BYTES_PER_CYCLE = 2**20
+
+
+@dataclass(frozen=True)
+class Value:
+    """Reads one kind of value from a file's text and writes it back."""
+
+    read: Callable[[object], Any]
+    write: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            self.read, serialization=core_schema.plain_serializer_function_ser_schema(self.write)
+        )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def count(lowest: int, highest: int) -> Value:
+    """A whole number from ``lowest`` to ``highest``."""
+
+    def read(value: object) -> int:
+        number = _whole_number(value)
+        if not lowest <= number <= highest:
+            raise ValueError(f"{number} is out of range: expected a whole number from {lowest} to {highest}")
+        return number
+
+    return Value(read, _same)
+
+
+def _whole_number(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        digits = value.strip().replace("_", "")
+        if digits.lstrip("+-").isdecimal() and len(digits) < 20:
+            return int(digits)
+    raise ValueError(f"{shortened(value)} is not a whole number")
+
+
+def number(lowest: float, highest: float) -> Value:
+    """A plain number from ``lowest`` to ``highest``."""
+
+    def read(value: object) -> float:
+        given = _number(value)
+        if not lowest <= given <= highest:
+            raise ValueError(f"{given:g} is out of range: expected {lowest:g} to {highest:g}")
+        return given
+
+    return Value(read, _same)
+
+
+def _number(value: object) -> float:
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float | str):
+            return float(value)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"{shortened(value)} is not a number")
+
+
+def switch() -> Value:
+    """true or false."""
+    return Value(_switch, _same)
+
+
+def _switch(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    raise ValueError(f"{shortened(value)} is not a switch: expected true or false")
+
+
+def one_of(*choices: str) -> Value:
+    """One of a few names."""
+
+    def read(value: object) -> str:
+        if value not in choices:
+            near = units.hint(str(value), choices)
+            raise ValueError(f"{shortened(value)} is unknown: expected one of {', '.join(choices)}{near}")
+        return str(value)
+
+    return Value(read, _same)
+
+
+def text(longest: int) -> Value:
+    """A line of text."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError(f"{shortened(value)} is not a text")
+        if len(value) > longest:
+            raise ValueError(f"a text of {len(value)} characters is too long: expected at most {longest}")
+        return " ".join(value.split())
+
+    return Value(read, _same)
+
+
+def size(lowest: str, highest: str) -> Value:
+    """A number of bytes, given with its unit, from ``lowest`` to ``highest``."""
+    least, most = units.parse_size(lowest), units.parse_size(highest)
+
+    def read(value: object) -> int:
+        given = units.parse_size(value)
+        if not least <= given <= most:
+            raise ValueError(f"{units.format_size(given)} is out of range: expected {lowest} to {highest}")
+        return given
+
+    return Value(read, units.format_size)
+
+
+def duration(zero: bool = True) -> Value:
+    """A time of at most a second; zero only where that makes sense."""
+
+    def read(value: object) -> Time:
+        time = units.parse_time(value)
+        if time.amount == 0 and not zero:
+            raise ValueError(f"{time} is out of range: expected more than zero")
+        if time.clock is None and time.amount * units.TIME_UNITS[time.unit] > LONGEST_PS:
+            raise ValueError(f"{time} is out of range: expected at most 1 s")
+        if time.clock is not None and time.amount > MOST_CYCLES:
+            raise ValueError(f"{time} is out of range: expected at most {MOST_CYCLES} cycles")
+        return time
+
+    return Value(read, str)
+
+
+def frequency() -> Value:
+    """A clock from 1 MHz to 100 GHz."""
+
+    def read(value: object) -> Frequency:
+        clock = units.parse_frequency(value)
+        if not 10**6 <= clock.hz <= 10**11:
+            raise ValueError(f"{clock} is out of range: expected 1 MHz to 100 GHz")
+        return clock
+
+    return Value(read, str)
+
+
+def bandwidth() -> Value:
+    """Bytes per second, or per cycle of a clock."""
+
+    def read(value: object) -> Bandwidth:
+        given = units.parse_bandwidth(value)
+        if given.clock is None:
+            if not 10**6 <= given.bytes_per_s({}) <= HIGHEST_BYTES_PER_S:
+                raise ValueError(f"{given} is out of range: expected 1 MB/s to 1000 TB/s")
+        elif not Fraction(1, 1000) <= given.amount <= HIGHEST_BYTES_PER_CYCLE:
+            raise ValueError(f"{given} is out of range: expected 0.001 to {HIGHEST_BYTES_PER_CYCLE} bytes per cycle")
+        return given
+
+    return Value(read, str)

@@ -1,0 +1,204 @@
+"""Machine files: reading, checking, overriding, writing out."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from buddysim.errors import BuddysimError
+from buddysim.machine import units
+from buddysim.machine.model import Description, keys
+from buddysim.machine.units import Bandwidth, Frequency, Time
+
+LARGEST_FILE = 2**20
+_PRESETS = resources.files("buddysim.machine") / "presets"
+_NOT_SIMULATED = ("name", "description")
+
+
+class Machine(Description):
+    """A machine to simulate, with the source of each of its figures.
+
+    ``Machine.load("p100-nvlink2")``, ``Machine.load("mine.toml")``; sections are attributes (``m.l2.size``), times and
+    bandwidths are resolved by `ps` and `bytes_per_s`.
+    """
+
+    sources: dict[str, str] = {}
+
+    @classmethod
+    def presets(cls) -> list[str]:
+        """The names of the machines that come with buddysim, in alphabetical order."""
+        names = (entry.name for entry in _PRESETS.iterdir())
+        return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+    @classmethod
+    def load(cls, machine: str | os.PathLike[str]) -> Machine:
+        """A preset by its name, or a machine file by its path."""
+        name = os.fspath(machine)
+        if name in cls.presets():
+            content = _parsed((_PRESETS / f"{name}.toml").read_text(encoding="utf-8"), name)
+            return cls._checked(content, name)
+        if not (name.endswith(".toml") or os.sep in name or os.path.exists(name)):
+            near = units.hint(name, cls.presets())
+            raise BuddysimError(
+                f"{units.shortened(name)} is not a machine: expected one of {', '.join(cls.presets())}, "
+                f"or a machine file ending in .toml{near}"
+            )
+        return cls._checked(_based(_parsed(_file_text(Path(name)), name), name), name)
+
+    def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> Machine:
+        """The same machine with some keys changed: ``{"l2.size": "6 MiB", "link.bandwidth": "50 GB/s"}``."""
+        content = self._content()
+        known = [key for key, _ in keys()]
+        where = where or self.name
+        for key, value in overrides.items():
+            if key not in known:
+                raise BuddysimError(f"{where}: {_unknown(key, known)}")
+            *sections, last = key.split(".")
+            section = content
+            for name in sections:
+                section = section[name]
+            was = section[last]
+            section[last] = value
+            content["sources"][key] = f"given for this run (was: {was})"
+        return type(self)._checked(content, where)
+
+    def source(self, key: str) -> str:
+        """Where the figure of a dotted key comes from."""
+        return self.sources.get(key, "not named by the machine file")
+
+    def value(self, key: str) -> Any:
+        """The value of a dotted key: an int, bool, str, float, or a quantity with its unit."""
+        found: Any = self
+        for name in key.split("."):
+            found = getattr(found, name)
+        return found
+
+    def text(self, key: str) -> str:
+        """The value of a dotted key as a machine file would say it."""
+        found: Any = self._content()
+        for name in key.split("."):
+            found = found[name]
+        return str(found).lower() if isinstance(found, bool) else str(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole machine as a machine file has it, every default filled in."""
+        return self._content()
+
+    def _content(self) -> dict[str, Any]:
+        return copy.deepcopy(self.model_dump())
+
+    @cached_property
+    def checksum(self) -> str:
+        """SHA-256 over every figure that a run depends on, in hex; however the file wrote it."""
+        figures: dict[str, object] = {}
+        for key, _ in keys():
+            if key not in _NOT_SIMULATED:
+                value = self.value(key)
+                quantity = isinstance(value, Time | Frequency | Bandwidth)
+                figures[key] = value.canonical() if quantity else value
+        return hashlib.sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()
+
+    @classmethod
+    def _checked(cls, content: Mapping[str, Any], where: str) -> Machine:
+        try:
+            machine = cls.model_validate(content)
+        except ValidationError as error:
+            raise BuddysimError(f"{where}: {'; '.join(_problems(error))}") from None
+        known = [key for key, _ in keys()]
+        for key in machine.sources:
+            if key not in known:
+                raise BuddysimError(f"{where}: sources: {_unknown(key, known)}")
+        return machine
+
+
+def _problems(error: ValidationError, most: int = 5) -> Iterator[str]:
+    found = error.errors(include_url=False)
+    known = [key for key, _ in keys()]
+    sections = {key.rpartition(".")[0] for key in known} - {""}
+    for problem in found[:most]:
+        path = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            yield _unknown(path, [*known, *sections])
+        elif problem["type"] == "missing":
+            yield f"{path}: {'this section' if path in sections else 'this key'} is missing"
+        elif problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
+            yield f"{path}: {units.shortened(problem['input'])} is not a section of keys"
+        else:
+            text = str(problem.get("ctx", {}).get("error", problem["msg"]))
+            yield f"{path}: {text}" if path else text
+    if len(found) > most:
+        yield f"and {len(found) - most} more"
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    inside = [name for name in known if name.startswith(f"{key}.")]
+    if inside:
+        return f"{key}: a section, not a key: expected one of {', '.join(inside)}"
+    return f"{units.shortened(key)[1:-1]}: unknown key{units.hint(key, known)}"
+
+
+def _file_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise BuddysimError(f"{path}: can't read the machine file: {error.strerror or error}") from None
+    if len(raw) > LARGEST_FILE:
+        raise BuddysimError(f"{path}: not a machine file: longer than {LARGEST_FILE} bytes")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BuddysimError(f"{path}: not a machine file: byte {error.start} is not UTF-8 text") from None
+
+
+def _parsed(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+        raise BuddysimError(f"{where}: not valid TOML: {reason}") from None
+
+
+def _based(content: dict[str, Any], where: str) -> dict[str, Any]:
+    """The content of a file on top of the preset that it names as its ``base``."""
+    if "base" not in content:
+        return content
+    base = content.pop("base")
+    if base not in Machine.presets():
+        near = units.hint(str(base), Machine.presets())
+        raise BuddysimError(
+            f"{where}: base: {units.shortened(base)} is not a preset: expected one of "
+            f"{', '.join(Machine.presets())}{near}"
+        )
+    below = Machine.load(base).to_dict()
+    for key in _given(content):
+        if not key.startswith("sources."):
+            below["sources"].pop(key, None)
+    return _merged(below, content)
+
+
+def _given(content: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _given(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        under = merged.get(name)
+        both = isinstance(value, Mapping) and isinstance(under, Mapping)
+        merged[name] = _merged(under, value) if both and under is not None and isinstance(value, Mapping) else value
+    return merged

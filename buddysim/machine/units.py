@@ -1,0 +1,207 @@
+"""Quantities with their units, exact to the last digit.
+
+Every quantity in a machine file is a number and a unit: ``"4 MiB"``, ``"900 GB/s"``, ``"1.3 GHz"``, ``"280 ns"``,
+``"11 dram_cycles"``, ``"32 B/core_cycle"``. Numbers are kept as fractions, so that no two machines round differently.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+PS_PER_S = 10**12
+
+SIZE_UNITS: dict[str, int] = {
+    "B": 1,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+}
+TIME_UNITS: dict[str, int] = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+FREQUENCY_UNITS: dict[str, int] = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
+CYCLE_UNITS: dict[str, str] = {
+    "core_cycles": "core",
+    "core_cycle": "core",
+    "dram_cycles": "dram",
+    "dram_cycle": "dram",
+}
+
+_QUANTITY = re.compile(r"\s*(?P<number>[+-]?\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>(?:[^\s\d]\S*)?)\s*")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that ``name`` most likely meant, or None."""
+    candidates = list(known)
+    folded = {candidate.lower(): candidate for candidate in candidates}
+    found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
+    if found:
+        return found[0]
+    found = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.5)
+    return folded[found[0]] if found else None
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """`` (nearest: NAME)``, or nothing where no known name is near."""
+    found = nearest(name, known)
+    return f" (nearest: {found})" if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A length of time, in seconds' decimal parts or in cycles of a named clock."""
+
+    amount: Fraction
+    unit: str
+
+    @property
+    def clock(self) -> str | None:
+        """``"core"`` or ``"dram"`` for a time in cycles, None for one in seconds."""
+        return CYCLE_UNITS.get(self.unit)
+
+    def picoseconds(self, clocks: Mapping[str, Frequency]) -> Fraction:
+        """The time in picoseconds, exactly, cycles taken from ``clocks``."""
+        if self.clock is None:
+            return self.amount * TIME_UNITS[self.unit]
+        return self.amount * PS_PER_S / clocks[self.clock].hz
+
+    def canonical(self) -> str:
+        if self.clock is None:
+            return f"{self.amount * TIME_UNITS[self.unit]} ps"
+        return f"{self.amount} {self.clock}_cycles"
+
+    def __str__(self) -> str:
+        return f"{_decimal(self.amount)} {self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Frequency:
+    """A clock's frequency: a whole number of hertz."""
+
+    hz: int
+
+    def canonical(self) -> str:
+        return f"{self.hz} Hz"
+
+    def __str__(self) -> str:
+        return _in_largest(self.hz, FREQUENCY_UNITS, whole=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """Bytes per second, or per cycle of a named clock."""
+
+    amount: Fraction
+    unit: str
+
+    @property
+    def clock(self) -> str | None:
+        """``"core"`` or ``"dram"`` for bytes per cycle, None for bytes per second."""
+        return CYCLE_UNITS.get(self.unit.partition("/")[2])
+
+    def bytes_per_s(self, clocks: Mapping[str, Frequency]) -> Fraction:
+        """Bytes per second, exactly, cycles taken from ``clocks``."""
+        size = SIZE_UNITS[self.unit.partition("/")[0]]
+        per_s = 1 if self.clock is None else clocks[self.clock].hz
+        return self.amount * size * per_s
+
+    def canonical(self) -> str:
+        size = SIZE_UNITS[self.unit.partition("/")[0]]
+        return f"{self.amount * size} B/{'s' if self.clock is None else self.clock + '_cycle'}"
+
+    def __str__(self) -> str:
+        return f"{_decimal(self.amount)} {self.unit}"
+
+
+BANDWIDTH_UNITS: tuple[str, ...] = (
+    *(f"{size}/s" for size in SIZE_UNITS),
+    "B/core_cycle",
+    "B/dram_cycle",
+)
+
+
+def parse_size(text: object) -> int:
+    """``"4 MiB"`` as bytes."""
+    amount, unit = _split(text, "a size", SIZE_UNITS, "4 MiB")
+    size = amount * SIZE_UNITS[unit]
+    if size.denominator != 1:
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    return int(size)
+
+
+def format_size(size: int) -> str:
+    """Bytes in the largest binary unit that divides them."""
+    binary = {unit: SIZE_UNITS[unit] for unit in ("B", "KiB", "MiB", "GiB", "TiB")}
+    return _in_largest(size, binary, whole=True)
+
+
+def parse_time(text: object) -> Time:
+    """``"280 ns"`` or ``"82 core_cycles"``."""
+    amount, unit = _split(text, "a time", (*TIME_UNITS, "core_cycles", "dram_cycles"), "280 ns", also=CYCLE_UNITS)
+    return Time(amount, unit + "s" if unit.endswith("_cycle") else unit)
+
+
+def parse_frequency(text: object) -> Frequency:
+    """``"1.3 GHz"``."""
+    amount, unit = _split(text, "a frequency", FREQUENCY_UNITS, "1.3 GHz")
+    hz = amount * FREQUENCY_UNITS[unit]
+    if hz.denominator != 1:
+        raise ValueError(f"{text!r} is not a whole number of hertz")
+    return Frequency(int(hz))
+
+
+def parse_bandwidth(text: object) -> Bandwidth:
+    """``"150 GB/s"`` or ``"32 B/core_cycle"``."""
+    amount, unit = _split(text, "a bandwidth", BANDWIDTH_UNITS, "150 GB/s")
+    return Bandwidth(amount, unit)
+
+
+def _split(
+    text: object, what: str, units: Iterable[str], example: str, also: Iterable[str] = ()
+) -> tuple[Fraction, str]:
+    known = list(units)
+    expected = f"expected a number and one of {', '.join(known)}, for example {example!r}"
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not {what}: {expected}")
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{shortened(text)} is not {what}: {expected}")
+    unit = match["unit"]
+    if unit not in known and unit not in also:
+        problem = f"unit {shortened(unit)} is not one of {what}" if unit else "the unit is missing"
+        raise ValueError(f"{shortened(text)} is not {what}: {problem}; {expected}{hint(unit, known) if unit else ''}")
+    amount = Fraction(match["number"])
+    if amount < 0:
+        raise ValueError(f"{text!r} is negative")
+    return amount, unit
+
+
+def shortened(text: object, limit: int = 60) -> str:
+    """``repr`` of what a user gave, cut so that an error stays one readable line."""
+    shown = repr(text)
+    return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[-1]}"
+
+
+def _decimal(number: Fraction) -> str:
+    if number.denominator == 1:
+        return str(number.numerator)
+    scaled, digits = number, 0
+    while scaled.denominator != 1 and digits < 30:
+        scaled, digits = scaled * 10, digits + 1
+    text = str(int(scaled)).rjust(digits + 1, "0")
+    return f"{text[:-digits]}.{text[-digits:]}"
+
+
+def _in_largest(number: int, units: Mapping[str, int], whole: bool) -> str:
+    fitting = [
+        (factor, unit) for unit, factor in units.items() if factor <= number and (not whole or number % factor == 0)
+    ]
+    factor, unit = max(fitting, default=(1, next(iter(units))))
+    return f"{_decimal(Fraction(number, factor))} {unit}"
