@@ -1,4 +1,9 @@
-"""The extensions and their flags; everything else is in pyproject.toml."""
+"""The extensions and their flags; everything else is in pyproject.toml.
+
+Environment: BUDDYSIM_MARCH=native compiles for this machine; BUDDYSIM_BOUNDSCHECK=1 checks every index;
+BUDDYSIM_SANITIZE=1 builds with address and undefined-behaviour sanitizers; BUDDYSIM_ANNOTATE=1 writes Cython's
+annotated HTML to build/.
+"""
 
 import os
 from pathlib import Path
@@ -9,9 +14,14 @@ from setuptools import Extension, setup
 
 ROOT = Path(__file__).parent
 
+march = os.environ.get("BUDDYSIM_MARCH", "")
+boundscheck = bool(os.environ.get("BUDDYSIM_BOUNDSCHECK"))
+annotate = bool(os.environ.get("BUDDYSIM_ANNOTATE"))
+
+# -ffp-contract=off: results must not depend on the machine.
 compile_args = ["-O2", "-ffp-contract=off", "-fno-strict-aliasing"]
 link_args: list[str] = []
-if march := os.environ.get("BUDDYSIM_MARCH"):
+if march:
     compile_args.append(f"-march={march}")
 if os.environ.get("BUDDYSIM_SANITIZE"):
     sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g", "-fno-omit-frame-pointer"]
@@ -21,22 +31,31 @@ if os.environ.get("BUDDYSIM_SANITIZE"):
 directives = {
     "language_level": 3,
     "cdivision": True,
-    "boundscheck": bool(os.environ.get("BUDDYSIM_BOUNDSCHECK")),
+    "boundscheck": boundscheck,
     "wraparound": False,
-    "initializedcheck": False,
+    "initializedcheck": boundscheck,
     "embedsignature": True,
 }
 
+sources = [source.relative_to(ROOT) for source in sorted((ROOT / "buddysim").rglob("*.pyx"))]
 extensions = [
     Extension(
-        ".".join(source.relative_to(ROOT).with_suffix("").parts),
-        [str(source.relative_to(ROOT))],
+        ".".join(source.with_suffix("").parts),
+        [str(source)],
         include_dirs=[numpy.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
         extra_compile_args=compile_args,
         extra_link_args=link_args,
     )
-    for source in sorted((ROOT / "buddysim").rglob("*.pyx"))
+    for source in sources
 ]
 
-setup(ext_modules=cythonize(extensions, compiler_directives=directives))
+setup(
+    ext_modules=cythonize(
+        extensions,
+        compiler_directives=directives,
+        build_dir="build/cython-boundscheck" if boundscheck else "build/cython",
+        annotate=annotate,
+    ),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+)

@@ -1,0 +1,39 @@
+"""Replay GPU warp traces, with their real data values, through a memory system with Buddy Compression.
+
+The public names load on first use, so that ``import buddysim`` and the command line start at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buddysim.errors import BuddysimError
+    from buddysim.machine import Machine
+    from buddysim.replay import Result, simulate
+    from buddysim.trace import open_trace
+
+__version__ = "0.1.0"
+
+__all__ = ["BuddysimError", "Machine", "Result", "__version__", "open_trace", "simulate"]
+
+_HOMES = {
+    "BuddysimError": "buddysim.errors",
+    "Machine": "buddysim.machine",
+    "Result": "buddysim.replay",
+    "open_trace": "buddysim.trace",
+    "simulate": "buddysim.replay",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,102 @@
+# The two commands of the README are `make run` and `make test`; the others are for developers.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+BASE_PYTHON ?= python3
+VENV ?= .venv
+TRACE ?= traces/fdtd2048.bin
+
+python = $(VENV)/bin/python
+sanitized = build/sanitize
+extensions = $(shell find buddysim -name '*.pyx')
+sources = $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
+flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
+
+.PHONY: help run test test-all bench lint sanitize traces build clean check-machine FORCE
+
+help:
+	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
+	@echo "make test      build, then run the tests"
+	@echo "make test-all  the slow tests too"
+	@echo "make bench     measure the simulator's speed and memory"
+	@echo "make lint      ruff, cython-lint, mypy, stubtest"
+	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
+	@echo "make traces    convert the larger traces into traces/large/"
+	@echo "make clean     remove everything that was built"
+
+run: build
+	$(python) -m buddysim run $(TRACE)
+
+test: build
+	$(python) -m pytest
+
+test-all: build
+	$(python) -m pytest -m ""
+
+bench: build
+	$(python) -m benchmarks
+
+traces: build
+	$(python) -m tools.make_traces
+
+lint: build
+	$(python) -m ruff check .
+	$(VENV)/bin/cython-lint buddysim
+	$(python) -m mypy
+	$(python) -m mypy.stubtest --ignore-missing-stub $(subst /,.,$(extensions:.pyx=))
+
+# The package is built apart, into $(sanitized)/lib, which PYTHONPATH puts before everything else; PYTHONSAFEPATH keeps
+# the working directory out. libstdc++ is loaded early because the address sanitizer must find its __cxa_throw.
+sanitize: build
+	mkdir -p $(sanitized)
+	BUDDYSIM_SANITIZE=1 BUDDYSIM_BOUNDSCHECK=1 $(python) setup.py -q build \
+	    --build-base $(sanitized) --build-lib $(sanitized)/lib --build-temp $(sanitized)/temp
+	for folder in tools benchmarks plots tests traces; do \
+	    if test -e $$folder; then ln -sfn "$$PWD/$$folder" $(sanitized)/lib/$$folder; fi; done
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+	    UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	    PYTHONMALLOC=malloc PYTHONSAFEPATH=1 PYTHONPATH="$$PWD/$(sanitized)/lib" BUDDYSIM_SANITIZED=1 \
+	    $(python) -m pytest $(SANITIZE_ARGS)
+
+build: $(VENV)/.built
+
+# Extensions lie beside their sources; only those that changed are built again.
+$(VENV)/.built: $(VENV)/.installed $(sources) setup.py
+	$(python) setup.py -q build_ext --inplace
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.flags
+	$(python) -m pip install --quiet --disable-pip-version-check 'setuptools>=77' wheel 'Cython>=3.1,<4' 'numpy>=2'
+	$(python) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# Other compiler flags than last time: build everything again.
+$(VENV)/.flags: FORCE | check-machine
+	@test -x $(python) || { echo "making the virtual environment $(VENV)"; $(BASE_PYTHON) -m venv $(VENV); }
+	@if test "$$(cat $@ 2>/dev/null)" != "$(flags)"; then \
+	    find buddysim -name '*.so' -delete; echo "$(flags)" > $@; fi
+
+# Names the Debian packages of whatever is missing, all at once.
+check-machine:
+	@missing=(); \
+	if command -v $(BASE_PYTHON) >/dev/null; then \
+	    $(BASE_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	        echo "buddysim: error: $$($(BASE_PYTHON) -V): expected Python 3.11 or newer" >&2; exit 2; }; \
+	    $(BASE_PYTHON) -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv); \
+	    test -e "$$($(BASE_PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" \
+	        || missing+=(python3-dev); \
+	else \
+	    missing+=(python3 python3-venv python3-dev); \
+	fi; \
+	if ! command -v gcc >/dev/null; then missing+=(gcc libc6-dev); \
+	elif ! echo '#include <stdlib.h>' | gcc -fsyntax-only -x c - 2>/dev/null; then missing+=(libc6-dev); fi; \
+	if (( $${#missing[@]} )); then \
+	    echo "buddysim: error: missing on this machine; to install it: apt install $${missing[*]}" >&2; exit 2; \
+	fi
+
+clean:
+	rm -rf build dist $(VENV) buddysim.egg-info
+	find buddysim -name '*.so' -delete

@@ -1,0 +1,101 @@
+"""``python -m buddysim machines``: the machines that can be simulated, each figure with its source."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from buddysim.errors import BuddysimError
+from buddysim.machine import Bandwidth, Machine, Time
+from buddysim.machine.model import keys
+from buddysim.machine.settings import parse_settings
+from buddysim.machine.units import format_size
+
+NAME = "machines"
+HELP = "list the machines, or show one with the source of every figure"
+
+_WIDTH_WHEN_PIPED = 160
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("machine", nargs="?", metavar="NAME|FILE.toml", help="the machine to show; none: list all")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a figure, for example l2.size=6MiB"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.machine is None and args.set:
+        raise BuddysimError("machines: --set needs a machine to change")
+    if args.machine is None:
+        machines = [Machine.load(name) for name in Machine.presets()]
+        if args.json:
+            print(json.dumps({machine.name: machine.to_dict() for machine in machines}, indent=2))
+        else:
+            _console().print(_overview(machines))
+        return 0
+    machine = Machine.load(args.machine)
+    if args.set:
+        machine = machine.with_overrides(parse_settings(args.set), where="--set")
+    if args.json:
+        print(json.dumps({**machine.to_dict(), "checksum": machine.checksum}, indent=2))
+    else:
+        _show(machine, _console())
+    return 0
+
+
+def _console() -> Console:
+    console = Console(highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else Console(
+        highlight=False, markup=False, emoji=False, width=_WIDTH_WHEN_PIPED
+    )
+
+
+def _overview(machines: list[Machine]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("machine", "SMs", "core", "L1 per SM", "L2", "device memory", "GB/s", "link, each way"):
+        table.add_column(heading, no_wrap=True, justify="left" if heading == "machine" else "right")
+    table.add_column("what it is", overflow="fold")
+    for machine in machines:
+        table.add_row(
+            machine.name,
+            str(machine.sm.count),
+            str(machine.clock.core),
+            format_size(machine.l1.size),
+            format_size(machine.l2.size),
+            format_size(machine.dram.capacity),
+            f"{machine.dram_bytes_per_s / 1e9:.0f}",
+            str(machine.link.bandwidth),
+            machine.description,
+        )
+    return table
+
+
+def _show(machine: Machine, console: Console) -> None:
+    console.print(f"{machine.name}: {machine.description}")
+    console.print(
+        f"peak device memory {machine.dram_bytes_per_s / 1e9:.1f} GB/s, checksum {machine.checksum[:16]}", end="\n\n"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("key", no_wrap=True)
+    table.add_column("value", no_wrap=True)
+    table.add_column("is", no_wrap=True, justify="right")
+    table.add_column("source", overflow="fold")
+    for key, _ in keys():
+        if key not in ("name", "description"):
+            table.add_row(key, machine.text(key), _resolved(machine, machine.value(key)), machine.source(key))
+    console.print(table)
+
+
+def _resolved(machine: Machine, value: Any) -> str:
+    """A time in cycles as nanoseconds, a rate per cycle as GB/s; nothing where the file says it already."""
+    if isinstance(value, Time) and value.clock is not None and value.amount:
+        return f"{machine.ps(value) / 1000:.2f} ns"
+    if isinstance(value, Bandwidth) and value.clock is not None:
+        return f"{machine.bytes_per_s(value) / 1e9:.1f} GB/s"
+    return ""
