@@ -1,0 +1,84 @@
+"""Memory of a `SectorCache`, and a thin class over it that tests hold against `naive_cache`."""
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1:
+    """Allocates `units` empty caches. Raises MemoryError; `cache` must be zeroed before."""
+    cdef int64_t slot, slots
+    cache.units, cache.sets, cache.ways = units, sets, ways
+    cache.padded_ways = (ways + 3) // 4 * 4
+    cache.set_bits = sets.bit_length() - 1 if sets & (sets - 1) == 0 else -1
+    slots = <int64_t>units * sets * cache.padded_ways
+    cache.tags = <uint32_t*>malloc(slots * sizeof(uint32_t))
+    cache.stamps = <int32_t*>malloc(slots * sizeof(int32_t))
+    cache.lines = <Line*>calloc(slots, sizeof(Line))
+    cache.ready_ps = <int64_t*>calloc(slots * 4, sizeof(int64_t))
+    cache.clocks = <int32_t*>calloc(units, sizeof(int32_t))
+    if not (cache.tags and cache.stamps and cache.lines and cache.ready_ps and cache.clocks):
+        raise MemoryError(f"a cache of {units} x {sets} sets x {ways} ways does not fit in memory")
+    for unit in range(units):
+        cache_clear_unit(cache, unit)
+    return 0
+
+
+cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
+    """Empties one unit: nothing is written back."""
+    cdef int64_t slot, per_unit = <int64_t>cache.sets * cache.padded_ways
+    cdef int64_t first = unit * per_unit
+    memset(cache.lines + first, 0, per_unit * sizeof(Line))
+    for slot in range(first, first + per_unit):
+        cache.tags[slot] = SET_EMPTY
+        cache.stamps[slot] = 0 if (slot - first) % cache.padded_ways < cache.ways else 0x7FFFFFFF
+    cache.clocks[unit] = 0
+
+
+cdef void cache_free(SectorCache* cache) noexcept:
+    free(cache.tags)
+    free(cache.stamps)
+    free(cache.lines)
+    free(cache.ready_ps)
+    free(cache.clocks)
+
+
+cdef class LruTags:
+    """One cache driven access by access: what `naive_cache.NaiveLruTags` does in plain Python.
+
+    Parameters
+    ----------
+    sets, ways : shape of the cache
+    """
+
+    cdef SectorCache cache
+
+    def __cinit__(self, int sets, int ways):
+        cache_init(&self.cache, 1, sets, ways)
+
+    def __dealloc__(self):
+        cache_free(&self.cache)
+
+    def set_clock(self, int stamp):
+        """Sets the stamp last given out, to test what happens near its overflow."""
+        self.cache.clocks[0] = stamp
+
+    def access(self, uint32_t tag, unsigned int sectors):
+        """Touches sectors of a line.
+
+        Returns
+        -------
+        tuple of the sectors that hit (mask) and the tag evicted (-1: none, the line was there or the way was empty)
+        """
+        cdef int64_t first = cache_set(&self.cache, 0, tag)
+        cdef int64_t way = cache_find(&self.cache, first, tag)
+        cdef int64_t evicted = -1
+        cdef unsigned int hits = 0
+        if way < 0:
+            way = cache_victim(&self.cache, first)
+            if self.cache.tags[way] != SET_EMPTY:
+                evicted = self.cache.tags[way]
+            cache_install(&self.cache, 0, way, tag)
+        else:
+            hits = self.cache.lines[way].valid & sectors
+            cache_touch(&self.cache, 0, way)
+        self.cache.lines[way].valid |= sectors
+        return hits, evicted

@@ -1,0 +1,168 @@
+"""Fills and write-backs of compressed entries: what the schemes `bandwidth` and `buddy` share.
+
+`bandwidth` is the case of four kept sectors and sizes known for nothing; so where every entry fits its target and metadata are
+free, `buddy` is `bandwidth`, cycle for cycle.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from buddysim.replay.cache cimport Line, cache_find, cache_install, cache_set, cache_touch, cache_victim, fold, sector_count
+from buddysim.replay.dram cimport dram_read, dram_write, larger
+from buddysim.replay.memory cimport (
+    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, device_read,
+    device_write, link_read, link_write, locate_row, port_delay, sectors_needed,
+)
+
+cdef struct Split:              # where an entry's sectors lie
+    int device
+    int buddy
+
+
+cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) noexcept nogil:
+    """Device and buddy sectors of an entry. A 16x entry (kept 0) that outgrows its 8 B costs one device sector besides."""
+    cdef int needed = sectors_needed(size_class)
+    cdef Split split
+    if kept == 0:
+        if size_class == 0:
+            return Split(0, 0)
+        return Split(1, 0 if size_class == 1 and m.eight_byte_state else needed)
+    split.device = needed if needed < kept else kept
+    split.buddy = needed - split.device
+    return split
+
+
+cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil:
+    """What the metadata say of an entry, in rising order: 0 B, 8 B, one to four sectors."""
+    if size_class == 1 and m.eight_byte_state:
+        return 1
+    return 0 if size_class == 0 else sectors_needed(size_class) + 1
+
+
+cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept nogil:
+    """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
+    return t + port_delay(&m.codec_free_ps[slice], m.now_ps, m.codec_interval_ps) + m.codec_ps
+
+
+cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t, bint* hit) noexcept nogil:
+    """When an entry's size is known to a slice that asks at `t`; `write` changes it."""
+    cdef uint32_t line = entry >> 6
+    cdef uint32_t units = <uint32_t>m.metadata.units
+    cdef uint32_t local = line / units
+    cdef int unit, bank, pseudo
+    cdef int64_t first, way, row
+    hit[0] = True
+    if m.perfect_metadata:
+        return t
+    unit = <int>((line - local * units + fold(local) % units) % units)
+    first = cache_set(&m.metadata, unit, local)
+    way = cache_find(&m.metadata, first, line)
+    m.count.metadata_accesses += 1
+    if way >= 0:
+        m.count.metadata_hits += 1
+        cache_touch(&m.metadata, unit, way)
+        t = larger(t + m.metadata_ps, m.metadata.ready_ps[way * 4])
+    else:
+        hit[0] = False
+        way = cache_victim(&m.metadata, first)
+        pseudo = <int>(fold(line) % <uint32_t>m.dram.n_pseudo)
+        if m.metadata.lines[way].dirty:
+            m.count.device[<int>METADATA_WRITE] += 1
+            metadata_locate(m, m.metadata.tags[way], &bank, &row)
+            dram_write(&m.dram, <int>(fold(m.metadata.tags[way]) % <uint32_t>m.dram.n_pseudo), bank, row, 1, t)
+        cache_install(&m.metadata, unit, way, line)
+        m.count.device[<int>METADATA_READ] += 1
+        metadata_locate(m, line, &bank, &row)
+        t = dram_read(&m.dram, pseudo, bank, row, 1, t + m.metadata_ps)
+        m.metadata.ready_ps[way * 4] = t
+    if write:
+        m.metadata.lines[way].dirty = 1
+    return t
+
+
+cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* bank, int64_t* row) noexcept nogil:
+    locate_row(m, m.metadata_piece + line / (m.row_entries * 4), bank, row)
+
+
+cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t entry, int slice, unsigned int wanted,
+                                    unsigned int* filled, int64_t t, int kept, bint sizes_known) noexcept nogil:
+    """Brings an entry to the L2: the device part and the buddy part in parallel, then through the decompressor."""
+    cdef int size_class = m.state[entry] & 7
+    cdef int asked = sector_count(wanted)
+    cdef Split split = split_entry(m, kept, size_class)
+    cdef bint raw = size_class == 7 and kept == 4 and not m.whole_raw_entry
+    cdef int64_t known = t, done
+    cdef int at_once = split.device, useful = split.device, later = 0, demand
+    cdef bint hit = True
+    if raw:
+        split.device = at_once = useful = asked
+    if not sizes_known:
+        known = metadata_known(m, entry, False, t, &hit)
+    if not hit and m.overlap:
+        # The device part is fetched on the guess that the target holds; what the size then disproves is over-fetch.
+        if kept == 4:
+            at_once = asked
+            useful = asked if raw else sector_count(wanted & ((1 << split.device) - 1))
+        else:
+            at_once = kept if kept else 1
+            useful = split.device if split.device < at_once else at_once
+        later = split.device - useful
+        done = device_read(m, entry, slice, at_once, t)
+        if later:
+            done = larger(done, device_read(m, entry, slice, later, known))
+        done = larger(done, known)
+    else:
+        done = device_read(m, entry, slice, at_once, known) if at_once else known
+    demand = useful + later if useful + later < asked else asked
+    m.count.device[<int>DEMAND] += demand
+    m.count.device[<int>OVERFETCH] += at_once + later - demand
+    if split.buddy:
+        demand = asked - demand if asked - demand < split.buddy else split.buddy
+        m.count.link_read[<int>OVERFETCH] += 32 * (split.buddy - demand)
+        m.count.link_read[<int>DEMAND] -= 32 * (split.buddy - demand)
+        done = larger(done, link_read(m, 32 * split.buddy, DEMAND, known))
+        m.count.buddy_fills += 1
+        region.buddy += 1
+    if raw:
+        return done
+    filled[0] = 15
+    return codec_done(m, slice, done)
+
+
+cdef inline void compressed_writeback(MemorySystem* m, Region* region, uint32_t entry, int slice, Line line, int64_t t,
+                                      int kept, bint sizes_known) noexcept nogil:
+    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows."""
+    cdef int old_class = m.state[entry] & 7
+    cdef int new_class = m.state[entry] >> 4 & 7
+    cdef Split old = split_entry(m, kept, old_class)
+    cdef Split new = split_entry(m, kept, new_class)
+    cdef int change = size_state(m, new_class) - size_state(m, old_class)
+    cdef bint raw = old_class == 7 and kept == 4 and not m.whole_raw_entry
+    cdef int sectors
+    cdef int64_t arrived
+    cdef bint hit, buddy = new.buddy > 0
+    if not sizes_known:
+        t = metadata_known(m, entry, change != 0, t, &hit)
+    if line.valid != 15:
+        sectors = sector_count(15 & ~<unsigned int>line.valid) if raw else old.device
+        arrived = t
+        if sectors:
+            m.count.device[<int>READ_MODIFY_WRITE] += sectors
+            arrived = device_read(m, entry, slice, sectors, t)
+        if old.buddy:
+            arrived = larger(arrived, link_read(m, 32 * old.buddy, READ_MODIFY_WRITE, t))
+            buddy = True
+        t = arrived if raw else codec_done(m, slice, arrived)
+    t = codec_done(m, slice, t)
+    sectors = sector_count(line.dirty) if raw and new_class == 7 else new.device
+    if sectors:
+        m.count.device[<int>WRITE_BACK] += sectors
+        device_write(m, entry, slice, sectors, t)
+    if new.buddy:
+        link_write(m, 32 * new.buddy, WRITE_BACK)
+    if buddy:
+        m.count.buddy_writebacks += 1
+        region.buddy += 1
+    if change > 0:
+        m.count.grown += 1
+    elif change < 0:
+        m.count.shrunk += 1
+    m.state[entry] = <uint8_t>(new_class | new_class << 4)

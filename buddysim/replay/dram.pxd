@@ -1,0 +1,279 @@
+"""Device memory: channels of pseudo-channels, at two fidelities behind `dram_read` and `dram_write`.
+
+`simple`: each pseudo-channel has a bandwidth and a latency, nothing else.
+
+`banked`: each pseudo-channel has a calendar of its data bus in slots of one burst (32 B), in which every burst takes a slot of its
+own, so the bus can never carry more than its peak. A request finds its earliest slot from its bank's state: open row, tRCD, tRP,
+tRAS, tRC, tCCD, and the rate at which rows may be activated (tRRD, tFAW). Requests are placed when they arrive, not in a cycle by
+cycle queue; what a first-ready scheduler would reorder is had from the calendar (a later request to a ready bank takes an earlier
+free slot) and from rows that are joined (a request for a row that the bank has scheduled but not yet left counts as a row hit).
+Writes wait in a queue and are drained together behind the reads, with the bus turned around once.
+Refresh takes the bus for tRFC every tREFI and closes the rows.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+cdef extern from *:
+    int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
+
+cdef enum:
+    CALENDAR_WORDS = 256        # of 64 slots: 16,384 bursts, 37 us at 14 GB/s
+    WRITE_QUEUE_LIMIT = 128
+
+cdef struct DramTiming:         # all in ps
+    int64_t rcd
+    int64_t rp
+    int64_t cl
+    int64_t cwl
+    int64_t ras
+    int64_t ccd_l
+    int64_t act_interval        # the larger of tRRD and tFAW / 4
+    int64_t wr
+    int64_t wtr
+    int64_t rtw
+    int64_t rtp
+    int64_t rfc
+    int64_t refi
+
+cdef struct Bank:
+    int64_t row                 # open row, -1: closed
+    int64_t col_ps              # earliest next column command
+    int64_t pre_ps              # earliest precharge
+    int64_t act_ps              # earliest activation when closed
+    int64_t activated_ps        # when the open row was activated
+    int64_t left_row            # the row that was open before
+    int64_t left_ps             # when it was left
+
+cdef struct QueuedWrite:
+    int64_t row
+    int bank
+    int bursts
+
+cdef struct PseudoChannel:
+    uint64_t* calendar          # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
+    int64_t base_word           # the oldest word of the calendar
+    int64_t full_until          # every slot of the calendar before this one is taken
+    int64_t last_slot           # the latest slot taken
+    int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
+    int64_t next_refresh_ps
+    int64_t refreshed_ps        # start of the last refresh
+    int64_t queued_bursts
+    int n_queued
+    int64_t free_ps             # simple: the bus is free from here
+    int64_t bursts              # bursts carried
+    int64_t row_hits
+    int64_t row_misses
+
+cdef struct Dram:
+    int banked
+    int n_pseudo                # pseudo-channels in all
+    int n_banks                 # per pseudo-channel
+    int write_queue             # bursts that start a drain
+    int64_t now_ps              # the time of the event at hand: no request comes earlier than this any more
+    int64_t burst_ps            # one 32 B burst, also the length of a slot
+    int64_t before_ps           # fixed time from the L2 slice to the first command
+    int64_t after_ps            # fixed time from the end of the data to the L2 slice
+    int64_t simple_ps           # simple: command to the end of the first burst
+    DramTiming timing
+    PseudoChannel* pseudo       # [n_pseudo]
+    Bank* banks                 # [n_pseudo][n_banks]
+    QueuedWrite* queues         # [n_pseudo][WRITE_QUEUE_LIMIT]
+
+
+cdef inline int64_t larger(int64_t a, int64_t b) noexcept nogil:
+    return a if a > b else b
+
+
+cdef inline void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word) noexcept nogil:
+    """Forgets the calendar before `base_word`; the space becomes its far end, with the refreshes in it marked."""
+    cdef int64_t word
+    cdef int64_t first_new = channel.base_word + CALENDAR_WORDS
+    if base_word - channel.base_word >= CALENDAR_WORDS:
+        for word in range(CALENDAR_WORDS):
+            channel.calendar[word] = 0
+        first_new = base_word
+    else:
+        for word in range(channel.base_word, base_word):
+            channel.calendar[word % CALENDAR_WORDS] = 0
+    channel.base_word = base_word
+    if channel.full_until < base_word * 64:
+        channel.full_until = base_word * 64
+    if dram.timing.rfc:
+        calendar_mark_refresh(dram, channel, first_new * 64, (base_word + CALENDAR_WORDS) * 64)
+
+
+cdef inline void calendar_take(PseudoChannel* channel, int64_t slot) noexcept nogil:
+    channel.calendar[(slot >> 6) % CALENDAR_WORDS] |= <uint64_t>1 << (slot & 63)
+    if slot > channel.last_slot:
+        channel.last_slot = slot
+
+
+cdef inline void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
+    """Takes the slots in [first, end) that refreshes need; one that runs over the end goes on at the next call."""
+    cdef int64_t slot, last
+    while channel.next_refresh_ps < end * dram.burst_ps:
+        slot = larger(channel.next_refresh_ps / dram.burst_ps, first)
+        last = (channel.next_refresh_ps + dram.timing.rfc) / dram.burst_ps
+        while slot < last and slot < end:
+            channel.calendar[(slot >> 6) % CALENDAR_WORDS] |= <uint64_t>1 << (slot & 63)
+            slot += 1
+        if last > end:
+            return
+        channel.next_refresh_ps += dram.timing.refi
+
+
+cdef inline int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
+    """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
+    cdef int64_t word
+    cdef uint64_t free
+    if slot < channel.full_until:
+        slot = channel.full_until
+    if (slot >> 6) >= channel.base_word + CALENDAR_WORDS:
+        calendar_advance(dram, channel, (slot >> 6) - CALENDAR_WORDS + 1)
+    word = slot >> 6
+    free = ~channel.calendar[word % CALENDAR_WORDS] & (~<uint64_t>0 << (slot & 63))
+    while not free:
+        word += 1
+        if word >= channel.base_word + CALENDAR_WORDS:
+            calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
+        free = ~channel.calendar[word % CALENDAR_WORDS]
+    cdef int64_t found = (word << 6) + count_trailing_zeros(free)
+    if slot == channel.full_until:
+        channel.full_until = found
+    return found
+
+
+cdef inline void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil:
+    """Nothing will be asked of the channel before `dram.now_ps`: the calendar need not go further back."""
+    cdef int64_t word = dram.now_ps / dram.burst_ps >> 6
+    if word > channel.base_word:
+        calendar_advance(dram, channel, word)
+
+
+cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, int64_t row, int64_t t) noexcept nogil:
+    """Brings `row` to the bank's row buffer for a request that arrives at `t`; returns its first column command's time."""
+    cdef DramTiming* timing = &dram.timing
+    cdef int64_t act
+    if timing.rfc:
+        act = t - t % timing.refi          # the refresh before t (channels are refreshed together)
+        if bank.row >= 0 and bank.activated_ps < act:
+            bank.row = -1
+            bank.act_ps = larger(bank.act_ps, act + timing.rfc)
+    if bank.row == row:
+        channel.row_hits += 1
+        return larger(t, bank.col_ps)
+    if bank.left_row == row and t < bank.left_ps:
+        channel.row_hits += 1
+        return t
+    channel.row_misses += 1
+    if bank.row >= 0:
+        bank.left_row = bank.row
+        bank.left_ps = larger(t, bank.pre_ps)
+        act = bank.left_ps + timing.rp
+    else:
+        act = larger(t, bank.act_ps)
+    channel.act_free_ps = larger(channel.act_free_ps, t) + timing.act_interval
+    act = larger(act, channel.act_free_ps - timing.act_interval)
+    bank.row = row
+    bank.activated_ps = act
+    bank.col_ps = act + timing.rcd
+    bank.pre_ps = act + timing.ras
+    return bank.col_ps
+
+
+cdef inline int64_t banked_read(Dram* dram, int pseudo, int bank_number, int64_t row, int bursts, int64_t t) noexcept nogil:
+    cdef PseudoChannel* channel = &dram.pseudo[pseudo]
+    cdef Bank* bank = &dram.banks[pseudo * dram.n_banks + bank_number]
+    cdef DramTiming* timing = &dram.timing
+    cdef int64_t col, wanted, slot, done = 0
+    cdef bint joined
+    calendar_forget(dram, channel)
+    col = bank_open(dram, channel, bank, row, t)
+    joined = bank.row != row
+    for _ in range(bursts):
+        wanted = (col + timing.cl) / dram.burst_ps
+        slot = calendar_first_free(dram, channel, wanted)
+        calendar_take(channel, slot)
+        if slot > wanted:
+            col = slot * dram.burst_ps - timing.cl
+        done = col + timing.cl + dram.burst_ps
+        col += timing.ccd_l
+    if joined:                      # the row now open gives way for as long as the joined bursts took
+        bank.col_ps += bursts * timing.ccd_l
+    else:
+        bank.col_ps = col
+    bank.pre_ps = larger(bank.pre_ps, col - timing.ccd_l + timing.rtp)
+    channel.bursts += bursts
+    return done
+
+
+cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
+    """Writes everything queued in a pseudo-channel, behind the reads that are scheduled."""
+    cdef PseudoChannel* channel = &dram.pseudo[pseudo]
+    cdef QueuedWrite* queue = dram.queues + pseudo * WRITE_QUEUE_LIMIT
+    cdef QueuedWrite write
+    cdef DramTiming* timing = &dram.timing
+    cdef Bank* bank
+    cdef int i, j
+    cdef int64_t col, slot, first, end, wanted
+    for i in range(1, channel.n_queued):        # by bank and row, so that a row is opened once
+        write = queue[i]
+        j = i
+        while j > 0 and (queue[j - 1].bank > write.bank
+                         or (queue[j - 1].bank == write.bank and queue[j - 1].row > write.row)):
+            queue[j] = queue[j - 1]
+            j -= 1
+        queue[j] = write
+    first = larger(t / dram.burst_ps, channel.last_slot + 1)
+    slot = first + (timing.rtw + dram.burst_ps - 1) / dram.burst_ps
+    for i in range(channel.n_queued):
+        bank = &dram.banks[pseudo * dram.n_banks + queue[i].bank]
+        col = bank_open(dram, channel, bank, queue[i].row, t)
+        for j in range(queue[i].bursts):
+            wanted = larger(slot, (col + timing.cwl) / dram.burst_ps)
+            slot = calendar_first_free(dram, channel, wanted)
+            calendar_take(channel, slot)
+            col = slot * dram.burst_ps - timing.cwl
+        bank.col_ps = larger(bank.col_ps, col + timing.ccd_l)
+        bank.pre_ps = larger(bank.pre_ps, (slot + 1) * dram.burst_ps + timing.wr)
+        channel.bursts += queue[i].bursts
+    end = slot + 1 + (timing.wtr + dram.burst_ps - 1) / dram.burst_ps
+    for slot in range(first, end):              # no read fits between the writes: the bus is turned around
+        if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+            calendar_take(channel, slot)
+    channel.n_queued = 0
+    channel.queued_bursts = 0
+
+
+cdef inline int64_t simple_queueing(Dram* dram, PseudoChannel* channel, int bursts) noexcept nogil:
+    """What waits in front of a request that comes now, after putting the request itself behind it."""
+    cdef int64_t start = larger(channel.free_ps, dram.now_ps)
+    channel.free_ps = start + bursts * dram.burst_ps
+    channel.bursts += bursts
+    return start - dram.now_ps
+
+
+cdef inline int64_t dram_read(Dram* dram, int pseudo, int bank, int64_t row, int bursts, int64_t t) noexcept nogil:
+    """When the last of `bursts` bursts of 32 B from one row is back at the L2; the request leaves it at `t`."""
+    t += dram.before_ps
+    if dram.banked:
+        return banked_read(dram, pseudo, bank, row, bursts, t) + dram.after_ps
+    t += simple_queueing(dram, &dram.pseudo[pseudo], bursts)
+    return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
+
+
+cdef inline void dram_write(Dram* dram, int pseudo, int bank, int64_t row, int bursts, int64_t t) noexcept nogil:
+    """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`."""
+    cdef PseudoChannel* channel = &dram.pseudo[pseudo]
+    if not dram.banked:
+        simple_queueing(dram, channel, bursts)
+        return
+    (dram.queues + pseudo * WRITE_QUEUE_LIMIT)[channel.n_queued] = QueuedWrite(row, bank, bursts)
+    channel.n_queued += 1
+    channel.queued_bursts += bursts
+    if channel.queued_bursts >= dram.write_queue or channel.n_queued == WRITE_QUEUE_LIMIT:
+        calendar_forget(dram, channel)
+        banked_drain(dram, pseudo, t + dram.before_ps)
+
+
+cdef int dram_init(Dram* dram) except -1
+cdef void dram_free(Dram* dram) noexcept

@@ -1,0 +1,666 @@
+"""The event loop: thread blocks go to SMs, warps issue, kernels end.
+
+The loop runs without the GIL and allocates nothing. It returns to Python when it needs a kernel's next chunk, when a kernel has
+ended, and after a number of operations, so that progress can be shown and the run be interrupted.
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+import numpy as np
+
+from buddysim.replay.cache cimport cache_clear_unit, cache_free, cache_init
+from buddysim.replay.dram cimport banked_drain, dram_free, dram_init
+from buddysim.replay.events cimport EventTree, tree_free, tree_init, tree_update
+from buddysim.replay.memory cimport (
+    HISTOGRAM_BINS, TRAFFIC_KINDS, MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line,
+    larger, locate_slice,
+)
+from buddysim.replay.scheme cimport SchemeBase
+from buddysim.replay.setops cimport SCHED_NEVER
+from buddysim.replay.sm cimport (
+    MAX_WARPS, NO_GREEDY, CoreTiming, L1s, Scheduler, Warp, scheduler_add, scheduler_pick, scheduler_remove, scheduler_time,
+    warp_access, warp_next, warp_passed,
+)
+from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
+
+cdef extern from *:
+    int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
+    int lowest_bit "__builtin_ctzll"(unsigned long long x) noexcept nogil
+
+cdef enum Stop:
+    STOP_IDLE = 0
+    STOP_PAUSE = 1
+    STOP_CHUNK = 2
+    STOP_DONE = 3
+
+cdef struct Chunk:
+    const BlockRecord* blocks
+    const WarpRecord* warps
+    const WarpOp* ops
+    const uint64_t* lines
+    int64_t n_blocks
+    int64_t blocks_left         # not yet finished
+    int next_free               # list of unused places
+
+cdef struct ActiveKernel:
+    int used
+    int handle
+    int started
+    int64_t start_ps
+    int64_t blocks_left         # not yet dispatched
+    int64_t blocks_running
+    int64_t chunk               # the chunk that blocks come from, -1: the next one is needed
+    int64_t next_block          # in that chunk
+    int warps_per_block
+    int threads_per_block
+    int64_t registers_per_block
+    int64_t shared_per_block
+
+cdef struct ResidentBlock:
+    int kernel
+    int64_t chunk
+    int warps_left
+    int at_barrier
+    int next_free
+
+cdef struct Room:               # what an SM has left
+    uint64_t free_slots
+    int blocks
+    int threads
+    int64_t registers
+    int64_t shared
+    int64_t next_block_ps
+
+cdef enum:
+    MAX_KERNELS = 128           # running at once
+
+
+cdef class Engine:
+    """One run's machine state.
+
+    Parameters
+    ----------
+    numbers : dict of int
+        the machine in picoseconds, bytes and counts (`parameters.engine_numbers`)
+    regions : int64 array (n, 4)
+        first entry, end entry, place, kept sectors of each allocation, in order of entries
+    region_of_page : uint32 array (entries / 64,)
+        for each 64 entries the first region in them
+    state : uint8 array (entries,)
+        size class of each entry now | after a write-back << 4; the engine changes it
+    scheme : SchemeBase
+    """
+
+    cdef MemorySystem m
+    cdef L1s l1
+    cdef CoreTiming core
+    cdef EventTree tree
+    cdef int n_sms, n_schedulers, max_blocks
+    cdef int64_t block_interval_ps
+    cdef Scheduler* schedulers
+    cdef Warp* warps
+    cdef Room* rooms
+    cdef Room empty_room
+    cdef ResidentBlock* blocks
+    cdef int free_block
+    cdef ActiveKernel[128] kernels
+    cdef int n_kernels          # places used so far
+    cdef Chunk* chunks
+    cdef int64_t n_chunks
+    cdef int free_chunk
+    cdef list held              # what keeps a chunk's arrays alive
+    cdef int next_sm
+    cdef int refill
+    cdef int stop_kernel
+    cdef readonly int64_t now_ps
+    cdef readonly int64_t warp_instructions
+    cdef int64_t issue_busy_ps
+    cdef object keep
+
+    def __cinit__(self, dict numbers, regions, region_of_page, state, SchemeBase scheme):
+        cdef int64_t[:, ::1] region_rows = regions
+        cdef uint32_t[::1] pages = region_of_page
+        cdef uint8_t[::1] states = state
+        cdef int i, slots
+        cdef MemorySystem* m = &self.m
+        n = numbers
+        self.keep = (region_of_page, state, scheme)
+        self.held = []
+        self.free_chunk = -1
+        self.n_sms, self.n_schedulers = n["sms"], n["schedulers"]
+        self.max_blocks = n["sm_blocks"]
+        self.block_interval_ps = n["block_interval_ps"]
+
+        self.core.cycle_ps, self.core.step_ps = n["cycle_ps"], n["step_ps"]
+        self.core.issue_interval_ps, self.core.assumed_ps = n["issue_interval_ps"], n["assumed_ps"]
+        self.core.barrier_ps = n["barrier_ps"]
+        self.core.scale_num, self.core.scale_den = n["gap_scale_num"], n["gap_scale_den"]
+        self.core.round_robin = n["round_robin"]
+
+        self.l1.enabled = n["l1_enabled"]
+        cache_init(&self.l1.cache, self.n_sms, n["l1_sets"], n["l1_ways"])
+        self.l1.hit_ps, self.l1.line_ps, self.l1.mshrs = n["l1_hit_ps"], n["l1_line_ps"], n["l1_mshrs"]
+        self.l1.free_ps = <int64_t*>calloc(self.n_sms, sizeof(int64_t))
+        self.l1.mshr_ps = <int64_t*>calloc(<size_t>self.n_sms * self.l1.mshrs, sizeof(int64_t))
+        self.l1.mshr_next = <int*>calloc(self.n_sms, sizeof(int))
+        self.l1.used = <uint8_t*>calloc(self.n_sms, 1)
+
+        m.fill, m.writeback = scheme.fill, scheme.writeback
+        m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
+        m.sm_sector_ps, m.slice_sector_ps = n["sm_sector_ps"], n["slice_sector_ps"]
+        m.sm_request_ps = n["sm_request_ps"]
+        m.n_sms, m.n_slices = self.n_sms, n["slices"]
+        m.slice_bits = m.n_slices.bit_length() - 1 if m.n_slices & (m.n_slices - 1) == 0 else -1
+        m.slices_per_channel, m.pseudo_per_channel = n["slices_per_channel"], n["pseudo_per_channel"]
+        m.sm_reply_free_ps = <int64_t*>calloc(self.n_sms, sizeof(int64_t))
+        m.sm_request_free_ps = <int64_t*>calloc(self.n_sms, sizeof(int64_t))
+        m.slice_free_ps = <int64_t*>calloc(m.n_slices, sizeof(int64_t))
+        cache_init(&m.l2, m.n_slices, n["l2_sets"], n["l2_ways"])
+        m.mshrs = n["l2_mshrs"]
+        m.mshr_ps = <int64_t*>calloc(<size_t>m.n_slices * m.mshrs, sizeof(int64_t))
+        m.mshr_next = <int*>calloc(m.n_slices, sizeof(int))
+
+        m.codec_ps, m.codec_interval_ps = n["codec_ps"], n["codec_interval_ps"]
+        m.codec_free_ps = <int64_t*>calloc(m.n_slices, sizeof(int64_t))
+        m.overlap, m.bypass_1x = n["metadata_overlap"], n["bypass_1x"]
+        m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
+        m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
+        cache_init(&m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
+
+        m.dram.banked, m.dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
+        m.dram.n_banks, m.dram.write_queue = n["dram_banks"], n["dram_write_queue"]
+        m.dram.burst_ps, m.dram.before_ps = n["dram_burst_ps"], n["dram_before_ps"]
+        m.dram.after_ps, m.dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
+        m.dram.timing = n["dram_timing"]
+        dram_init(&m.dram)
+        m.row_entries = n["row_entries"]
+        m.metadata_piece = (states.shape[0] + m.row_entries - 1) // m.row_entries
+
+        m.link.bytes_per_us, m.link.read_ps = n["link_bytes_per_us"], n["link_read_ps"]
+        m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_packet_bytes"]
+
+        m.n_entries = states.shape[0]
+        m.state = &states[0]
+        m.region_of_page = &pages[0]
+        m.n_regions = <int>region_rows.shape[0]
+        m.regions = <Region*>calloc(m.n_regions, sizeof(Region))
+        if not m.regions:
+            raise MemoryError(f"{m.n_regions} allocations do not fit in memory")
+        for i in range(m.n_regions):
+            m.regions[i].first_entry, m.regions[i].end_entry = region_rows[i, 0], region_rows[i, 1]
+            m.regions[i].place, m.regions[i].kept = <int>region_rows[i, 2], <int>region_rows[i, 3]
+
+        m.pages.entries_shift = n["um_entries_shift"]
+        m.pages.n = (m.n_entries >> m.pages.entries_shift) + 1
+        m.pages.capacity = larger(1, <int64_t>n["um_capacity_entries"] >> m.pages.entries_shift)
+        m.pages.pages_per_block = n["um_pages_per_block"]
+        m.pages.fault_ps, m.pages.fault_batch = n["um_fault_ps"], n["um_fault_batch"]
+        m.pages.batch_start_ps = -1
+        m.pages.newer = <int32_t*>calloc(m.pages.n + 1, sizeof(int32_t))
+        m.pages.older = <int32_t*>calloc(m.pages.n + 1, sizeof(int32_t))
+        m.pages.ready_ps = <int64_t*>calloc(m.pages.n + 1, sizeof(int64_t))
+
+        self.schedulers = <Scheduler*>calloc(<size_t>self.n_sms * self.n_schedulers, sizeof(Scheduler))
+        self.warps = <Warp*>calloc(<size_t>self.n_sms * MAX_WARPS, sizeof(Warp))
+        self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
+        self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
+        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.used and m.sm_reply_free_ps
+                and m.sm_request_free_ps and m.slice_free_ps and m.mshr_ps and m.mshr_next and m.codec_free_ps
+                and m.pages.newer and m.pages.older and m.pages.ready_ps and self.schedulers and self.warps
+                and self.rooms and self.blocks):
+            raise MemoryError(f"a machine of {self.n_sms} SMs and {m.n_slices} L2 slices does not fit in memory")
+        tree_init(&self.tree, self.n_sms * self.n_schedulers)
+        for i in range(self.n_sms * self.n_schedulers):
+            self.schedulers[i].greedy = NO_GREEDY
+            for slots in range(64):
+                self.schedulers[i].ready[slots] = SCHED_NEVER
+        slots = n["sm_warps"]
+        self.empty_room.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
+        self.empty_room.blocks, self.empty_room.threads = self.max_blocks, n["sm_threads"]
+        self.empty_room.registers, self.empty_room.shared = n["sm_registers"], n["sm_shared"]
+        for i in range(self.n_sms):
+            self.rooms[i] = self.empty_room
+        for i in range(self.n_sms * self.max_blocks):
+            self.blocks[i].next_free = i + 1
+        self.blocks[self.n_sms * self.max_blocks - 1].next_free = -1
+        scheme.prepare(m)
+
+    def __dealloc__(self):
+        cdef MemorySystem* m = &self.m
+        cache_free(&self.l1.cache)
+        cache_free(&m.l2)
+        cache_free(&m.metadata)
+        dram_free(&m.dram)
+        tree_free(&self.tree)
+        for pointer in (<size_t>self.l1.free_ps, <size_t>self.l1.mshr_ps, <size_t>self.l1.mshr_next,
+                        <size_t>self.l1.used, <size_t>m.sm_reply_free_ps, <size_t>m.sm_request_free_ps,
+                        <size_t>m.slice_free_ps, <size_t>m.mshr_ps, <size_t>m.mshr_next, <size_t>m.codec_free_ps,
+                        <size_t>m.regions, <size_t>m.pages.newer, <size_t>m.pages.older, <size_t>m.pages.ready_ps,
+                        <size_t>self.schedulers, <size_t>self.warps, <size_t>self.rooms, <size_t>self.blocks,
+                        <size_t>self.chunks):
+            free(<void*><size_t>pointer)
+
+    # What the driver hands in
+
+    def start_kernel(self, int handle, int64_t start_ps, int64_t blocks, int warps_per_block, int threads_per_block,
+                     int64_t registers_per_block, int64_t shared_per_block):
+        """Has a kernel's thread blocks dispatched from `start_ps` on.
+
+        Returns
+        -------
+        False where no further kernel can run beside those that do
+        """
+        cdef int place
+        for place in range(MAX_KERNELS):
+            if not self.kernels[place].used:
+                break
+        else:
+            return False
+        self.n_kernels = max(self.n_kernels, place + 1)
+        self.kernels[place] = ActiveKernel(
+            1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block,
+            shared_per_block)
+        return True
+
+    def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,
+                  const uint64_t[::1] lines):
+        """Gives a kernel its next chunk: arrays of records as bytes, lines with entry numbers."""
+        cdef int64_t place = self.free_chunk
+        cdef Chunk* grown
+        cdef Chunk* chunk
+        if place < 0:
+            grown = <Chunk*>realloc(self.chunks, <size_t>(self.n_chunks + 1) * sizeof(Chunk))
+            if not grown:
+                raise MemoryError("too many chunks are in use")
+            self.chunks = grown
+            place = self.n_chunks
+            self.n_chunks += 1
+            self.held.append(None)
+        else:
+            self.free_chunk = self.chunks[place].next_free
+        chunk = &self.chunks[place]
+        memset(chunk, 0, sizeof(Chunk))
+        self.held[place] = (blocks, warps, ops, lines)
+        chunk.n_blocks = chunk.blocks_left = blocks.shape[0] // <int64_t>sizeof(BlockRecord)
+        chunk.blocks = <const BlockRecord*>&blocks[0]
+        chunk.warps = <const WarpRecord*>&warps[0] if warps.shape[0] else NULL
+        chunk.ops = <const WarpOp*>&ops[0] if ops.shape[0] else NULL
+        chunk.lines = &lines[0] if lines.shape[0] else NULL
+        for kernel in range(self.n_kernels):
+            if self.kernels[kernel].used and self.kernels[kernel].handle == handle:
+                self.kernels[kernel].chunk, self.kernels[kernel].next_block = place, 0
+
+    def run(self, int64_t operations):
+        """Simulates until something is needed.
+
+        Returns
+        -------
+        tuple of a word (`"idle"`, `"pause"`, `"chunk"`, `"done"`) and the kernel's handle (-1 where none)
+        """
+        cdef Stop stop
+        self.stop_kernel = -1
+        with nogil:
+            stop = self.loop(operations)
+        self.release_chunks()
+        words = {STOP_IDLE: "idle", STOP_PAUSE: "pause", STOP_CHUNK: "chunk", STOP_DONE: "done"}
+        handle = self.kernels[self.stop_kernel].handle if self.stop_kernel >= 0 else -1
+        if stop == STOP_DONE:
+            self.kernels[self.stop_kernel].used = 0
+        return words[stop], handle
+
+    cdef void release_chunks(self):
+        cdef int64_t place
+        for place in range(self.n_chunks):
+            if self.held[place] is not None and self.chunks[place].blocks_left == 0:
+                self.held[place] = None
+                self.chunks[place].next_free = self.free_chunk
+                self.free_chunk = <int>place
+
+    # The loop
+
+    cdef Stop loop(self, int64_t operations) noexcept nogil:
+        cdef int leaf, sm, position, place
+        cdef double key
+        cdef int64_t now, done, finish
+        cdef Scheduler* scheduler
+        cdef Warp* warp
+        cdef Stop stop
+        if self.refill:
+            stop = self.dispatch_everywhere()
+            if stop != STOP_IDLE:
+                return stop
+        while True:
+            leaf = self.tree.winners[1]
+            key = self.tree.keys[leaf]
+            place = self.next_start(key)
+            if place >= 0:
+                self.now_ps = larger(self.now_ps, self.kernels[place].start_ps)
+                self.kernels[place].started = 1
+                self.invalidate_l1s()
+                stop = self.dispatch_everywhere()
+                if stop != STOP_IDLE:
+                    return stop
+                continue
+            if key >= SCHED_NEVER:
+                return STOP_IDLE
+            now = <int64_t>key
+            self.now_ps = now
+            scheduler = &self.schedulers[leaf]
+            sm = leaf // self.n_schedulers
+            position = scheduler_pick(scheduler, key, self.core.round_robin)
+            warp = &self.warps[sm * MAX_WARPS + scheduler.slot[position]]
+            if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
+                finish = larger(scheduler.slots_free_ps, now - (warp.v_next - warp.v_now))
+                finish += warp.slots * self.core.cycle_ps
+                self.warp_instructions += warp.slots
+                self.issue_busy_ps += warp.slots * self.core.cycle_ps
+                scheduler.slots_free_ps = finish
+                warp.slots = 0
+                if finish - self.core.cycle_ps > now:
+                    warp.ready_ps = finish - self.core.cycle_ps
+                    scheduler.ready[position] = <double>warp.ready_ps
+                    tree_update(&self.tree, leaf, scheduler_time(scheduler))
+                    continue
+            if warp.op == warp.end:
+                stop = self.exit_warp(leaf, sm, position, warp, now)
+                if stop != STOP_IDLE:
+                    return stop
+                continue
+            scheduler.next_issue_ps = now + self.core.cycle_ps
+            scheduler.greedy = position
+            if warp.op.kind == OP_BARRIER:
+                self.reach_barrier(leaf, position, warp, now)
+            else:
+                warp_access(&self.core, &self.l1, &self.m, warp, sm, now)
+                warp_next(&self.core, warp)
+                scheduler.ready[position] = <double>warp.ready_ps
+                operations -= 1
+            tree_update(&self.tree, leaf, scheduler_time(scheduler))
+            if operations <= 0:
+                return STOP_PAUSE
+
+    cdef int next_start(self, double before) noexcept nogil:
+        """The kernel that starts first, no later than `before`; -1 where none does."""
+        cdef int place, first = -1
+        for place in range(self.n_kernels):
+            if self.kernels[place].used and not self.kernels[place].started and self.kernels[place].start_ps <= before:
+                if first < 0 or self.kernels[place].start_ps < self.kernels[first].start_ps:
+                    first = place
+        return first
+
+    cdef void invalidate_l1s(self) noexcept nogil:
+        cdef int sm
+        for sm in range(self.n_sms):
+            if self.l1.used[sm]:
+                cache_clear_unit(&self.l1.cache, sm)
+                self.l1.used[sm] = 0
+
+    cdef bint fits(self, const ActiveKernel* kernel, int sm) noexcept nogil:
+        cdef const Room* room = &self.rooms[sm]
+        return (room.blocks > 0 and room.threads >= kernel.threads_per_block
+                and room.registers >= kernel.registers_per_block and room.shared >= kernel.shared_per_block
+                and bits_set(room.free_slots) >= kernel.warps_per_block)
+
+    cdef Stop dispatch_everywhere(self) noexcept nogil:
+        """Puts thread blocks wherever there is room, SM after SM, the kernel that started first before the others."""
+        cdef int place, best, tried
+        cdef Stop stop
+        cdef uint64_t[2] seen
+        seen[0] = seen[1] = 0
+        self.refill = 0
+        while True:
+            best = -1
+            for place in range(self.n_kernels):
+                if (self.kernels[place].used and self.kernels[place].started and self.kernels[place].blocks_left
+                        and not seen[place >> 6] >> (place & 63) & 1):
+                    if best < 0 or self.kernels[place].start_ps < self.kernels[best].start_ps:
+                        best = place
+            if best < 0:
+                return self.finished_kernel()
+            seen[best >> 6] |= <uint64_t>1 << (best & 63)
+            tried = 0
+            while self.kernels[best].blocks_left and tried < self.n_sms:
+                if self.fits(&self.kernels[best], self.next_sm):
+                    stop = self.dispatch(best, self.next_sm)
+                    if stop != STOP_IDLE:
+                        return stop
+                    tried = 0
+                else:
+                    tried += 1
+                self.next_sm = self.next_sm + 1 if self.next_sm + 1 < self.n_sms else 0
+
+    cdef Stop dispatch_to(self, int sm) noexcept nogil:
+        """Puts thread blocks on one SM, where room has appeared."""
+        cdef int place, best = 0
+        cdef Stop stop
+        while best >= 0:
+            best = -1
+            for place in range(self.n_kernels):
+                if (self.kernels[place].used and self.kernels[place].started and self.kernels[place].blocks_left
+                        and self.fits(&self.kernels[place], sm)):
+                    if best < 0 or self.kernels[place].start_ps < self.kernels[best].start_ps:
+                        best = place
+            if best >= 0:
+                stop = self.dispatch(best, sm)
+                if stop != STOP_IDLE:
+                    return stop
+        return self.finished_kernel()
+
+    cdef Stop finished_kernel(self) noexcept nogil:
+        """A kernel all of whose blocks have ended (or that has none) is reported."""
+        cdef int place
+        for place in range(self.n_kernels):
+            if (self.kernels[place].used == 1 and self.kernels[place].started and not self.kernels[place].blocks_left
+                    and not self.kernels[place].blocks_running):
+                self.kernels[place].used = 2
+                self.stop_kernel = place
+                return STOP_DONE
+        return STOP_IDLE
+
+    cdef Stop dispatch(self, int place, int sm) noexcept nogil:
+        """Starts a kernel's next thread block on an SM that has room for it."""
+        cdef ActiveKernel* kernel = &self.kernels[place]
+        cdef Room* room = &self.rooms[sm]
+        cdef Chunk* chunk
+        cdef const BlockRecord* record
+        cdef ResidentBlock* block
+        cdef Warp* warp
+        cdef Scheduler* scheduler
+        cdef int number, slot, i
+        cdef int64_t start
+        if kernel.chunk >= 0 and kernel.next_block == self.chunks[kernel.chunk].n_blocks:
+            kernel.chunk = -1
+        if kernel.chunk < 0:
+            self.refill = 1
+            self.stop_kernel = place
+            return STOP_CHUNK
+        chunk = &self.chunks[kernel.chunk]
+        record = &chunk.blocks[kernel.next_block]
+        kernel.next_block += 1
+        kernel.blocks_left -= 1
+        if record.n_warps == 0:
+            chunk.blocks_left -= 1
+            return STOP_IDLE
+        kernel.blocks_running += 1
+        number = self.free_block
+        block = &self.blocks[number]
+        self.free_block = block.next_free
+        block.kernel, block.chunk = place, kernel.chunk
+        block.warps_left, block.at_barrier = <int>record.n_warps, 0
+        room.blocks -= 1
+        room.threads -= kernel.threads_per_block
+        room.registers -= kernel.registers_per_block
+        room.shared -= kernel.shared_per_block
+        start = larger(self.now_ps, room.next_block_ps)
+        room.next_block_ps = start + self.block_interval_ps
+        for i in range(<int>record.n_warps):
+            slot = lowest_bit(room.free_slots)
+            room.free_slots &= room.free_slots - 1
+            warp = &self.warps[sm * MAX_WARPS + slot]
+            warp.record = &chunk.warps[record.first_warp + i]
+            warp.op = chunk.ops + warp.record.first_op
+            warp.end = warp.op + warp.record.n_ops
+            warp.lines = chunk.lines
+            warp.v_now = 0
+            warp.shift = start
+            warp.last_arrival_ps = start
+            warp.block = number
+            warp.n_pending = warp.at_barrier = 0
+            warp_next(&self.core, warp)
+            scheduler = &self.schedulers[sm * self.n_schedulers + slot % self.n_schedulers]
+            scheduler_add(scheduler, slot, warp.ready_ps)
+        for i in range(sm * self.n_schedulers, (sm + 1) * self.n_schedulers):
+            tree_update(&self.tree, i, scheduler_time(&self.schedulers[i]))
+        return STOP_IDLE
+
+    cdef Stop exit_warp(self, int leaf, int sm, int position, Warp* warp, int64_t now) noexcept nogil:
+        cdef Scheduler* scheduler = &self.schedulers[leaf]
+        cdef ResidentBlock* block = &self.blocks[warp.block]
+        cdef ActiveKernel* kernel = &self.kernels[block.kernel]
+        cdef Room* room = &self.rooms[sm]
+        room.free_slots |= <uint64_t>1 << scheduler.slot[position]
+        scheduler_remove(scheduler, position)
+        tree_update(&self.tree, leaf, scheduler_time(scheduler))
+        block.warps_left -= 1
+        if block.warps_left:
+            if block.at_barrier == block.warps_left:
+                self.open_barrier(sm, warp.block, now)
+            return STOP_IDLE
+        self.chunks[block.chunk].blocks_left -= 1
+        room.blocks += 1
+        room.threads += kernel.threads_per_block
+        room.registers += kernel.registers_per_block
+        room.shared += kernel.shared_per_block
+        kernel.blocks_running -= 1
+        block.next_free = self.free_block
+        self.free_block = warp.block
+        if kernel.blocks_running == 0 and kernel.blocks_left == 0:
+            self.stop_kernel = block.kernel
+            kernel.used = 2
+            self.refill = self.n_kernels > 1
+            return STOP_DONE
+        return self.dispatch_to(sm)
+
+    cdef void reach_barrier(self, int leaf, int position, Warp* warp, int64_t now) noexcept nogil:
+        cdef ResidentBlock* block = &self.blocks[warp.block]
+        warp_passed(warp, now)
+        warp.at_barrier = 1
+        self.schedulers[leaf].ready[position] = SCHED_NEVER
+        block.at_barrier += 1
+        self.m.count.memory_instructions += 1
+        if block.at_barrier == block.warps_left:
+            self.open_barrier(leaf // self.n_schedulers, warp.block, now)
+
+    cdef void open_barrier(self, int sm, int number, int64_t now) noexcept nogil:
+        """Every warp of a block has come to its barrier."""
+        cdef Scheduler* scheduler
+        cdef Warp* warp
+        cdef int leaf, position
+        self.blocks[number].at_barrier = 0
+        for leaf in range(sm * self.n_schedulers, (sm + 1) * self.n_schedulers):
+            scheduler = &self.schedulers[leaf]
+            for position in range(scheduler.n):
+                warp = &self.warps[sm * MAX_WARPS + scheduler.slot[position]]
+                if warp.block == number and warp.at_barrier:
+                    warp.at_barrier = 0
+                    warp.shift = larger(warp.shift, now + self.core.barrier_ps - warp.v_now)
+                    warp_next(&self.core, warp)
+                    scheduler.ready[position] = <double>warp.ready_ps
+            tree_update(&self.tree, leaf, scheduler_time(scheduler))
+
+    # Events between kernels
+
+    def advance_to(self, int64_t now_ps):
+        """Lets time pass with nothing running."""
+        self.now_ps = max(self.now_ps, now_ps)
+
+    def fill_l2(self, int64_t first_entry, int64_t end_entry):
+        """Makes the L2 hold what a copy or fill has written: whole lines, clean."""
+        cdef int64_t entry, first, way
+        cdef int slice, sector
+        cdef uint32_t local
+        cdef MemorySystem* m = &self.m
+        with nogil:
+            m.now_ps = m.dram.now_ps = self.now_ps
+            for entry in range(first_entry, end_entry):
+                locate_slice(m, <uint32_t>entry, &slice, &local)
+                first = cache_set(&m.l2, slice, local)
+                way = cache_find(&m.l2, first, <uint32_t>entry)
+                if way < 0:
+                    way = cache_victim(&m.l2, first)
+                    evict_line(m, way, slice, self.now_ps)
+                cache_install(&m.l2, slice, way, <uint32_t>entry)
+                m.l2.lines[way].valid = 15
+                for sector in range(4):
+                    m.l2.ready_ps[way * 4 + sector] = self.now_ps
+
+    def drop_l2(self, int64_t first_entry, int64_t end_entry):
+        """Forgets what the L2 holds of entries that a copy or fill has overwritten in memory."""
+        cdef int64_t entry, first, way
+        cdef int slice
+        cdef uint32_t local
+        cdef MemorySystem* m = &self.m
+        with nogil:
+            for entry in range(first_entry, end_entry):
+                locate_slice(m, <uint32_t>entry, &slice, &local)
+                first = cache_set(&m.l2, slice, local)
+                way = cache_find(&m.l2, first, <uint32_t>entry)
+                if way >= 0:
+                    m.count.overwritten_sectors += bits_set(m.l2.lines[way].dirty)
+                    m.l2.lines[way].valid = m.l2.lines[way].dirty = m.l2.lines[way].partial = 0
+
+    # Results
+
+    def counters(self):
+        """Every counter so far.
+
+        Returns
+        -------
+        dict of int, and lists of int for what is counted by traffic kind or histogram bin
+        """
+        cdef MemorySystem* m = &self.m
+        cdef int64_t way
+        cdef dict result = dict(m.count)
+        result["warp_instructions"] = self.warp_instructions
+        result["issue_busy_ps"] = self.issue_busy_ps
+        result["now_ps"] = self.now_ps
+        result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
+        for name in ("bursts", "row_hits", "row_misses", "queued_bursts"):
+            result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
+        result["regions"] = [
+            (m.regions[i].fills, m.regions[i].writebacks, m.regions[i].buddy) for i in range(m.n_regions)
+        ]
+        return result
+
+    def channels(self):
+        """State of each pseudo-channel.
+
+        Returns
+        -------
+        list of dict
+        """
+        cdef int i
+        return [
+            {
+                "bursts": self.m.dram.pseudo[i].bursts,
+                "row_hits": self.m.dram.pseudo[i].row_hits,
+                "row_misses": self.m.dram.pseudo[i].row_misses,
+                "queued_bursts": self.m.dram.pseudo[i].queued_bursts,
+            }
+            for i in range(self.m.dram.n_pseudo)
+        ]
+
+    def dirty_sectors(self):
+        """Dirty sectors that the L2 holds.
+
+        Returns
+        -------
+        int
+        """
+        cdef int64_t way, total = 0
+        cdef MemorySystem* m = &self.m
+        for way in range(<int64_t>m.l2.units * m.l2.sets * m.l2.padded_ways):
+            total += bits_set(m.l2.lines[way].dirty)
+        return total
+

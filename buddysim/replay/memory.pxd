@@ -1,0 +1,394 @@
+"""Everything below the L1s: crossbar, L2 slices, metadata cache, device memory, link, and where each entry lies.
+
+Ports (crossbar, slices, link, compressors) are meters: each request adds its time to what is already waiting, in the order in
+which warps issue, and is delayed by what was there before. So no port ever carries more than its bandwidth, and a request that a
+full MSHR or a metadata miss holds back does not block the ones behind it.
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from buddysim.replay.cache cimport (
+    Line, SectorCache, cache_find, cache_install, cache_set, cache_touch, cache_victim, fold, sector_count,
+)
+from buddysim.replay.dram cimport Dram, dram_read, dram_write, larger
+
+cdef extern from *:
+    int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
+
+cdef enum Place:
+    PLACE_DEVICE = 0            # uncompressed in device memory
+    PLACE_COMPRESSED = 1        # compressed in device memory, what overflows in buddy memory
+    PLACE_HOST = 2              # in host memory, over the link
+
+cdef enum TrafficKind:          # why sectors move
+    DEMAND = 0
+    OVERFETCH = 1
+    READ_MODIFY_WRITE = 2
+    WRITE_BACK = 3
+    METADATA_READ = 4
+    METADATA_WRITE = 5
+    MIGRATION_IN = 6
+    MIGRATION_OUT = 7
+    TRAFFIC_KINDS = 8
+
+cdef enum:
+    HISTOGRAM_BINS = 40         # bin b holds times in [2^b, 2^(b+1)) ps
+    MAX_REGION_SCAN = 64
+
+cdef struct Counters:
+    int64_t memory_instructions
+    int64_t line_accesses
+    int64_t load_sectors        # sectors asked for by loads and atomics
+    int64_t store_sectors
+    int64_t l1_accesses         # sectors of loads looked up in an L1
+    int64_t l1_hits
+    int64_t l1_merged           # found on their way
+    int64_t l1_lines
+    int64_t l1_line_hits
+    int64_t l2_reads            # sectors of loads and atomics at the L2
+    int64_t l2_read_hits
+    int64_t l2_read_merged
+    int64_t l2_writes           # sectors of stores at the L2
+    int64_t l2_write_hits
+    int64_t l2_lines
+    int64_t l2_line_hits
+    int64_t demanded            # sectors demanded of memory
+    int64_t fill_sectors        # sectors made valid by fills
+    int64_t dirtied_sectors     # clean sectors that became dirty
+    int64_t writeback_sectors   # dirty sectors that left the L2
+    int64_t overwritten_sectors # dirty sectors that a copy or fill overwrote in memory
+    int64_t metadata_accesses
+    int64_t metadata_hits
+    int64_t fills
+    int64_t writebacks
+    int64_t buddy_fills
+    int64_t buddy_writebacks
+    int64_t grown               # entries whose size state rose at a write-back
+    int64_t shrunk
+    int64_t page_faults
+    int64_t pages_prefetched
+    int64_t pages_evicted
+    int64_t load_ps             # sum of the times from issue to arrival of L1-missing loads
+    int64_t loads_missed
+    int64_t[8] device           # sectors by TrafficKind
+    int64_t[8] link_read        # bytes by TrafficKind
+    int64_t[8] link_write
+    int64_t[40] load_histogram
+    int64_t[40] memory_histogram
+
+cdef struct Region:             # an allocation's place
+    int64_t first_entry
+    int64_t end_entry
+    int place
+    int kept                    # sectors of each entry in device memory; 0 stands for the 8 B of a 16x target
+    int64_t fills
+    int64_t writebacks
+    int64_t buddy
+
+cdef struct Link:
+    int64_t bytes_per_us        # one direction
+    int64_t read_ps             # from the L2 slice over the link and back, idle
+    int64_t header_bytes
+    int64_t packet_bytes
+    int64_t read_free_ps
+    int64_t write_free_ps
+    int64_t read_rest           # what is left of a picosecond, times bytes_per_us
+    int64_t write_rest
+    int64_t read_bytes          # payload and headers carried
+    int64_t write_bytes
+
+cdef struct Pages:              # Unified Memory: see schemes/um.pyx
+    int64_t n
+    int64_t capacity
+    int64_t resident
+    int entries_shift           # log2 of entries per page
+    int pages_per_block         # pages under one prefetch tree
+    int64_t fault_ps
+    int fault_batch
+    int64_t batch_start_ps
+    int64_t batch_end_ps
+    int batch_faults
+    int32_t* newer              # LRU list over the resident pages; n is the sentinel
+    int32_t* older
+    int64_t* ready_ps           # -1: not resident
+
+cdef struct MemorySystem
+
+ctypedef int64_t (*FillOp)(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+                           int64_t t) noexcept nogil
+ctypedef void (*WritebackOp)(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil
+
+cdef struct MemorySystem:
+    FillOp fill
+    WritebackOp writeback
+    int64_t now_ps              # the time of the event at hand
+    # crossbar
+    int64_t request_ps          # from the L1's answer to the slice
+    int64_t reply_ps            # from the slice back to use
+    int64_t sm_sector_ps        # one sector through an SM's reply port
+    int64_t slice_sector_ps     # one sector through a slice's port
+    int64_t sm_request_ps       # one sector through an SM's request port
+    int64_t* sm_reply_free_ps   # [sms]
+    int64_t* sm_request_free_ps # [sms]
+    int64_t* slice_free_ps      # [slices]
+    # L2
+    int n_sms
+    int n_slices
+    int slice_bits              # log2 of n_slices where it is a power of two, else -1
+    int slices_per_channel
+    int pseudo_per_channel
+    SectorCache l2
+    int mshrs                   # per slice
+    int64_t* mshr_ps            # [slices][mshrs]: when each comes free
+    int* mshr_next              # [slices]
+    # compression
+    int64_t codec_ps
+    int64_t codec_interval_ps
+    int64_t* codec_free_ps      # [slices]
+    int overlap
+    int bypass_1x
+    int whole_raw_entry
+    int eight_byte_state
+    int perfect_metadata
+    int64_t metadata_ps         # hit latency
+    SectorCache metadata
+    int64_t metadata_piece      # first row-sized part of the metadata region
+    # memory
+    Dram dram
+    int64_t row_entries         # entries that one row in every pseudo-channel holds together
+    Link link
+    Pages pages
+    # contents
+    int64_t n_entries
+    uint8_t* state              # [n_entries]: size class now | class after a write-back << 4
+    int n_regions
+    Region* regions
+    uint32_t* region_of_page    # [n_entries / 64]: the first region in the 8 KB page
+    Counters count
+
+
+cdef inline int64_t port_delay(int64_t* free_ps, int64_t now, int64_t cost) noexcept nogil:
+    """Puts `cost` on a port's meter; returns how long what was there before delays it."""
+    cdef int64_t start = larger(free_ps[0], now)
+    free_ps[0] = start + cost
+    return start - now
+
+
+cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
+    cdef int bin = 0
+    if ps > 0:
+        bin = 63 - leading_zeros(<unsigned long long>ps)
+        if bin >= HISTOGRAM_BINS:
+            bin = HISTOGRAM_BINS - 1
+    bins[bin] += 1
+
+
+cdef inline int sectors_needed(int size_class) noexcept nogil:
+    """Sectors that an entry of a size class fills: 0, 1, 1, 1, 2, 3, 3, 4."""
+    return <int>((<uint32_t>0x43321110 >> (size_class << 2)) & 15)
+
+
+cdef inline void locate_slice(const MemorySystem* m, uint32_t entry, int* slice, uint32_t* local) noexcept nogil:
+    """The L2 slice of an entry, and its line number there.
+
+    Each group of as many neighbouring entries as there are slices covers every slice once, in an order that a hash of the group's
+    number turns: strides spread, streams stay even.
+    """
+    cdef uint32_t group, position, slices = <uint32_t>m.n_slices
+    if m.slice_bits >= 0:
+        group = entry >> m.slice_bits
+        slice[0] = <int>((entry ^ fold(group)) & (slices - 1))
+    else:
+        group = entry / slices
+        position = entry - group * slices + fold(group) % slices
+        slice[0] = <int>(position - slices if position >= slices else position)
+    local[0] = group
+
+
+cdef inline Region* region_of(const MemorySystem* m, uint32_t entry) noexcept nogil:
+    """The region that holds an entry."""
+    cdef uint32_t region = m.region_of_page[entry >> 6]
+    while entry >= m.regions[region].end_entry:
+        region += 1
+    return &m.regions[region]
+
+
+cdef inline void locate_row(const MemorySystem* m, int64_t piece, int* bank, int64_t* row) noexcept nogil:
+    """Bank and row of the `piece`-th row-sized part of device memory: one row in every pseudo-channel together."""
+    bank[0] = <int>((piece ^ fold(<uint32_t>(piece / m.dram.n_banks))) & (m.dram.n_banks - 1))
+    row[0] = piece / m.dram.n_banks
+
+
+cdef inline int pseudo_channel(const MemorySystem* m, int slice, uint32_t local) noexcept nogil:
+    """The pseudo-channel behind a slice that holds the slice's line `local`."""
+    cdef int channel = slice / m.slices_per_channel
+    if m.pseudo_per_channel == 1:
+        return channel
+    return channel * m.pseudo_per_channel + <int>((local ^ local >> 3 ^ local >> 7) % <uint32_t>m.pseudo_per_channel)
+
+
+cdef inline int64_t device_read(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
+    """Reads sectors of one entry's device part.
+
+    Rows are found by the uncompressed address in every scheme, so that schemes differ in time only by what they move and wait for.
+    """
+    cdef int bank, unused
+    cdef int64_t row
+    cdef uint32_t local
+    locate_slice(m, entry, &unused, &local)
+    locate_row(m, entry / m.row_entries, &bank, &row)
+    return dram_read(&m.dram, pseudo_channel(m, slice, local), bank, row, sectors, t)
+
+
+cdef inline void device_write(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
+    """Posts a write of sectors of one entry's device part."""
+    cdef int bank, unused
+    cdef int64_t row
+    cdef uint32_t local
+    locate_slice(m, entry, &unused, &local)
+    locate_row(m, entry / m.row_entries, &bank, &row)
+    dram_write(&m.dram, pseudo_channel(m, slice, local), bank, row, sectors, t)
+
+
+cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
+    """Payload and the headers of its packets."""
+    return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
+
+
+cdef inline int64_t link_delay(MemorySystem* m, int64_t* free_ps, int64_t* rest, int64_t total) noexcept nogil:
+    """Puts bytes on one direction of the link; returns the time in front of them and theirs together."""
+    cdef int64_t start = larger(free_ps[0], m.now_ps)
+    cdef int64_t scaled
+    if start == m.now_ps and free_ps[0] < start:
+        rest[0] = 0
+    scaled = total * 1000000 + rest[0]
+    free_ps[0] = start + scaled / m.link.bytes_per_us
+    rest[0] = scaled % m.link.bytes_per_us
+    return free_ps[0] - m.now_ps
+
+
+cdef inline int64_t link_read(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
+    """When `payload` bytes from the far side are at the L2 slice that asked at `t`."""
+    cdef int64_t total = link_bytes(&m.link, payload)
+    m.count.link_read[<int>kind] += payload
+    m.link.read_bytes += total
+    return t + m.link.read_ps + link_delay(m, &m.link.read_free_ps, &m.link.read_rest, total)
+
+
+cdef inline void link_write(MemorySystem* m, int64_t payload, TrafficKind kind) noexcept nogil:
+    """Posts `payload` bytes to the far side."""
+    cdef int64_t total = link_bytes(&m.link, payload)
+    m.count.link_write[<int>kind] += payload
+    m.link.write_bytes += total
+    link_delay(m, &m.link.write_free_ps, &m.link.write_rest, total)
+
+
+cdef inline void evict_line(MemorySystem* m, int64_t way, int slice, int64_t t) noexcept nogil:
+    """Lets the scheme write back a victim's dirty sectors."""
+    cdef Line line = m.l2.lines[way]
+    if line.dirty:
+        m.count.writeback_sectors += sector_count(line.dirty)
+        m.count.writebacks += 1
+        m.writeback(m, m.l2.tags[way], slice, line, t)
+
+
+cdef inline int64_t l2_way(MemorySystem* m, uint32_t entry, int slice, uint32_t local, int64_t t) noexcept nogil:
+    """The way that holds an entry's line, after evicting one for it where it was not there."""
+    cdef int64_t first = cache_set(&m.l2, slice, local)
+    cdef int64_t way = cache_find(&m.l2, first, entry)
+    m.count.l2_lines += 1
+    if way >= 0:
+        m.count.l2_line_hits += 1
+        cache_touch(&m.l2, slice, way)
+        return way
+    way = cache_victim(&m.l2, first)
+    evict_line(m, way, slice, t)
+    cache_install(&m.l2, slice, way, entry)
+    return way
+
+
+cdef inline int64_t l2_fetch(MemorySystem* m, uint32_t entry, int slice, int64_t way, unsigned int missing,
+                             int64_t t) noexcept nogil:
+    """Has the scheme bring missing sectors into a line; returns when they are there."""
+    cdef int64_t* mshr = m.mshr_ps + <int64_t>slice * m.mshrs + m.mshr_next[slice]
+    cdef int64_t start = larger(t, mshr[0])
+    cdef int64_t done
+    cdef unsigned int filled = missing
+    cdef Line* line = &m.l2.lines[way]
+    cdef int sector
+    m.count.demanded += sector_count(missing)
+    m.count.fills += 1
+    done = m.fill(m, entry, slice, missing, &filled, start)
+    mshr[0] = done
+    m.mshr_next[slice] += 1
+    if m.mshr_next[slice] == m.mshrs:
+        m.mshr_next[slice] = 0
+    filled &= ~<unsigned int>line.valid
+    m.count.fill_sectors += sector_count(filled)
+    for sector in range(4):
+        if filled >> sector & 1:
+            m.l2.ready_ps[way * 4 + sector] = done
+    line.valid |= filled
+    line.partial &= ~filled                     # merged with what a store had written
+    histogram_add(m.count.memory_histogram, done - t)
+    return done
+
+
+cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted, int sm, bint for_atomic,
+                            int64_t t) noexcept nogil:
+    """A load's or atomic's sectors of one line, asked for by an SM at `t`; returns when the last of them is usable there."""
+    cdef int slice, sector, n = sector_count(wanted)
+    cdef uint32_t local
+    cdef int64_t way, data, arrival, delay, serial
+    cdef unsigned int present, missing
+    cdef Line* line
+    locate_slice(m, entry, &slice, &local)
+    delay = port_delay(&m.sm_request_free_ps[sm], m.now_ps, m.sm_request_ps)
+    delay += port_delay(&m.slice_free_ps[slice], m.now_ps, n * m.slice_sector_ps)
+    arrival = data = t + m.request_ps + delay
+    way = l2_way(m, entry, slice, local, arrival)
+    line = &m.l2.lines[way]
+    present = line.valid & wanted
+    missing = wanted & ~present
+    m.count.l2_reads += n
+    for sector in range(4):
+        if present >> sector & 1:
+            if m.l2.ready_ps[way * 4 + sector] > arrival:
+                m.count.l2_read_merged += 1
+                data = larger(data, m.l2.ready_ps[way * 4 + sector])
+            else:
+                m.count.l2_read_hits += 1
+    if missing:
+        data = larger(data, l2_fetch(m, entry, slice, way, missing, arrival))
+    if for_atomic:
+        m.count.dirtied_sectors += sector_count(wanted & ~<unsigned int>line.dirty)
+        line.dirty |= wanted
+    delay = port_delay(&m.sm_reply_free_ps[sm], m.now_ps, n * m.sm_sector_ps)
+    serial = (n - 1) * larger(m.sm_sector_ps, m.slice_sector_ps)
+    return data + m.reply_ps + delay + serial
+
+
+cdef inline int64_t l2_store(MemorySystem* m, uint32_t entry, unsigned int touched, unsigned int whole, int sm,
+                             int64_t t) noexcept nogil:
+    """A store's sectors of one line; returns when the SM hears that the L2 has them."""
+    cdef int slice, sector, n = sector_count(touched)
+    cdef uint32_t local
+    cdef int64_t way, delay, arrival
+    cdef unsigned int fresh
+    cdef Line* line
+    locate_slice(m, entry, &slice, &local)
+    delay = port_delay(&m.sm_request_free_ps[sm], m.now_ps, n * m.sm_request_ps)
+    delay += port_delay(&m.slice_free_ps[slice], m.now_ps, n * m.slice_sector_ps)
+    arrival = t + m.request_ps + delay
+    way = l2_way(m, entry, slice, local, arrival)
+    line = &m.l2.lines[way]
+    m.count.l2_writes += n
+    m.count.l2_write_hits += sector_count(touched & (line.valid | line.dirty))
+    m.count.dirtied_sectors += sector_count(touched & ~<unsigned int>line.dirty)
+    fresh = whole & ~<unsigned int>line.valid
+    for sector in range(4):
+        if fresh >> sector & 1:
+            m.l2.ready_ps[way * 4 + sector] = arrival
+    line.valid |= whole
+    line.dirty |= touched
+    line.partial = (line.partial | touched) & ~line.valid
+    return arrival + m.reply_ps

@@ -1,0 +1,6 @@
+class SchemeBase:
+    uses_targets: bool
+    assumptions: dict[str, str]
+
+def scheme_names() -> list[str]: ...
+def load_scheme(name: str) -> SchemeBase: ...

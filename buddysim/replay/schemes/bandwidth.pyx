@@ -1,0 +1,35 @@
+"""`bandwidth`: compression between L2 and device memory only. Sizes are known for nothing; no capacity is gained.
+
+A compressible entry moves whole, in its compressed number of sectors; of one that doesn't compress only the sectors asked for
+(`compression.whole_raw_entry` moves it whole too).
+"""
+from libc.stdint cimport int64_t, uint32_t
+
+from buddysim.replay.cache cimport Line
+from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
+from buddysim.replay.memory cimport PLACE_HOST, MemorySystem, Region, region_of
+from buddysim.replay.scheme cimport SchemeBase
+from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
+
+
+cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+                  int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, entry)
+    region.fills += 1
+    if region.place == PLACE_HOST:
+        return raw_fill(m, region, entry, slice, wanted, t)
+    return compressed_fill(m, region, entry, slice, wanted, filled, t, 4, True)
+
+
+cdef void writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, entry)
+    region.writebacks += 1
+    if region.place == PLACE_HOST:
+        raw_writeback(m, region, entry, slice, line, t)
+    else:
+        compressed_writeback(m, region, entry, slice, line, t, 4, True)
+
+
+cdef class Scheme(SchemeBase):
+    def __cinit__(self):
+        self.fill, self.writeback = fill, writeback

@@ -1,0 +1,36 @@
+"""`buddy`: Buddy Compression. Each entry keeps `target` sectors in device memory; the rest lies in buddy memory behind the link.
+
+Allocations whose target is 1x are stored uncompressed and bypass all of it (`buddy.bypass_1x`).
+"""
+from libc.stdint cimport int64_t, uint32_t
+
+from buddysim.replay.cache cimport Line
+from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
+from buddysim.replay.memory cimport PLACE_COMPRESSED, MemorySystem, Region, region_of
+from buddysim.replay.scheme cimport SchemeBase
+from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
+
+
+cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+                  int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, entry)
+    region.fills += 1
+    if region.place == PLACE_COMPRESSED:
+        return compressed_fill(m, region, entry, slice, wanted, filled, t, region.kept, False)
+    return raw_fill(m, region, entry, slice, wanted, t)
+
+
+cdef void writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, entry)
+    region.writebacks += 1
+    if region.place == PLACE_COMPRESSED:
+        compressed_writeback(m, region, entry, slice, line, t, region.kept, False)
+    else:
+        raw_writeback(m, region, entry, slice, line, t)
+
+
+cdef class Scheme(SchemeBase):
+    uses_targets = True
+
+    def __cinit__(self):
+        self.fill, self.writeback = fill, writeback

@@ -1,0 +1,128 @@
+"""`um`: Unified Memory with oversubscription. A model, not the hardware that the paper measured (POWER9, 75 GB/s link).
+
+Pages of 64 KB migrate on fault. Faults are handled in batches, one after the other, each `um.fault_latency` long; within a 2 MB
+block a binary tree decides what comes along: the largest subtree of which more than half is then resident is fetched whole (the
+rule that NVIDIA's driver is described to follow). A page that has to make room is the least recently missed one, and goes back
+over the link whole. The run begins with the pages of lowest address resident, as many as fit.
+"""
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from buddysim.replay.cache cimport Line
+from buddysim.replay.dram cimport larger
+from buddysim.replay.memory cimport (
+    MIGRATION_IN, MIGRATION_OUT, PLACE_HOST, MemorySystem, Pages, Region, link_read, link_write, region_of,
+)
+from buddysim.replay.scheme cimport SchemeBase
+from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
+
+
+cdef inline void unlink_page(Pages* pages, int64_t page) noexcept nogil:
+    pages.newer[pages.older[page]] = pages.newer[page]
+    pages.older[pages.newer[page]] = pages.older[page]
+
+
+cdef inline void link_newest(Pages* pages, int64_t page) noexcept nogil:
+    cdef int64_t sentinel = pages.n
+    cdef int32_t newest = pages.older[sentinel]
+    pages.older[page] = newest
+    pages.newer[page] = <int32_t>sentinel
+    pages.newer[newest] = <int32_t>page
+    pages.older[sentinel] = <int32_t>page
+
+
+cdef inline void evict_oldest(MemorySystem* m) noexcept nogil:
+    cdef Pages* pages = &m.pages
+    cdef int64_t page = pages.newer[pages.n]
+    unlink_page(pages, page)
+    pages.ready_ps[page] = -1
+    pages.resident -= 1
+    m.count.pages_evicted += 1
+    link_write(m, <int64_t>128 << pages.entries_shift, MIGRATION_OUT)
+
+
+cdef inline void bring_page(MemorySystem* m, int64_t page, int64_t t) noexcept nogil:
+    cdef Pages* pages = &m.pages
+    if pages.resident == pages.capacity:
+        evict_oldest(m)
+    pages.resident += 1
+    link_newest(pages, page)
+    pages.ready_ps[page] = link_read(m, <int64_t>128 << pages.entries_shift, MIGRATION_IN, t)
+
+
+cdef inline int64_t fault(MemorySystem* m, int64_t page, int64_t t) noexcept nogil:
+    """Has a page migrated; returns when it is there."""
+    cdef Pages* pages = &m.pages
+    cdef int64_t first, last, other, size, resident, best_first = page, best_last = page + 1
+    m.count.page_faults += 1
+    if t > pages.batch_start_ps or pages.batch_faults == pages.fault_batch:
+        pages.batch_start_ps = larger(t, pages.batch_end_ps)
+        pages.batch_end_ps = pages.batch_start_ps + pages.fault_ps
+        pages.batch_faults = 0
+    pages.batch_faults += 1
+    size = 2
+    while size <= pages.pages_per_block:
+        first = page / size * size
+        last = first + size if first + size < pages.n else pages.n
+        resident = 1
+        for other in range(first, last):
+            resident += pages.ready_ps[other] >= 0
+        if 2 * resident > size:
+            best_first, best_last = first, last
+        size *= 2
+    bring_page(m, page, pages.batch_end_ps)
+    for other in range(best_first, best_last):
+        if pages.ready_ps[other] < 0 and pages.resident < pages.capacity + pages.pages_per_block:
+            bring_page(m, other, pages.batch_end_ps)
+            m.count.pages_prefetched += 1
+    return pages.ready_ps[page] if pages.ready_ps[page] >= 0 else pages.batch_end_ps
+
+
+cdef inline int64_t page_ready(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
+    """When the page of an entry is resident for an access at `t`."""
+    cdef Pages* pages = &m.pages
+    cdef int64_t page = entry >> pages.entries_shift
+    if pages.ready_ps[page] < 0:
+        return fault(m, page, t)
+    unlink_page(pages, page)
+    link_newest(pages, page)
+    return larger(t, pages.ready_ps[page])
+
+
+cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+                  int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, entry)
+    region.fills += 1
+    if region.place != PLACE_HOST:
+        t = page_ready(m, entry, t)
+    return raw_fill(m, region, entry, slice, wanted, t)
+
+
+cdef void writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, entry)
+    region.writebacks += 1
+    if region.place != PLACE_HOST:
+        t = page_ready(m, entry, t)
+    raw_writeback(m, region, entry, slice, line, t)
+
+
+cdef class Scheme(SchemeBase):
+    assumptions = {
+        "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
+        "the run begins with the lowest pages resident",
+    }
+
+    def __cinit__(self):
+        self.fill, self.writeback = fill, writeback
+
+    cdef int prepare(self, MemorySystem* m) except -1:
+        """Makes the lowest pages resident; the arrays are the engine's."""
+        cdef Pages* pages = &m.pages
+        cdef int64_t page
+        pages.newer[pages.n] = pages.older[pages.n] = <int32_t>pages.n
+        for page in range(pages.n):
+            pages.ready_ps[page] = -1
+        for page in range(min(pages.n, pages.capacity)):
+            pages.ready_ps[page] = 0
+            pages.resident += 1
+            link_newest(pages, page)
+        return 0

@@ -1,0 +1,102 @@
+/* The innermost loops over a set's ways and a scheduler's warps.
+ * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
+ * Arrays are padded to a multiple of four: tags with SET_EMPTY, stamps with INT32_MAX, times with SCHED_NEVER. */
+#ifndef BUDDYSIM_SETOPS_H
+#define BUDDYSIM_SETOPS_H
+#include <stdint.h>
+
+#define SET_EMPTY 0xFFFFFFFFu
+#define SCHED_NEVER 1e300
+
+#if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
+#include <emmintrin.h>
+
+/* The way that holds tag, or -1. */
+static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
+{
+    const __m128i wanted = _mm_set1_epi32((int)tag);
+    for (int way = 0; way < padded_ways; way += 4) {
+        __m128i four = _mm_loadu_si128((const __m128i *)(tags + way));
+        int hits = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, wanted)));
+        if (hits)
+            return way + __builtin_ctz(hits);
+    }
+    return -1;
+}
+
+/* The way with the smallest stamp; the lowest such way where several are equal. */
+static inline int set_oldest(const int32_t *stamps, int padded_ways)
+{
+    __m128i least = _mm_loadu_si128((const __m128i *)stamps);
+    for (int way = 4; way < padded_ways; way += 4) {
+        __m128i four = _mm_loadu_si128((const __m128i *)(stamps + way));
+        __m128i greater = _mm_cmpgt_epi32(least, four);
+        least = _mm_or_si128(_mm_and_si128(greater, four), _mm_andnot_si128(greater, least));
+    }
+    __m128i other = _mm_shuffle_epi32(least, _MM_SHUFFLE(1, 0, 3, 2));
+    __m128i greater = _mm_cmpgt_epi32(least, other);
+    least = _mm_or_si128(_mm_and_si128(greater, other), _mm_andnot_si128(greater, least));
+    other = _mm_shuffle_epi32(least, _MM_SHUFFLE(2, 3, 0, 1));
+    greater = _mm_cmpgt_epi32(least, other);
+    least = _mm_or_si128(_mm_and_si128(greater, other), _mm_andnot_si128(greater, least));
+    return set_match((const uint32_t *)stamps, padded_ways, (uint32_t)_mm_cvtsi128_si32(least));
+}
+
+/* The earliest of the times. */
+static inline double times_earliest(const double *times, int padded)
+{
+    __m128d a = _mm_loadu_pd(times), b = _mm_loadu_pd(times + 2);
+    for (int i = 4; i < padded; i += 4) {
+        a = _mm_min_pd(a, _mm_loadu_pd(times + i));
+        b = _mm_min_pd(b, _mm_loadu_pd(times + i + 2));
+    }
+    a = _mm_min_pd(a, b);
+    double low = _mm_cvtsd_f64(a), high = _mm_cvtsd_f64(_mm_unpackhi_pd(a, a));
+    return low < high ? low : high;
+}
+
+/* Bit i is set where times[i] <= now; at most 64 of them. */
+static inline uint64_t times_until(const double *times, int padded, double now)
+{
+    const __m128d limit = _mm_set1_pd(now);
+    uint64_t mask = 0;
+    for (int i = 0; i < padded; i += 2)
+        mask |= (uint64_t)_mm_movemask_pd(_mm_cmple_pd(_mm_loadu_pd(times + i), limit)) << i;
+    return mask;
+}
+#else
+static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
+{
+    for (int way = 0; way < padded_ways; way++)
+        if (tags[way] == tag)
+            return way;
+    return -1;
+}
+
+static inline int set_oldest(const int32_t *stamps, int padded_ways)
+{
+    int oldest = 0;
+    for (int way = 1; way < padded_ways; way++)
+        if (stamps[way] < stamps[oldest])
+            oldest = way;
+    return oldest;
+}
+
+static inline double times_earliest(const double *times, int padded)
+{
+    double least = times[0];
+    for (int i = 1; i < padded; i++)
+        if (times[i] < least)
+            least = times[i];
+    return least;
+}
+
+static inline uint64_t times_until(const double *times, int padded, double now)
+{
+    uint64_t mask = 0;
+    for (int i = 0; i < padded; i++)
+        mask |= (uint64_t)(times[i] <= now) << i;
+    return mask;
+}
+#endif
+#endif

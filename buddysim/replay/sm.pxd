@@ -1,0 +1,262 @@
+"""Warps, schedulers and L1s: what happens in an SM, from a warp's issue to what it waits for.
+
+A warp's clock runs as if every load came back at once (`v_*`, in ps from the warp's start); `shift` is what it has lost against
+that: waiting for loads, barriers and issue slots. A load blocks the warp at the instruction that first uses its result: from there
+on the shift is at least (arrival - time of the use on the clock).
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from buddysim.replay.cache cimport SectorCache, cache_find, cache_install, cache_set, cache_touch, cache_victim, sector_count
+from buddysim.replay.dram cimport larger
+from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_store, port_delay
+from buddysim.replay.setops cimport SCHED_NEVER, times_earliest, times_until
+from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_STORE, WarpOp, WarpRecord
+
+cdef extern from *:
+    int trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
+
+cdef enum:
+    MAX_WARPS = 64              # per SM
+    MAX_PENDING = 32            # loads of one warp whose use is still ahead
+    NO_GREEDY = 64
+
+cdef struct Pending:
+    int64_t use_v               # when the first use would issue, on the warp's clock
+    int64_t arrival_ps
+
+cdef struct Warp:
+    const WarpOp* op            # the next one; == end: only the tail is left
+    const WarpOp* end
+    const uint64_t* lines       # of the chunk
+    const WarpRecord* record
+    int64_t v_now               # the last operation's issue on the warp's clock
+    int64_t v_next              # the next one's
+    int64_t shift
+    int64_t ready_ps            # when the next operation can issue
+    int64_t last_arrival_ps     # the latest arrival of anything: the warp can't end before
+    int32_t block               # resident block
+    int32_t slots               # issue slots that the next operation takes; 0: already taken
+    int32_t n_pending
+    int32_t at_barrier
+    Pending[32] pending
+
+cdef struct Scheduler:
+    double[64] ready            # when each of its warps can issue, oldest first
+    uint8_t[64] slot            # the warp's slot in the SM
+    int n
+    int padded
+    int greedy                  # position of the warp that issued last, or NO_GREEDY
+    int64_t next_issue_ps       # an instruction per cycle
+    int64_t slots_free_ps       # issue slots before this are taken
+
+cdef struct CoreTiming:
+    int64_t cycle_ps
+    int64_t step_ps
+    int64_t issue_interval_ps
+    int64_t assumed_ps          # an instruction of an untimed trace
+    int64_t barrier_ps
+    int64_t scale_num           # gaps and chains are scaled by num / den
+    int64_t scale_den
+    int round_robin
+
+cdef struct L1s:
+    int enabled
+    SectorCache cache
+    int64_t hit_ps
+    int64_t line_ps             # one line through the port
+    int64_t* free_ps            # [sms]
+    int mshrs
+    int64_t* mshr_ps            # [sms][mshrs]
+    int* mshr_next              # [sms]
+    uint8_t* used               # [sms]: has anything been put in since the last invalidation
+
+
+cdef inline int64_t chain_ps(const CoreTiming* core, uint8_t flags, int64_t instructions, int64_t cycles,
+                             int64_t steps) noexcept nogil:
+    """How long `instructions` of a warp take that follow each other, nothing missing."""
+    cdef int64_t ps, least
+    if flags & FLAG_TIMED:
+        ps = cycles * core.cycle_ps + steps * core.step_ps
+        least = instructions * core.issue_interval_ps
+        ps = larger(ps, least)
+    else:
+        ps = instructions * core.assumed_ps
+    return ps if core.scale_num == core.scale_den else ps * core.scale_num / core.scale_den
+
+
+cdef inline void warp_pend(Warp* warp, int64_t use_v, int64_t arrival) noexcept nogil:
+    """Remembers a load whose use is ahead. Where too many are, the first to be used is waited for at once."""
+    cdef int i, first = 0
+    if warp.n_pending == MAX_PENDING:
+        for i in range(1, MAX_PENDING):
+            if warp.pending[i].use_v < warp.pending[first].use_v:
+                first = i
+        warp.shift = larger(warp.shift, warp.pending[first].arrival_ps - warp.pending[first].use_v)
+        warp.pending[first] = warp.pending[MAX_PENDING - 1]
+        warp.n_pending -= 1
+    warp.pending[warp.n_pending] = Pending(use_v, arrival)
+    warp.n_pending += 1
+
+
+cdef inline void warp_wait(Warp* warp, int64_t v) noexcept nogil:
+    """Has the warp wait for the loads that are used up to `v` on its clock."""
+    cdef int i = 0
+    while i < warp.n_pending:
+        if warp.pending[i].use_v <= v:
+            warp.shift = larger(warp.shift, warp.pending[i].arrival_ps - warp.pending[i].use_v)
+            warp.n_pending -= 1
+            warp.pending[i] = warp.pending[warp.n_pending]
+        else:
+            i += 1
+
+
+cdef inline void warp_next(const CoreTiming* core, Warp* warp) noexcept nogil:
+    """Finds when the warp's next operation, or its end, is ready."""
+    cdef const WarpOp* op = warp.op
+    cdef int64_t gap
+    if op < warp.end:
+        gap = op.gap
+        warp.v_next = warp.v_now + chain_ps(core, op.flags, gap + 1, op.chain_cycles, op.chain_steps)
+        if core.scale_num != core.scale_den:
+            gap = gap * core.scale_num / core.scale_den
+        warp.slots = <int32_t>(gap + 1) if gap < 0x7FFFFFFF else 0x7FFFFFFF
+        warp_wait(warp, warp.v_next)
+        warp.ready_ps = warp.v_next + warp.shift
+    else:
+        gap = warp.record.tail_gap
+        warp.v_next = warp.v_now + chain_ps(core, FLAG_TIMED if warp.record.tail_cycles else 0, gap,
+                                            warp.record.tail_cycles, warp.record.tail_steps)
+        warp.slots = <int32_t>gap if gap < 0x7FFFFFFF else 0x7FFFFFFF
+        warp_wait(warp, 0x7FFFFFFFFFFFFFFF)
+        warp.ready_ps = larger(warp.v_next + warp.shift, warp.last_arrival_ps)
+
+
+cdef inline void scheduler_add(Scheduler* scheduler, int slot, int64_t ready_ps) noexcept nogil:
+    """A new warp, the youngest."""
+    scheduler.ready[scheduler.n] = <double>ready_ps
+    scheduler.slot[scheduler.n] = <uint8_t>slot
+    scheduler.n += 1
+    scheduler.padded = (scheduler.n + 3) & ~3
+
+
+cdef inline void scheduler_remove(Scheduler* scheduler, int position) noexcept nogil:
+    """The warp at a position has ended; the younger ones move up."""
+    cdef int i
+    for i in range(position, scheduler.n - 1):
+        scheduler.ready[i] = scheduler.ready[i + 1]
+        scheduler.slot[i] = scheduler.slot[i + 1]
+    scheduler.n -= 1
+    scheduler.ready[scheduler.n] = SCHED_NEVER
+    scheduler.padded = (scheduler.n + 3) & ~3
+    if scheduler.greedy == position:
+        scheduler.greedy = NO_GREEDY
+    elif scheduler.greedy > position and scheduler.greedy != NO_GREEDY:
+        scheduler.greedy -= 1
+
+
+cdef inline double scheduler_time(const Scheduler* scheduler) noexcept nogil:
+    """When the scheduler can issue next."""
+    cdef double earliest
+    if scheduler.n == 0:
+        return SCHED_NEVER
+    earliest = times_earliest(scheduler.ready, scheduler.padded)
+    return earliest if earliest > <double>scheduler.next_issue_ps else <double>scheduler.next_issue_ps
+
+
+cdef inline int scheduler_pick(const Scheduler* scheduler, double now, bint round_robin) noexcept nogil:
+    """Position of the warp to issue at `now`: the one that issued last if it can, else the oldest (or the next in turn)."""
+    cdef uint64_t able = times_until(scheduler.ready, scheduler.padded, now)
+    cdef uint64_t after
+    if round_robin:
+        after = able & ~((<uint64_t>2 << (scheduler.greedy & 63)) - 1) if scheduler.greedy < 63 else 0
+        return trailing_zeros(after if after else able)
+    if scheduler.greedy != NO_GREEDY and able >> scheduler.greedy & 1:
+        return scheduler.greedy
+    return trailing_zeros(able)
+
+
+cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, unsigned int wanted, bint bypass,
+                            int64_t t) noexcept nogil:
+    """A load's sectors of one line; returns when the last of them can be used."""
+    cdef int64_t first, way, arrival, start
+    cdef int64_t* mshr
+    cdef unsigned int present = 0, missing = wanted
+    cdef int sector
+    if not l1.enabled or bypass:
+        return l2_load(m, entry, wanted, sm, False, t)
+    m.count.l1_accesses += sector_count(wanted)
+    m.count.l1_lines += 1
+    first = cache_set(&l1.cache, sm, entry)
+    way = cache_find(&l1.cache, first, entry)
+    arrival = t + l1.hit_ps
+    if way >= 0:
+        cache_touch(&l1.cache, sm, way)
+        m.count.l1_line_hits += 1
+        present = l1.cache.lines[way].valid & wanted
+        missing = wanted & ~present
+        for sector in range(4):
+            if present >> sector & 1:
+                if l1.cache.ready_ps[way * 4 + sector] > t:
+                    m.count.l1_merged += 1
+                    arrival = larger(arrival, l1.cache.ready_ps[way * 4 + sector])
+                else:
+                    m.count.l1_hits += 1
+        if not missing:
+            return arrival
+    else:
+        way = cache_victim(&l1.cache, first)
+        cache_install(&l1.cache, sm, way, entry)
+        l1.used[sm] = 1
+    mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + l1.mshr_next[sm]
+    start = larger(t, mshr[0])
+    start = l2_load(m, entry, missing, sm, False, start)
+    mshr[0] = start
+    l1.mshr_next[sm] += 1
+    if l1.mshr_next[sm] == l1.mshrs:
+        l1.mshr_next[sm] = 0
+    m.count.load_ps += start - t
+    m.count.loads_missed += 1
+    histogram_add(m.count.load_histogram, start - t)
+    l1.cache.lines[way].valid |= missing
+    for sector in range(4):
+        if missing >> sector & 1:
+            l1.cache.ready_ps[way * 4 + sector] = start
+    return larger(arrival, start)
+
+
+cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, Warp* warp, int sm, int64_t now) noexcept nogil:
+    """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
+    cdef const WarpOp* op = warp.op
+    cdef const uint64_t* lines = warp.lines + op.first_line
+    cdef int i, n = op.n_lines
+    cdef int64_t arrival = now, t
+    cdef uint32_t entry
+    cdef unsigned int sectors
+    m.now_ps = m.dram.now_ps = now
+    m.count.memory_instructions += 1
+    m.count.line_accesses += n
+    for i in range(n):
+        entry = <uint32_t>(lines[i] >> 8)
+        sectors = lines[i] & 15
+        t = now + port_delay(&l1.free_ps[sm], now, l1.line_ps)
+        if op.kind == OP_STORE:
+            m.count.store_sectors += sector_count(sectors)
+            t = l2_store(m, entry, sectors, lines[i] >> 4 & 15, sm, t)
+        else:
+            m.count.load_sectors += sector_count(sectors)
+            if op.kind == OP_ATOMIC:
+                t = l2_load(m, entry, sectors, sm, True, t)
+            else:
+                t = l1_load(l1, m, sm, entry, sectors, op.flags & FLAG_BYPASS_L1, t)
+        arrival = larger(arrival, t)
+    warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
+    if op.use_distance and op.kind != OP_STORE and not op.flags & FLAG_NO_RETURN:
+        warp_pend(warp, warp.v_next + chain_ps(core, op.flags, op.use_distance, op.use_cycles, op.use_steps), arrival)
+    warp_passed(warp, now)
+
+
+cdef inline void warp_passed(Warp* warp, int64_t now) noexcept nogil:
+    """The warp's operation has issued at `now`."""
+    warp.shift = now - warp.v_next
+    warp.v_now = warp.v_next
+    warp.op += 1

@@ -1,0 +1,27 @@
+"""Fills and write-backs that move exactly the sectors asked for: of uncompressed device memory, or of host memory."""
+from libc.stdint cimport int64_t, uint32_t
+
+from buddysim.replay.cache cimport Line, sector_count
+from buddysim.replay.memory cimport (
+    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, device_read, device_write, link_read, link_write,
+)
+
+
+cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, uint32_t entry, int slice, unsigned int wanted,
+                             int64_t t) noexcept nogil:
+    cdef int sectors = sector_count(wanted)
+    if region.place == PLACE_HOST:
+        return link_read(m, 32 * sectors, DEMAND, t)
+    m.count.device[<int>DEMAND] += sectors
+    return device_read(m, entry, slice, sectors, t)
+
+
+cdef inline void raw_writeback(MemorySystem* m, const Region* region, uint32_t entry, int slice, Line line,
+                               int64_t t) noexcept nogil:
+    """Partly written sectors go out with their byte mask: nothing is read."""
+    cdef int sectors = sector_count(line.dirty)
+    if region.place == PLACE_HOST:
+        link_write(m, 32 * sectors, WRITE_BACK)
+    else:
+        m.count.device[<int>WRITE_BACK] += sectors
+        device_write(m, entry, slice, sectors, t)
