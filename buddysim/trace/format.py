@@ -1,0 +1,116 @@
+"""The layout of a trace file: constants and fixed structures. `docs/trace-format.md` describes them byte by byte."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import numpy as np
+
+MAGIC: Final = b"\x8fBUDDY\r\n"
+END_MAGIC: Final = b"BUDDYEND"
+FORMAT_VERSION: Final = 1
+
+HEADER: Final = struct.Struct("<8sIIII")  # magic, version, 0, crc32 of the 16 bytes before, 0
+SECTION: Final = struct.Struct("<4sIQII")  # type, 0, payload bytes, payload's crc32, crc32 of the 20 bytes before
+FOOTER: Final = struct.Struct("<QQII8s")  # index section's offset, file bytes, crc32 of the 16 before, 0, end magic
+ALIGNMENT: Final = 8  # a section begins at a multiple of this; the gap is zeros
+
+PROVENANCE: Final = b"PROV"
+ALLOCATE: Final = b"ALOC"
+FREE: Final = b"FREE"
+MEMCPY: Final = b"MCPY"
+MEMSET: Final = b"MSET"
+KERNEL: Final = b"KERN"
+KERNEL_END: Final = b"KEND"
+CHUNK: Final = b"CHNK"
+SNAPSHOT: Final = b"SNAP"
+CONTENTS: Final = b"CONT"
+SIZE_MAP: Final = b"SIZE"
+INDEX: Final = b"INDX"
+SECTION_TYPES: Final = frozenset(
+    (PROVENANCE, ALLOCATE, FREE, MEMCPY, MEMSET, KERNEL, KERNEL_END, CHUNK, SNAPSHOT, CONTENTS, SIZE_MAP, INDEX)
+)
+
+ALLOCATE_HEAD: Final = struct.Struct("<QQB7x")  # base, bytes, space; then the name
+FREE_BODY: Final = struct.Struct("<I4x")  # allocation
+MEMCPY_BODY: Final = struct.Struct("<QQQBB6x")  # address, bytes, source, kind, source is given
+MEMSET_BODY: Final = struct.Struct("<QQBB6x")  # address, bytes, value, value is known
+KERNEL_HEAD: Final = struct.Struct("<QQQ3I3III")  # ordinal, stream, shared memory, grid, block, registers, 0; the name
+KERNEL_END_BODY: Final = struct.Struct("<QQQQI4x")  # instructions, memory instructions, lines, blocks, chunks
+SNAPSHOT_HEAD: Final = struct.Struct("<Q")  # point; then the label
+CONTENTS_HEAD: Final = struct.Struct("<IIIIIIII")  # snapshot, allocation, page bytes, whole, pages, first, count, 0
+SIZE_MAP_HEAD: Final = struct.Struct("<II16sQQII")  # snapshot, allocation, algorithm, entries, first, count, 0
+# kernel, first block, blocks, warps, ops, lines, memory instructions, op shapes, warp shapes, wide deltas,
+# warp instructions, bytes of the columns
+CHUNK_HEAD: Final = struct.Struct("<10IQQ")
+
+SPACES: Final = ("device", "host")
+MEMCPY_KINDS: Final = ("htod", "dtoh", "dtod")
+
+INDEX_DTYPE: Final = np.dtype(
+    [
+        ("type", "S4"),
+        ("crc", "<u4"),
+        ("offset", "<u8"),
+        ("length", "<u8"),
+        ("kernel", "<u4"),
+        ("first_block", "<u4"),
+        ("n_blocks", "<u4"),
+        ("n_warps", "<u4"),
+        ("n_ops", "<u4"),
+        ("n_lines", "<u4"),
+        ("memory_instructions", "<u4"),
+        ("reserved", "<u4"),
+        ("warp_instructions", "<u8"),
+    ]
+)
+assert INDEX_DTYPE.itemsize == 64
+
+# Limits. They bound what a damaged count can make a reader allocate.
+MAX_TEXT_BYTES: Final = 1 << 16  # a name, a label, one provenance value
+MAX_CHUNK_BLOCKS: Final = 1 << 24
+MAX_CHUNK_WARPS: Final = 1 << 24
+MAX_CHUNK_OPS: Final = 1 << 24
+MAX_CHUNK_LINES: Final = 1 << 26
+MAX_LINES_PER_OP: Final = 64  # 32 lanes, each of which may straddle two lines
+MAX_ADDRESS: Final = 1 << 63  # a record keeps 56 bits of line number
+MAX_ALLOCATION_BYTES: Final = 1 << 44
+MAX_GRID_BLOCKS: Final = 1 << 32
+MAX_BLOCK_THREADS: Final = 1 << 16
+MAX_PAGE_BYTES: Final = 1 << 20
+
+LINE_BYTES: Final = 128
+ENTRY_BYTES: Final = 128
+WARP_THREADS: Final = 32
+CHUNK_OPS: Final = 1 << 15  # a chunk is closed before it would pass this
+CHUNK_LINES: Final = 1 << 16
+CONTENTS_BLOCK_BYTES: Final = 1 << 20  # of memory contents in one section
+SIZE_MAP_BLOCK_ENTRIES: Final = 1 << 20  # entries in one section
+UNKNOWN_CLASS: Final = 15
+N_CLASSES: Final = 8
+
+
+def padding(length: int) -> int:
+    """Zero bytes that follow a section of `length` payload bytes."""
+    return -length % ALIGNMENT
+
+
+def index_width(n_shapes: int) -> int:
+    """Bytes of an index into a table of `n_shapes` shapes."""
+    return 1 if n_shapes <= 1 << 8 else 2 if n_shapes <= 1 << 16 else 4
+
+
+def column_bytes(
+    n_blocks: int, n_warps: int, n_ops: int, n_lines: int, n_op_shapes: int, n_warp_shapes: int, n_wide: int
+) -> int:
+    """Size of a chunk's columns, uncompressed."""
+    return (
+        8 * n_blocks
+        + 20 * n_warp_shapes
+        + index_width(n_warp_shapes) * n_warps
+        + 26 * n_op_shapes
+        + index_width(n_op_shapes) * n_ops
+        + 5 * n_lines
+        + 8 * n_wide
+    )

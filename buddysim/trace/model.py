@@ -1,0 +1,116 @@
+"""What a trace file holds, as plain objects. Sizes are bytes, addresses are the program's virtual ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from buddysim.trace.format import ENTRY_BYTES, WARP_THREADS
+
+Dim3: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a trace comes from and what was assumed where the capture didn't say.
+
+    Parameters
+    ----------
+    tool, version : what made the file
+    source : what the trace was made from
+    licence : of the source
+    command : the capture or conversion command
+    assumptions : by subject, for example ``{"gaps": "one instruction between two accesses"}``
+    """
+
+    tool: str
+    version: str = ""
+    source: str = ""
+    licence: str = ""
+    command: str = ""
+    assumptions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Allocation:
+    """A range of memory, live for ``events[born:died]``; ``died`` is None where it lives to the end."""
+
+    index: int
+    name: str
+    base: int
+    bytes: int
+    space: Literal["device", "host"] = "device"
+    born: int = 0
+    died: int | None = None
+
+    @property
+    def end(self) -> int:
+        """First address after it."""
+        return self.base + self.bytes
+
+    @property
+    def entries(self) -> int:
+        """128 B entries, the last one possibly partial."""
+        return -(-self.bytes // ENTRY_BYTES)
+
+    def live_at(self, event: int) -> bool:
+        return self.born <= event and (self.died is None or event < self.died)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """A launch of ``trace.kernels[kernel]``."""
+
+    kernel: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memcpy:
+    """A copy. `address` is the device side (``dtod``: the destination); `source` None where it isn't known."""
+
+    kind: Literal["htod", "dtoh", "dtod"]
+    address: int
+    bytes: int
+    source: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memset:
+    """A fill with the byte `value`; None where it isn't one byte repeated, or not known."""
+
+    address: int
+    bytes: int
+    value: int | None
+
+
+Event: TypeAlias = KernelLaunch | Memcpy | Memset
+
+
+class ChunkRef(NamedTuple):
+    """Where a chunk of whole thread blocks lies in the file, and how much it holds."""
+
+    offset: int
+    first_block: int
+    n_blocks: int
+    n_warps: int
+    n_ops: int
+    n_lines: int
+    encoded_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Decoded records of whole thread blocks; `records.py` has the dtypes."""
+
+    blocks: npt.NDArray[np.void]
+    warps: npt.NDArray[np.void]
+    ops: npt.NDArray[np.void]
+    lines: npt.NDArray[np.uint64]
+
+
+def warps_per_block(block: Dim3) -> int:
+    """Warps of a thread block of these dimensions."""
+    return -(-(block[0] * block[1] * block[2]) // WARP_THREADS)

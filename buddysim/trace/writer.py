@@ -1,0 +1,491 @@
+"""Writing a trace file, section by section, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Literal, NoReturn
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+import zstandard
+
+from buddysim.errors import TraceFileError
+from buddysim.trace import format as fmt
+from buddysim.trace.codec import check_records, count_instructions, encode_columns
+from buddysim.trace.model import Allocation, Dim3, Provenance, warps_per_block
+from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
+
+Records = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
+
+
+class _OpenKernel:
+    """The kernel that is being written: its blocks that don't fill a chunk yet, its counts so far."""
+
+    def __init__(self, index: int, grid_blocks: int, block_warps: int) -> None:
+        self.index, self.grid_blocks, self.block_warps = index, grid_blocks, block_warps
+        self.pending: list[Records] = []
+        self.pending_ops = self.pending_lines = self.pending_blocks = self.pending_warps = 0
+        self.warp_instructions = self.memory_instructions = self.lines = self.blocks = self.chunks = 0
+
+
+def concatenate(parts: list[Records]) -> Records:
+    """Records of several runs of blocks as those of one."""
+    if len(parts) == 1:
+        return parts[0]
+    blocks, warps, ops, lines = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    blocks["first_warp"] = _starts(blocks["n_warps"])
+    warps["first_op"] = _starts(warps["n_ops"])
+    ops["first_line"] = _starts(ops["n_lines"])
+    return blocks, warps, ops, lines
+
+
+def _starts(counts: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    starts = np.cumsum(counts, dtype=np.int64)
+    return starts - counts
+
+
+def select_blocks(records: Records, first: int, end: int) -> Records:
+    """Records of blocks ``first:end``, their indices counted from the start of the result."""
+    blocks, warps, ops, lines = records
+    if first == 0 and end == len(blocks):
+        return records
+
+    def bounds(starts: npt.NDArray[np.integer], total: int, a: int, b: int) -> tuple[int, int]:
+        n = len(starts)
+        return (int(starts[a]) if a < n else total), (int(starts[b]) if b < n else total)
+
+    w0, w1 = bounds(blocks["first_warp"], len(warps), first, end)
+    o0, o1 = bounds(warps["first_op"], len(ops), w0, w1)
+    l0, l1 = bounds(ops["first_line"], len(lines), o0, o1)
+    blocks, warps, ops = blocks[first:end].copy(), warps[w0:w1].copy(), ops[o0:o1].copy()
+    blocks["first_warp"] -= np.uint32(w0)
+    warps["first_op"] -= np.uint32(o0)
+    ops["first_line"] -= np.uint32(l0)
+    return blocks, warps, ops, lines[l0:l1].copy()
+
+
+class TraceWriter:
+    """Writes a trace file; a context manager.
+
+    The file appears under its name when it is complete; if anything goes wrong before, nothing is left behind.
+
+    Parameters
+    ----------
+    path : the file to write
+    provenance : where the trace comes from
+    partial : write under the final name from the start and keep what was written if the writing is interrupted; a
+        reader takes every complete section
+    compression_level : of zstd; 1 is fast, 19 for files that are kept
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        provenance: Provenance,
+        *,
+        partial: bool = False,
+        compression_level: int = 1,
+    ) -> None:
+        self.path = Path(path)
+        self.partial = partial
+        self._written_to = self.path if partial else self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
+        self._compressor = zstandard.ZstdCompressor(level=compression_level, write_content_size=True)
+        self._index: list[bytes] = []
+        self._position = 0
+        self._events = 0
+        self._next_ordinal = 0
+        self._n_kernels = 0
+        self._kernel: _OpenKernel | None = None
+        self._allocations: list[Allocation] = []
+        self._live: dict[int, Allocation] = {}
+        self._n_snapshots = 0
+        self._filled: set[tuple[object, ...]] = set()
+        self._file: BinaryIO | None = None
+        try:
+            self._file = open(self._written_to, "wb", buffering=1 << 20)
+        except OSError as error:
+            self._fail("file", f"cannot be written: {error.strerror}")
+        try:
+            head = fmt.HEADER.pack(fmt.MAGIC, fmt.FORMAT_VERSION, 0, 0, 0)[:16]
+            self._put(head + struct.pack("<II", crc32(head), 0))
+            self._write_provenance(provenance)
+        except BaseException:
+            self.abort()
+            raise
+
+    # -- life of the file ---------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> TraceWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def close(self) -> None:
+        """Write index and footer and give the file its name."""
+        if self._file is None:
+            return
+        try:
+            if self._kernel is not None:
+                self._fail("kernel", f"kernel {self._kernel.index} was begun and not ended")
+            offset = self._position
+            self._section(fmt.INDEX, b"".join(self._index))
+            body = struct.pack("<QQ", offset, self._position + fmt.FOOTER.size)
+            self._put(body + struct.pack("<II8s", crc32(body), 0, fmt.END_MAGIC))
+            self._file.flush()
+            self._file.close()
+            self._file = None
+            if not self.partial:
+                os.replace(self._written_to, self.path)
+        except OSError as error:
+            self.abort()
+            self._fail("file", f"cannot be written: {error.strerror}")
+        except BaseException:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Give up: remove what was written, or with ``partial`` keep its complete sections."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            try:
+                file.close()
+            except OSError:  # a full disk, again
+                pass
+        if not self.partial:
+            self._written_to.unlink(missing_ok=True)
+
+    def _fail(self, section: str, problem: str) -> NoReturn:
+        raise TraceFileError(self.path, section, self._position, problem)
+
+    def _put(self, data: bytes) -> None:
+        if self._file is None:
+            raise ValueError("the trace file is closed")
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self._fail("file", f"cannot be written: {error.strerror}")
+        self._position += len(data)
+
+    def _section(self, kind: bytes, payload: bytes, chunk: tuple[int, ...] = (0,) * 9) -> None:
+        crc = crc32(payload)
+        if kind != fmt.INDEX:
+            self._index.append(struct.pack("<4sIQQ8IQ", kind, crc, self._position, len(payload), *chunk))
+        head = struct.pack("<4sIQI", kind, 0, len(payload), crc)
+        self._put(head + struct.pack("<I", crc32(head)) + payload + bytes(fmt.padding(len(payload))))
+        if self.partial and self._file is not None:
+            self._file.flush()
+
+    def _text(self, text: str, section: str) -> bytes:
+        data = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()
+        if len(data) > fmt.MAX_TEXT_BYTES:
+            self._fail(section, f"a text of {len(data)} bytes, at most {fmt.MAX_TEXT_BYTES} are allowed")
+        return data
+
+    def _number(self, value: int, bits: int, what: str, section: str) -> int:
+        if not 0 <= value < 1 << bits:
+            self._fail(section, f"{what} is {value}, expected 0 to 2^{bits} - 1")
+        return int(value)
+
+    def _outside_kernel(self, section: str) -> None:
+        if self._kernel is not None:
+            self._fail(section, f"kernel {self._kernel.index} must be ended first")
+
+    def _write_provenance(self, provenance: Provenance) -> None:
+        pairs = [(key, getattr(provenance, key)) for key in ("tool", "version", "source", "licence", "command")]
+        pairs += [(f"assumptions.{key}", text) for key, text in sorted(provenance.assumptions.items())]
+        parts = [struct.pack("<I", len(pairs))]
+        for pair in pairs:
+            for text in pair:
+                data = self._text(text, "provenance")
+                parts.append(struct.pack("<I", len(data)) + data)
+        self._section(fmt.PROVENANCE, b"".join(parts))
+
+    # -- allocations and events ---------------------------------------------------------------------------------------
+
+    def add_allocation(
+        self, name: str, base: int, bytes: int, space: Literal["device", "host"] = "device"
+    ) -> int:
+        """An allocation that lives from here on; gives its index."""
+        self._outside_kernel("allocation")
+        index = len(self._allocations)
+        where = f"allocation {index} ({name!r})"
+        if base % fmt.LINE_BYTES:
+            self._fail(where, f"its base {base:#x} is not a multiple of {fmt.LINE_BYTES}")
+        if not 0 < bytes <= fmt.MAX_ALLOCATION_BYTES:
+            self._fail(where, f"its size is {bytes} bytes, expected 1 to {fmt.MAX_ALLOCATION_BYTES}")
+        if not 0 <= base <= fmt.MAX_ADDRESS - bytes:
+            self._fail(where, f"it ends at {base + bytes:#x}, beyond 2^63")
+        if space not in fmt.SPACES:
+            self._fail(where, f"its space is {space!r}, expected one of {', '.join(fmt.SPACES)}")
+        for other in self._live.values():
+            if base < other.end and other.base < base + bytes:
+                self._fail(where, f"it overlaps allocation {other.index} ({other.name!r}), which is live")
+        payload = fmt.ALLOCATE_HEAD.pack(base, bytes, fmt.SPACES.index(space)) + self._text(name, where)
+        self._section(fmt.ALLOCATE, payload)
+        allocation = Allocation(index, name, int(base), int(bytes), space, self._events)
+        self._allocations.append(allocation)
+        self._live[index] = allocation
+        return index
+
+    def free_allocation(self, allocation: int) -> None:
+        """The allocation ends here."""
+        self._outside_kernel("free")
+        if allocation not in self._live:
+            self._fail("free", f"there is no live allocation {allocation}")
+        self._section(fmt.FREE, fmt.FREE_BODY.pack(allocation))
+        self._live.pop(allocation).died = self._events
+
+    def memcpy(
+        self, kind: Literal["htod", "dtoh", "dtod"], address: int, bytes: int, source: int | None = None
+    ) -> None:
+        """A copy; `address` is the device side (``dtod``: the destination)."""
+        self._outside_kernel("memcpy")
+        if kind not in fmt.MEMCPY_KINDS:
+            self._fail("memcpy", f"its kind is {kind!r}, expected one of {', '.join(fmt.MEMCPY_KINDS)}")
+        self._range(address, bytes, "memcpy")
+        if source is not None:
+            self._range(source, bytes, "memcpy")
+        elif kind == "dtod":
+            self._fail("memcpy", "a copy on the device needs its source address")
+        payload = fmt.MEMCPY_BODY.pack(address, bytes, source or 0, fmt.MEMCPY_KINDS.index(kind), source is not None)
+        self._section(fmt.MEMCPY, payload)
+        self._events += 1
+
+    def memset(self, address: int, bytes: int, value: int | None) -> None:
+        """A fill with one byte value; None where it isn't one byte repeated, or not known."""
+        self._outside_kernel("memset")
+        self._range(address, bytes, "memset")
+        byte = 0 if value is None else self._number(value, 8, "the value", "memset")
+        self._section(fmt.MEMSET, fmt.MEMSET_BODY.pack(address, bytes, byte, value is not None))
+        self._events += 1
+
+    def _range(self, address: int, n: int, section: str) -> None:
+        if not (0 <= address <= fmt.MAX_ADDRESS and 0 <= n <= fmt.MAX_ADDRESS - address):
+            self._fail(section, f"the range of {n} bytes at {address:#x} is outside 0 to 2^63")
+
+    # -- kernels ------------------------------------------------------------------------------------------------------
+
+    def begin_kernel(
+        self,
+        name: str,
+        grid: Dim3,
+        block: Dim3,
+        registers: int = 0,
+        shared_memory_bytes: int = 0,
+        stream: int = 0,
+        ordinal: int | None = None,
+    ) -> int:
+        """A launch; `ordinal` counts the program's launches before it. Gives the kernel's index."""
+        self._outside_kernel("kernel")
+        where = f"kernel {self._n_kernels} ({name!r})"
+        ordinal = self._next_ordinal if ordinal is None else self._number(ordinal, 62, "the ordinal", where)
+        if ordinal < self._next_ordinal:
+            self._fail(where, f"its ordinal is {ordinal}, expected {self._next_ordinal} or more")
+        for what, dims, most in (
+            ("grid", grid, fmt.MAX_GRID_BLOCKS),
+            ("block", block, fmt.MAX_BLOCK_THREADS),
+        ):
+            if len(dims) != 3 or min(dims) < 1 or max(dims) >= 1 << 32 or dims[0] * dims[1] * dims[2] > most:
+                self._fail(where, f"its {what} is {tuple(dims)}, expected three numbers from 1, product up to {most}")
+        payload = fmt.KERNEL_HEAD.pack(
+            ordinal,
+            self._number(stream, 64, "the stream", where),
+            self._number(shared_memory_bytes, 64, "the shared memory", where),
+            *grid,
+            *block,
+            self._number(registers, 32, "the number of registers", where),
+            0,
+        )
+        self._section(fmt.KERNEL, payload + self._text(name, where))
+        self._kernel = _OpenKernel(self._n_kernels, grid[0] * grid[1] * grid[2], warps_per_block(block))
+        self._next_ordinal = ordinal + 1
+        self._n_kernels += 1
+        self._events += 1
+        return self._kernel.index
+
+    def add_blocks(
+        self,
+        blocks: npt.NDArray[np.void],
+        warps: npt.NDArray[np.void],
+        ops: npt.NDArray[np.void],
+        lines: npt.NDArray[np.uint64],
+    ) -> None:
+        """Records of whole thread blocks, laid out as in a Chunk (each ``first_*`` the sum of the counts before)."""
+        kernel = self._need_kernel()
+        records: Records = (
+            np.ascontiguousarray(blocks, BLOCK_DTYPE),
+            np.ascontiguousarray(warps, WARP_DTYPE),
+            np.ascontiguousarray(ops, OP_DTYPE),
+            np.ascontiguousarray(lines, LINE_DTYPE),
+        )
+        try:
+            check_records(*records, grid_blocks=kernel.grid_blocks, block_warps=kernel.block_warps)
+        except ValueError as error:
+            self._fail(f"records of kernel {kernel.index}", str(error))
+        # ops and lines of the blocks up to and including each
+        warp_ends = records[0]["first_warp"].astype(np.int64) + records[0]["n_warps"]
+        op_ends = np.append(records[1]["first_op"], len(records[2])).astype(np.int64)[warp_ends]
+        line_ends = np.append(records[2]["first_line"], len(records[3])).astype(np.int64)[op_ends]
+        first = 0
+        n_blocks = len(warp_ends)
+        while first < n_blocks:
+            ops_before, lines_before, warps_before = (
+                (int(op_ends[first - 1]), int(line_ends[first - 1]), int(warp_ends[first - 1])) if first else (0, 0, 0)
+            )
+            end = min(
+                int(np.searchsorted(op_ends, ops_before + fmt.CHUNK_OPS - kernel.pending_ops, "right")),
+                int(np.searchsorted(line_ends, lines_before + fmt.CHUNK_LINES - kernel.pending_lines, "right")),
+                int(np.searchsorted(warp_ends, warps_before + fmt.CHUNK_OPS - kernel.pending_warps, "right")),
+                first + fmt.CHUNK_OPS - kernel.pending_blocks,
+                n_blocks,
+            )
+            if end <= first:
+                if kernel.pending:
+                    self._write_chunk(kernel)
+                    continue
+                end = first + 1  # a block larger than a chunk has one for itself
+            kernel.pending.append(select_blocks(records, first, end))
+            kernel.pending_blocks += end - first
+            kernel.pending_warps += int(warp_ends[end - 1]) - warps_before
+            kernel.pending_ops += int(op_ends[end - 1]) - ops_before
+            kernel.pending_lines += int(line_ends[end - 1]) - lines_before
+            first = end
+
+    def end_kernel(self) -> None:
+        """The kernel has all its blocks."""
+        kernel = self._need_kernel()
+        self._write_chunk(kernel)
+        payload = fmt.KERNEL_END_BODY.pack(
+            kernel.warp_instructions, kernel.memory_instructions, kernel.lines, kernel.blocks, kernel.chunks
+        )
+        self._section(fmt.KERNEL_END, payload)
+        self._kernel = None
+
+    def _need_kernel(self) -> _OpenKernel:
+        if self._kernel is None:
+            self._fail("kernel", "no kernel was begun")
+        return self._kernel
+
+    def _write_chunk(self, kernel: _OpenKernel) -> None:
+        if not kernel.pending:
+            return
+        blocks, warps, ops, lines = records = concatenate(kernel.pending)
+        for what, n, most in (
+            ("ops", len(ops), fmt.MAX_CHUNK_OPS),
+            ("lines", len(lines), fmt.MAX_CHUNK_LINES),
+        ):
+            if n > most:
+                self._fail(f"kernel {kernel.index}", f"block {blocks['block'][0]} has {n} {what}, at most {most}")
+        columns, n_op_shapes, n_warp_shapes, n_wide = encode_columns(*records)
+        instructions, memory = count_instructions(warps, ops)
+        first_block = int(blocks["block"][0])
+        counts = (len(blocks), len(warps), len(ops), len(lines), memory)
+        head = fmt.CHUNK_HEAD.pack(
+            kernel.index, first_block, *counts, n_op_shapes, n_warp_shapes, n_wide, instructions, columns.size
+        )
+        payload = head + self._compressor.compress(columns)
+        self._section(fmt.CHUNK, payload, (kernel.index, first_block, *counts, 0, instructions))
+        kernel.warp_instructions += instructions
+        kernel.memory_instructions += memory
+        kernel.lines += len(lines)
+        kernel.blocks += len(blocks)
+        kernel.chunks += 1
+        kernel.pending = []
+        kernel.pending_ops = kernel.pending_lines = kernel.pending_blocks = kernel.pending_warps = 0
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def add_snapshot(self, point: int, label: str = "") -> int:
+        """A moment of the run at which memory was looked at: after `point` launches. Gives its index."""
+        where = f"snapshot {self._n_snapshots}"
+        self._number(point, 62, "the point", where)
+        self._section(fmt.SNAPSHOT, fmt.SNAPSHOT_HEAD.pack(point) + self._text(label, where))
+        self._n_snapshots += 1
+        return self._n_snapshots - 1
+
+    def add_contents(
+        self,
+        snapshot: int,
+        allocation: int,
+        data: npt.NDArray[np.uint8] | bytes,
+        pages: npt.ArrayLike | None = None,
+        page_bytes: int = 8192,
+    ) -> None:
+        """Bytes of an allocation in a snapshot: all of them, or those of the sampled `pages` (ascending numbers).
+
+        The last page of the allocation may be short.
+        """
+        where, target = self._values_of("contents", snapshot, allocation, ("contents",))
+        if not (0 < page_bytes <= fmt.MAX_PAGE_BYTES and page_bytes % fmt.ENTRY_BYTES == 0):
+            self._fail(where, f"pages of {page_bytes} bytes, expected a multiple of {fmt.ENTRY_BYTES} up to 1 MiB")
+        values = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray) else np.asarray(data)
+        if values.dtype != np.uint8 or values.ndim != 1:
+            self._fail(where, f"its data is {values.dtype} of {values.ndim} dimensions, expected a row of uint8")
+        n_pages = -(-target.bytes // page_bytes)
+        numbers = None
+        if pages is not None:
+            given = np.asarray(pages)
+            numbers = given.astype(np.uint32)
+            if not np.array_equal(given, numbers) or (len(numbers) and int(numbers[-1]) >= n_pages):
+                self._fail(where, f"a page number outside 0 to {n_pages - 1}")
+            if np.any(numbers[1:] <= numbers[:-1]):
+                self._fail(where, "the page numbers don't ascend")
+            stored = len(numbers)
+            expected = stored * page_bytes
+            if stored and int(numbers[-1]) == n_pages - 1:
+                expected -= n_pages * page_bytes - target.bytes
+        else:
+            stored, expected = n_pages, target.bytes
+        if len(values) != expected:
+            self._fail(where, f"it has {len(values)} bytes, expected {expected}")
+        if stored >= 1 << 32:
+            self._fail(where, f"{stored} pages, at most 2^32 - 1 are allowed; larger pages are possible")
+        per_block = fmt.CONTENTS_BLOCK_BYTES // page_bytes
+        for first in range(0, max(stored, 1), per_block):
+            count = min(per_block, stored - first)
+            raw = np.ascontiguousarray(values[first * page_bytes : (first + count) * page_bytes])
+            sampled = b"" if numbers is None else numbers[first : first + count].astype("<u4").tobytes()
+            head = fmt.CONTENTS_HEAD.pack(snapshot, allocation, page_bytes, numbers is None, stored, first, count, 0)
+            self._section(fmt.CONTENTS, head + sampled + self._compressor.compress(raw))
+
+    def add_size_map(
+        self, snapshot: int, allocation: int, classes: npt.NDArray[np.uint8], algorithm: str = "bpc"
+    ) -> None:
+        """Size class of every entry of an allocation in a snapshot, 15 where it isn't known."""
+        where, target = self._values_of("size map", snapshot, allocation, ("size map", algorithm))
+        name = algorithm.encode("ascii", "replace")
+        if not 0 < len(name) <= 16:
+            self._fail(where, f"the algorithm's name {algorithm!r} is not 1 to 16 characters long")
+        classes = np.asarray(classes)
+        if classes.dtype != np.uint8 or classes.shape != (target.entries,):
+            self._fail(where, f"classes are {classes.dtype} {classes.shape}, expected uint8 ({target.entries},)")
+        for first in range(0, target.entries, fmt.SIZE_MAP_BLOCK_ENTRIES):
+            part = classes[first : first + fmt.SIZE_MAP_BLOCK_ENTRIES]
+            if np.any((part >= fmt.N_CLASSES) & (part != fmt.UNKNOWN_CLASS)):
+                self._fail(where, "a class that isn't 0 to 7 or 15")
+            low, high = part[0::2], part[1::2]
+            packed = low.copy()
+            packed[: len(high)] |= high << 4
+            head = fmt.SIZE_MAP_HEAD.pack(snapshot, allocation, name, target.entries, first, len(part), 0)
+            self._section(fmt.SIZE_MAP, head + self._compressor.compress(packed.tobytes()))
+
+    def _values_of(self, what: str, snapshot: int, allocation: int, key: tuple[str, ...]) -> tuple[str, Allocation]:
+        where = f"{what} of allocation {allocation} in snapshot {snapshot}"
+        if not 0 <= snapshot < self._n_snapshots:
+            self._fail(where, f"there are {self._n_snapshots} snapshots")
+        if not 0 <= allocation < len(self._allocations):
+            self._fail(where, f"there are {len(self._allocations)} allocations")
+        if (*key, snapshot, allocation) in self._filled:
+            self._fail(where, "it is there already")
+        self._filled.add((*key, snapshot, allocation))
+        return where, self._allocations[allocation]

@@ -1,0 +1,110 @@
+"""What the writer is given, the reader gives back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import buddysim.trace as bt
+from buddysim.errors import BuddysimError
+from buddysim.trace import format as fmt
+from buddysim.trace.writer import concatenate, select_blocks
+from tests.trace.builders import line, records, streaming, write_small
+
+PROVENANCE = bt.Provenance("test")
+
+
+def decoded(trace, kernel=0):
+    chunks = [trace.decode_chunk(ref) for ref in trace.kernels[kernel].chunks]
+    return concatenate([(c.blocks, c.warps, c.ops, c.lines) for c in chunks])
+
+
+def assert_same(a, b):
+    for left, right in zip(a, b, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_everything_comes_back(tmp_path):
+    path = write_small(tmp_path / "t.bin")
+    with bt.open_trace(path) as trace:
+        assert not trace.interrupted
+        assert trace.provenance.tool == "test" and trace.provenance.assumptions["gaps"] == "by formula"
+        data, scratch, host = trace.allocations
+        assert (data.born, data.died, scratch.died, host.space) == (0, None, 3, "host")
+        assert scratch.entries == 8 and data.live_at(5) and not scratch.live_at(3)
+        assert [type(e).__name__ for e in trace.events] == (
+            ["Memcpy", "Memset", "KernelLaunch", "KernelLaunch", "KernelLaunch", "Memcpy", "Memcpy", "Memset"]
+        )
+        assert trace.events[0] == bt.Memcpy("htod", 1 << 33, data.bytes // 3, 1 << 40)
+        assert trace.events[-1] == bt.Memset(1 << 33, 64, None)
+        first, second, empty = trace.kernels
+        assert (first.ordinal, second.ordinal, empty.ordinal) == (0, 5, 6)
+        assert (second.grid, second.block, second.stream, first.registers) == ((16, 2, 1), (64, 2, 1), 7, 32)
+        given = streaming(16)
+        assert_same(decoded(trace), given)
+        ops, warps = given[2], given[1]
+        assert first.warp_instructions == len(ops) + int(ops["gap"].sum()) + int(warps["tail_gap"].sum())
+        assert first.memory_instructions == first.line_accesses == len(ops)
+        assert second.n_blocks == 4 and len(empty.chunks) == 0 and empty.warp_instructions == 0
+        before, after = trace.snapshots
+        assert (before.point, after.point, after.label) == (0, 6, "after")
+        pages, whole = before.read(1)
+        assert pages is None and len(whole) == 1000
+        pages, sampled = after.read(0)
+        assert list(pages[:3]) == [0, 2, 4] and not sampled.any()
+        sizes, bdi = trace.size_maps
+        assert (sizes.snapshot, sizes.allocation, sizes.algorithm, bdi.algorithm) == (1, 0, "bpc", "bdi")
+        every = sizes.read()
+        assert len(every) == data.entries and (every[::5] == 15).all()
+        np.testing.assert_array_equal(sizes.read(17, 100), every[17:117])
+
+
+def test_the_same_bytes_whatever_the_batches(tmp_path):
+    given = streaming(3000, 4, 12)
+    files = []
+    for step in (3000, 700, 17):
+        path = tmp_path / f"{step}.bin"
+        with bt.TraceWriter(path, PROVENANCE) as writer:
+            writer.begin_kernel("k", (3000, 1, 1), (128, 1, 1))
+            for first in range(0, 3000, step):
+                writer.add_blocks(*select_blocks(given, first, min(first + step, 3000)))
+            writer.end_kernel()
+        files.append(path.read_bytes())
+        with bt.open_trace(path) as trace:
+            assert all(ref.n_ops <= fmt.CHUNK_OPS for ref in trace.kernels[0].chunks)
+            assert_same(decoded(trace), given)
+    assert files[0] == files[1] == files[2]
+
+
+def test_a_block_larger_than_a_chunk_stays_whole(tmp_path):
+    given = concatenate([streaming(1, 4, 12000), streaming(2, 1, 5)])
+    given[0]["block"] = [4, 5, 6]
+    with bt.TraceWriter(tmp_path / "t.bin", PROVENANCE) as writer:
+        writer.begin_kernel("k", (10, 1, 1), (128, 1, 1))
+        writer.add_blocks(*given)
+        writer.end_kernel()
+    with bt.open_trace(tmp_path / "t.bin") as trace:
+        assert [ref.n_ops for ref in trace.kernels[0].chunks] == [48000, 10]
+        assert_same(decoded(trace), given)
+
+
+@pytest.mark.parametrize(
+    ("records_of", "problem"),
+    [
+        (lambda: records([(16, [])]), "block 0: its number lies outside"),
+        (lambda: records([(0, [({"warp": 4}, [])])]), "warp 0: its number lies outside"),
+        (lambda: records([(0, [({}, [({"kind": 0}, [])])])]), "a barrier has no line"),
+        (lambda: records([(0, [({}, [({"kind": 3}, [line(0)])])])]), "a barrier has no line"),
+        (lambda: records([(0, [({}, [({"kind": 4}, [line(0)])])])]), "its kind"),
+        (lambda: records([(0, [({}, [({"kind": 0}, [line(0)] * 65)])])]), "1 to 64"),
+        (lambda: records([(0, [({}, [({"kind": 1}, [line(0, 0)])])])]), "sector mask"),
+        (lambda: records([(0, [({}, [({"kind": 1}, [line(0, 1, 2)])])])]), "sector mask"),
+        (lambda: records([(0, [({}, [({"kind": 0}, [line(0, 1, 1)])])])]), "by a load"),
+    ],
+)
+def test_contradictory_records_are_refused(tmp_path, records_of, problem):
+    path = tmp_path / "t.bin"
+    with pytest.raises(BuddysimError, match=problem), bt.TraceWriter(path, PROVENANCE) as writer:
+        writer.begin_kernel("k", (16, 1, 1), (128, 1, 1))
+        writer.add_blocks(*records_of())
+    assert not list(tmp_path.iterdir())
