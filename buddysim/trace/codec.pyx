@@ -471,7 +471,7 @@ cdef int decode_ops(
     """The hot loop: one shape copied per op, one addition per line."""
     cdef size_t i, k, j, end, shape, at = 0, wide = 0, first, width = index_width(counts.op_shapes)
     cdef int64_t line = 0, delta, difference
-    cdef uint8_t mask, wrong = 0
+    cdef uint8_t mask
     cdef WarpOp* op
     for i in range(counts.warps):
         first = warps[i].first_op

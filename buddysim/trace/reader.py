@@ -139,8 +139,7 @@ class Trace:
         ends: list[tuple[int, ...]] = []
         if len(rows) and rows["type"][0] != fmt.PROVENANCE:
             file.fail("provenance", fmt.HEADER.size, f"the first section is {rows['type'][0]!r}")
-        for row in np.flatnonzero(rows["type"] != fmt.CHUNK):
-            row = int(row)
+        for row in map(int, np.flatnonzero(rows["type"] != fmt.CHUNK)):
             kind = bytes(rows["type"][row])
             offset = int(rows["offset"][row])
             if kind == fmt.CONTENTS:
@@ -204,8 +203,8 @@ class Trace:
         pairs = dict(zip(texts[0::2], texts[1::2], strict=True))
         prefix = "assumptions."
         return Provenance(
-            *(pairs.get(key, "") for key in ("tool", "version", "source", "licence", "command")),
-            {key.removeprefix(prefix): text for key, text in pairs.items() if key.startswith(prefix)},
+            **{key: pairs.get(key, "") for key in ("tool", "version", "source", "licence", "command")},
+            assumptions={key.removeprefix(prefix): text for key, text in pairs.items() if key.startswith(prefix)},
         )
 
     def _add_small(self, kind: bytes, payload: bytes, offset: int) -> None:
@@ -259,9 +258,7 @@ class Trace:
             self.file.fail(section, offset, f"its ordinal is {ordinal}, after {self.kernels[-1].ordinal}")
         name = self._text(payload[fmt.KERNEL_HEAD.size :], section, offset)
         event = len(self.events)
-        self.kernels.append(
-            Kernel(index, name, ordinal, (gx, gy, gz), (bx, by, bz), registers, shared, stream, event)
-        )
+        self.kernels.append(Kernel(index, name, ordinal, (gx, gy, gz), (bx, by, bz), registers, shared, stream, event))
         self.events.append(KernelLaunch(index))
 
     def _count_chunks(self, kernel_rows: list[tuple[int, int]], ends: list[tuple[int, ...]]) -> None:
@@ -274,7 +271,7 @@ class Trace:
         stray = (owner < 0) | (at > last_row) | (chunks["kernel"] != owner)
         if stray.any():
             chunk = chunks[int(np.argmax(stray))]
-            self.file.fail("chunk", int(chunk["offset"]), f"of kernel {chunk['kernel']}, not between begin and end of it")
+            self.file.fail("chunk", int(chunk["offset"]), f"of kernel {chunk['kernel']}, not within it")
         sums = {
             name: np.concatenate(([np.uint64(0)], np.cumsum(chunks[name], dtype=np.uint64)))
             for name in ("warp_instructions", "memory_instructions", "n_lines", "n_blocks")
@@ -300,7 +297,7 @@ class Trace:
         return self.kernels[int(np.searchsorted(self._kernel_offsets, ref.offset)) - 1]
 
     def decode_chunk(self, ref: ChunkRef) -> Chunk:
-        """Records of a chunk, everything verified. May be called from any thread; the heavy part runs without the GIL."""
+        """Records of a chunk, everything verified; from any thread, the heavy part without the GIL."""
         file = self.file
         kernel = self.kernel_of(ref)
         section = f"chunk of kernel {kernel.index} from block {ref.first_block}"
@@ -318,7 +315,7 @@ class Trace:
             or max(ops, op_shapes) > fmt.MAX_CHUNK_OPS
             or max(lines, wide) > fmt.MAX_CHUNK_LINES
         ):
-            file.fail(section, ref.offset, f"{blocks} blocks, {warps} warps, {ops} ops, {lines} lines: beyond the limits")
+            file.fail(section, ref.offset, f"{blocks} blocks, {warps} warps, {ops} ops, {lines} lines: too many")
         expected = fmt.column_bytes(blocks, warps, ops, lines, op_shapes, warp_shapes, wide)
         if size != expected:
             file.fail(section, ref.offset, f"columns of {size} bytes, its counts need {expected}")

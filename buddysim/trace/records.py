@@ -28,4 +28,4 @@ WARP_DTYPE = np.dtype(
 )
 BLOCK_DTYPE = np.dtype([(name, "<u4") for name in ("block", "first_warp", "n_warps")])
 LINE_DTYPE = np.dtype("<u8")
-assert OP_DTYPE.itemsize == 32 and WARP_DTYPE.itemsize == 24 and BLOCK_DTYPE.itemsize == 12
+assert [dtype.itemsize for dtype in (OP_DTYPE, WARP_DTYPE, BLOCK_DTYPE)] == [32, 24, 12]

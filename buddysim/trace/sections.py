@@ -143,10 +143,8 @@ class SectionFile:
                 break
             chunk = (0,) * 9
             if kind == fmt.CHUNK and length >= fmt.CHUNK_HEAD.size:
-                kernel, first, blocks, warps, ops, lines, memory, _, _, _, instructions, _ = (
-                    fmt.CHUNK_HEAD.unpack_from(payload)
-                )
-                chunk = (kernel, first, blocks, warps, ops, lines, memory, 0, instructions)
+                head = fmt.CHUNK_HEAD.unpack_from(payload)
+                chunk = (*head[:7], 0, head[10])
             rows.append(struct.pack("<4sIQQ", kind, crc, offset, length) + _CHUNK_INDEX.pack(*chunk))
             offset += _HEAD_BYTES + length + fmt.padding(length)
         self.interrupted_at = min(offset, self.bytes)

@@ -157,9 +157,9 @@ class ValueBlocks:
 
     def _owner(self, snapshot: int, allocation: int, section: str, offset: int) -> Allocation:
         if snapshot >= len(self._snapshots):
-            self._file.fail(section, offset, f"of snapshot {snapshot}, there are {len(self._snapshots)} before it")
+            self._file.fail(section, offset, f"of snapshot {snapshot}, {len(self._snapshots)} come before it")
         if allocation >= len(self._allocations):
-            self._file.fail(section, offset, f"of allocation {allocation}, there are {len(self._allocations)} before it")
+            self._file.fail(section, offset, f"of allocation {allocation}, {len(self._allocations)} come before it")
         return self._allocations[allocation]
 
     def add_contents(self, row: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from pathlib import Path
@@ -106,7 +107,7 @@ class TraceWriter:
         self._filled: set[tuple[object, ...]] = set()
         self._file: BinaryIO | None = None
         try:
-            self._file = open(self._written_to, "wb", buffering=1 << 20)
+            self._file = self._written_to.open("wb", buffering=1 << 20)
         except OSError as error:
             self._fail("file", f"cannot be written: {error.strerror}")
         try:
@@ -145,7 +146,7 @@ class TraceWriter:
             self._file.close()
             self._file = None
             if not self.partial:
-                os.replace(self._written_to, self.path)
+                self._written_to.replace(self.path)
         except OSError as error:
             self.abort()
             self._fail("file", f"cannot be written: {error.strerror}")
@@ -157,10 +158,8 @@ class TraceWriter:
         """Give up: remove what was written, or with ``partial`` keep its complete sections."""
         if self._file is not None:
             file, self._file = self._file, None
-            try:
+            with contextlib.suppress(OSError):  # a full disk, again
                 file.close()
-            except OSError:  # a full disk, again
-                pass
         if not self.partial:
             self._written_to.unlink(missing_ok=True)
 
@@ -212,9 +211,7 @@ class TraceWriter:
 
     # -- allocations and events ---------------------------------------------------------------------------------------
 
-    def add_allocation(
-        self, name: str, base: int, bytes: int, space: Literal["device", "host"] = "device"
-    ) -> int:
+    def add_allocation(self, name: str, base: int, bytes: int, space: Literal["device", "host"] = "device") -> int:
         """An allocation that lives from here on; gives its index."""
         self._outside_kernel("allocation")
         index = len(self._allocations)
@@ -393,7 +390,7 @@ class TraceWriter:
         head = fmt.CHUNK_HEAD.pack(
             kernel.index, first_block, *counts, n_op_shapes, n_warp_shapes, n_wide, instructions, columns.size
         )
-        payload = head + self._compressor.compress(columns)
+        payload = head + self._compressor.compress(memoryview(columns))
         self._section(fmt.CHUNK, payload, (kernel.index, first_block, *counts, 0, instructions))
         kernel.warp_instructions += instructions
         kernel.memory_instructions += memory
@@ -456,7 +453,7 @@ class TraceWriter:
             raw = np.ascontiguousarray(values[first * page_bytes : (first + count) * page_bytes])
             sampled = b"" if numbers is None else numbers[first : first + count].astype("<u4").tobytes()
             head = fmt.CONTENTS_HEAD.pack(snapshot, allocation, page_bytes, numbers is None, stored, first, count, 0)
-            self._section(fmt.CONTENTS, head + sampled + self._compressor.compress(raw))
+            self._section(fmt.CONTENTS, head + sampled + self._compressor.compress(memoryview(raw)))
 
     def add_size_map(
         self, snapshot: int, allocation: int, classes: npt.NDArray[np.uint8], algorithm: str = "bpc"

@@ -70,7 +70,8 @@ def write_small(path: Path, n_blocks: int = 16) -> Path:
     array_bytes = len(part[2]) * 128
     base = 1 << 33
     rng = np.random.default_rng(1)
-    provenance = bt.Provenance("test", "1", "nothing", "CC0", "write_small", {"gaps": "by formula", "contents": "random"})
+    assumptions = {"gaps": "by formula", "contents": "random"}
+    provenance = bt.Provenance("test", "1", "nothing", "CC0", "write_small", assumptions)
     with bt.TraceWriter(path, provenance) as writer:
         data = writer.add_allocation("data", base, 3 * array_bytes)
         scratch = writer.add_allocation("scratch", base + 3 * array_bytes, 1000)

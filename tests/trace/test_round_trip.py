@@ -28,10 +28,13 @@ def test_everything_comes_back(tmp_path):
     path = write_small(tmp_path / "t.bin")
     with bt.open_trace(path) as trace:
         assert not trace.interrupted
-        assert trace.provenance.tool == "test" and trace.provenance.assumptions["gaps"] == "by formula"
+        assert trace.provenance.tool == "test"
+        assert trace.provenance.assumptions["gaps"] == "by formula"
         data, scratch, host = trace.allocations
         assert (data.born, data.died, scratch.died, host.space) == (0, None, 3, "host")
-        assert scratch.entries == 8 and data.live_at(5) and not scratch.live_at(3)
+        assert scratch.entries == 8
+        assert data.live_at(5)
+        assert not scratch.live_at(3)
         assert [type(e).__name__ for e in trace.events] == (
             ["Memcpy", "Memset", "KernelLaunch", "KernelLaunch", "KernelLaunch", "Memcpy", "Memcpy", "Memset"]
         )
@@ -45,17 +48,22 @@ def test_everything_comes_back(tmp_path):
         ops, warps = given[2], given[1]
         assert first.warp_instructions == len(ops) + int(ops["gap"].sum()) + int(warps["tail_gap"].sum())
         assert first.memory_instructions == first.line_accesses == len(ops)
-        assert second.n_blocks == 4 and len(empty.chunks) == 0 and empty.warp_instructions == 0
+        assert second.n_blocks == 4
+        assert len(empty.chunks) == 0
+        assert empty.warp_instructions == 0
         before, after = trace.snapshots
         assert (before.point, after.point, after.label) == (0, 6, "after")
         pages, whole = before.read(1)
-        assert pages is None and len(whole) == 1000
+        assert pages is None
+        assert len(whole) == 1000
         pages, sampled = after.read(0)
-        assert list(pages[:3]) == [0, 2, 4] and not sampled.any()
+        assert list(pages[:3]) == [0, 2, 4]
+        assert not sampled.any()
         sizes, bdi = trace.size_maps
         assert (sizes.snapshot, sizes.allocation, sizes.algorithm, bdi.algorithm) == (1, 0, "bpc", "bdi")
         every = sizes.read()
-        assert len(every) == data.entries and (every[::5] == 15).all()
+        assert len(every) == data.entries
+        assert (every[::5] == 15).all()
         np.testing.assert_array_equal(sizes.read(17, 100), every[17:117])
 
 
@@ -104,7 +112,8 @@ def test_a_block_larger_than_a_chunk_stays_whole(tmp_path):
 )
 def test_contradictory_records_are_refused(tmp_path, records_of, problem):
     path = tmp_path / "t.bin"
-    with pytest.raises(BuddysimError, match=problem), bt.TraceWriter(path, PROVENANCE) as writer:
-        writer.begin_kernel("k", (16, 1, 1), (128, 1, 1))
+    writer = bt.TraceWriter(path, PROVENANCE)
+    writer.begin_kernel("k", (16, 1, 1), (128, 1, 1))
+    with pytest.raises(BuddysimError, match=problem), writer:
         writer.add_blocks(*records_of())
     assert not list(tmp_path.iterdir())
