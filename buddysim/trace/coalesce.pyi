@@ -1,0 +1,8 @@
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MAX_ADDRESS: int
+
+def coalesce(
+    addresses: ArrayLike, lanes: ArrayLike, bytes_per_lane: ArrayLike, is_store: ArrayLike
+) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]: ...

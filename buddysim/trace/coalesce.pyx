@@ -1,0 +1,142 @@
+"""Coalescing: the addresses of a warp's active lanes -> 128 B lines with sector masks.
+
+`naive_coalesce.py` is the readable twin; the two must agree line for line.
+"""
+import numpy as np
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+# A line word keeps address >> 7 in its upper 56 bits.
+MAX_ADDRESS = (1 << 63) - 1
+
+
+cdef inline uint32_t sectors_between(uint32_t first_byte, uint32_t last_byte) noexcept nogil:
+    """Mask of the sectors that hold bytes first_byte..last_byte of a line."""
+    return (2u << (last_byte >> SECTOR_BITS)) - (1u << (first_byte >> SECTOR_BITS))
+
+
+cdef inline void cover(uint64_t* covered, uint32_t first_byte, uint32_t last_byte) noexcept nogil:
+    """Note bytes first_byte..last_byte of a line as written; `covered` has a bit per byte."""
+    cdef uint64_t low = ~<uint64_t>0 << (first_byte & 63)
+    cdef uint64_t high = ~<uint64_t>0 >> (63 - (last_byte & 63))
+    if first_byte >> 6 == last_byte >> 6:
+        covered[first_byte >> 6] |= low & high
+    else:
+        covered[0] |= low
+        covered[1] |= high
+
+
+cdef inline uint32_t whole_sectors(const uint64_t* covered) noexcept nogil:
+    """Mask of the sectors all of whose bytes are covered."""
+    cdef uint32_t mask = 0
+    if <uint32_t>covered[0] == 0xFFFFFFFFu:
+        mask |= 1
+    if <uint32_t>(covered[0] >> 32) == 0xFFFFFFFFu:
+        mask |= 2
+    if <uint32_t>covered[1] == 0xFFFFFFFFu:
+        mask |= 4
+    if <uint32_t>(covered[1] >> 32) == 0xFFFFFFFFu:
+        mask |= 8
+    return mask
+
+
+cdef int coalesce_op(
+    const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bint is_store, uint64_t* lines
+) noexcept nogil:
+    """Write the op's lines, in the order in which lanes first touch them, and return their number.
+
+    At most MAX_LANES lanes of at most MAX_BYTES_PER_LANE bytes, all below MAX_ADDRESS; room for MAX_OP_LINES lines.
+    """
+    cdef uint64_t numbers[MAX_OP_LINES]
+    cdef uint32_t sectors[MAX_OP_LINES]
+    cdef uint64_t covered[MAX_OP_LINES][2]
+    cdef int n_lines = 0, here = 0, lane, line
+    cdef uint32_t first_byte, last_byte, remaining
+    cdef uint64_t address, number
+    for lane in range(n_lanes):
+        address = addresses[lane]
+        remaining = bytes_per_lane
+        while remaining:
+            number = address >> LINE_BITS
+            first_byte = <uint32_t>address & 127
+            last_byte = first_byte + remaining - 1
+            if last_byte > 127:
+                last_byte = 127
+            if n_lines == 0 or numbers[here] != number:
+                here = n_lines
+                for line in range(n_lines):
+                    if numbers[line] == number:
+                        here = line
+                        break
+                if here == n_lines:
+                    numbers[here] = number
+                    sectors[here] = 0
+                    covered[here][0] = 0
+                    covered[here][1] = 0
+                    n_lines += 1
+            sectors[here] |= sectors_between(first_byte, last_byte)
+            if is_store:
+                cover(covered[here], first_byte, last_byte)
+            remaining -= last_byte - first_byte + 1
+            address += last_byte - first_byte + 1
+    for line in range(n_lines):
+        lines[line] = numbers[line] << 8 | sectors[line]
+        if is_store:
+            lines[line] |= <uint64_t>whole_sectors(covered[line]) << 4
+    return n_lines
+
+
+def coalesce(addresses, lanes, bytes_per_lane, is_store):
+    """Coalesce many warp memory operations at once.
+
+    Parameters
+    ----------
+    addresses : byte address of every active lane, op after op, ascending lane number within an op
+    lanes : number of active lanes of each op, 0 to 32
+    bytes_per_lane : bytes that each lane of the op moves, 1 to 128
+    is_store : whether the op writes (only then do lines say which sectors are written whole)
+
+    Returns
+    -------
+    lines : uint64 words as in `records.pxd`; an op's lines in the order in which its lanes first touch them
+    n_lines : uint8, the number of lines of each op
+    """
+    cdef const uint64_t[::1] address_view = np.ascontiguousarray(addresses, dtype=np.uint64)
+    cdef const uint8_t[::1] lane_view = np.ascontiguousarray(lanes, dtype=np.uint8)
+    cdef const uint8_t[::1] width_view = np.ascontiguousarray(bytes_per_lane, dtype=np.uint8)
+    cdef const uint8_t[::1] store_view = np.ascontiguousarray(is_store, dtype=np.uint8)
+    cdef Py_ssize_t n_ops = lane_view.shape[0], op, n = 0, lane = 0, widest = 0
+    if width_view.shape[0] != n_ops or store_view.shape[0] != n_ops:
+        raise ValueError("lanes, bytes_per_lane and is_store must be of one length")
+    for op in range(n_ops):
+        if lane_view[op] > MAX_LANES or not 1 <= width_view[op] <= MAX_BYTES_PER_LANE:
+            raise ValueError(f"op {op}: {lane_view[op]} lanes of {width_view[op]} bytes; expected 0..32 of 1..128 bytes")
+        n += lane_view[op]
+    if n != address_view.shape[0]:
+        raise ValueError(f"{address_view.shape[0]} addresses for {n} active lanes")
+    if n and int(np.max(np.asarray(address_view))) > MAX_ADDRESS - MAX_BYTES_PER_LANE:
+        raise ValueError(f"an address beyond {MAX_ADDRESS:#x}")
+
+    # Room for the worst case of a piece at a time, so that memory follows what is really touched.
+    counts = np.empty(n_ops, dtype=np.uint8)
+    cdef uint8_t[::1] count_view = counts
+    cdef Py_ssize_t piece = 1 << 14, first = 0, last, used
+    buffer = np.empty(min(piece, max(n_ops, 1)) * MAX_OP_LINES, dtype=np.uint64)
+    cdef uint64_t[::1] buffer_view = buffer
+    pieces = []
+    while first < n_ops:
+        last = min(first + piece, n_ops)
+        used = 0
+        with nogil:
+            for op in range(first, last):
+                if lane_view[op] == 0:
+                    count_view[op] = 0
+                    continue
+                count_view[op] = <uint8_t>coalesce_op(
+                    &address_view[lane], lane_view[op], width_view[op], store_view[op] != 0, &buffer_view[used]
+                )
+                lane += lane_view[op]
+                used += count_view[op]
+        pieces.append(buffer[:used].copy())
+        first = last
+    return (np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint64)), counts

@@ -1,0 +1,32 @@
+"""The readable twin of `coalesce.pyx`: byte by byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LINE_BYTES = 128
+SECTOR_BYTES = 32
+
+
+def coalesce_op(addresses: Sequence[int], bytes_per_lane: int, is_store: bool) -> list[int]:
+    """Line words of one warp memory operation, in the order in which its lanes first touch the lines.
+
+    Parameters
+    ----------
+    addresses : byte address of each active lane, ascending lane number
+    bytes_per_lane : bytes that each lane moves
+    is_store : whether the lines shall say which sectors are written whole
+    """
+    touched: dict[int, set[int]] = {}
+    for address in addresses:
+        for byte in range(address, address + bytes_per_lane):
+            touched.setdefault(byte // LINE_BYTES, set()).add(byte % LINE_BYTES)
+    words = []
+    for number, offsets in touched.items():
+        sector_mask = whole_mask = 0
+        for sector in range(LINE_BYTES // SECTOR_BYTES):
+            covered = offsets.intersection(range(sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES))
+            sector_mask |= bool(covered) << sector
+            whole_mask |= (is_store and len(covered) == SECTOR_BYTES) << sector
+        words.append(number << 8 | whole_mask << 4 | sector_mask)
+    return words

@@ -1,0 +1,75 @@
+"""Coalescing agrees with its readable twin, and its corner cases."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from buddysim.trace import naive_coalesce
+from buddysim.trace.coalesce import MAX_ADDRESS, coalesce
+
+WIDTHS = st.sampled_from([1, 2, 4, 8, 12, 16, 32, 128])
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> tuple[list[int], int, bool]:
+    base = draw(st.integers(0, MAX_ADDRESS - 2**20))
+    pattern = draw(st.sampled_from(["any", "stride", "same line"]))
+    n_lanes = draw(st.integers(0, 32))
+    if pattern == "stride":
+        stride = draw(st.integers(0, 300))
+        offsets = [stride * lane for lane in range(n_lanes)]
+    else:
+        offsets = draw(
+            st.lists(st.integers(0, 2**18 if pattern == "any" else 160), min_size=n_lanes, max_size=n_lanes)
+        )
+    return [base + offset for offset in offsets], draw(WIDTHS), draw(st.booleans())
+
+
+@given(st.lists(operations(), max_size=8))
+def test_agrees_with_the_readable_twin(ops: list[tuple[list[int], int, bool]]) -> None:
+    lines, counts = coalesce(
+        [address for addresses, _, _ in ops for address in addresses],
+        [len(addresses) for addresses, _, _ in ops],
+        [width for _, width, _ in ops],
+        [is_store for _, _, is_store in ops],
+    )
+    expected = [naive_coalesce.coalesce_op(*op) for op in ops]
+    assert counts.tolist() == [len(words) for words in expected]
+    assert lines.tolist() == [word for words in expected for word in words]
+
+
+def test_a_full_warp_of_floats_is_one_whole_line() -> None:
+    addresses = 0x1000 + 4 * np.arange(32)
+    lines, counts = coalesce(addresses, [32], [4], [True])
+    assert counts.tolist() == [1] and lines.tolist() == [0x1000 >> 7 << 8 | 0xFF]
+    lines, _ = coalesce(addresses, [32], [4], [False])
+    assert lines.tolist() == [0x1000 >> 7 << 8 | 0x0F]
+
+
+def test_a_straddling_access_touches_both_lines_in_order() -> None:
+    lines, counts = coalesce([0x107C], [1], [8], [True])
+    assert counts.tolist() == [2] and lines.tolist() == [0x20 << 8 | 0x8, 0x21 << 8 | 0x1]
+
+
+def test_lines_come_in_the_order_of_the_first_touching_lane() -> None:
+    lines, _ = coalesce([0x2000, 0x1000, 0x2020, 0x0000], [4], [4], [False])
+    assert lines.tolist() == [0x40 << 8 | 0x3, 0x20 << 8 | 0x1, 0x0 << 8 | 0x1]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "lanes", "widths", "stores"),
+    [
+        ([1, 2], [1], [4], [0]),
+        ([1] * 33, [33], [4], [0]),
+        ([1], [1], [0], [0]),
+        ([1], [1], [129], [0]),
+        ([1], [1], [4, 4], [0]),
+        ([2**63], [1], [4], [0]),
+    ],
+)
+def test_impossible_operations_are_refused(
+    addresses: list[int], lanes: list[int], widths: list[int], stores: list[int]
+) -> None:
+    with pytest.raises(ValueError):
+        coalesce(np.array(addresses, dtype=np.uint64), lanes, widths, stores)
