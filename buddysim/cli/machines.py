@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _console() -> Console:
     console = Console(highlight=False, markup=False, emoji=False)
-    return console if console.is_terminal else Console(
-        highlight=False, markup=False, emoji=False, width=_WIDTH_WHEN_PIPED
+    return (
+        console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=_WIDTH_WHEN_PIPED)
     )
 
 

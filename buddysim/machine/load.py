@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from buddysim.errors import BuddysimError
 from buddysim.machine import units
@@ -32,7 +32,7 @@ class Machine(Description):
     bandwidths are resolved by `ps` and `bytes_per_s`.
     """
 
-    sources: dict[str, str] = {}
+    sources: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
     def presets(cls) -> list[str]:
@@ -47,7 +47,7 @@ class Machine(Description):
         if name in cls.presets():
             content = _parsed((_PRESETS / f"{name}.toml").read_text(encoding="utf-8"), name)
             return cls._checked(content, name)
-        if not (name.endswith(".toml") or os.sep in name or os.path.exists(name)):
+        if not (name.endswith(".toml") or os.sep in name or Path(name).exists()):
             near = units.hint(name, cls.presets())
             raise BuddysimError(
                 f"{units.shortened(name)} is not a machine: expected one of {', '.join(cls.presets())}, "
@@ -110,6 +110,8 @@ class Machine(Description):
 
     @classmethod
     def _checked(cls, content: Mapping[str, Any], where: str) -> Machine:
+        if isinstance(content.get("sources"), Mapping):
+            content = {**content, "sources": dict(_flat(content["sources"]))}
         try:
             machine = cls.model_validate(content)
         except ValidationError as error:
@@ -181,24 +183,26 @@ def _based(content: dict[str, Any], where: str) -> dict[str, Any]:
             f"{', '.join(Machine.presets())}{near}"
         )
     below = Machine.load(base).to_dict()
-    for key in _given(content):
-        if not key.startswith("sources."):
-            below["sources"].pop(key, None)
-    return _merged(below, content)
+    sources = content.pop("sources", {})
+    for key, _ in _flat(content):
+        below["sources"].pop(key, None)
+    merged = _merged(below, content)
+    merged["sources"] = {**below["sources"], **dict(_flat(sources))} if isinstance(sources, Mapping) else sources
+    return merged
 
 
-def _given(content: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in content.items():
         if isinstance(value, Mapping):
-            yield from _given(value, f"{prefix}{name}.")
+            yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield prefix + name
+            yield prefix + name, value
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for name, value in above.items():
         under = merged.get(name)
-        both = isinstance(value, Mapping) and isinstance(under, Mapping)
-        merged[name] = _merged(under, value) if both and under is not None and isinstance(value, Mapping) else value
+        nested = isinstance(value, Mapping) and isinstance(under, Mapping)
+        merged[name] = _merged(under, value) if nested else value
     return merged

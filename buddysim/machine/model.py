@@ -18,6 +18,12 @@ from buddysim.machine.units import Bandwidth, Frequency, Time, format_size, pars
 SECTOR_BYTES = 32
 LINE_BYTES = 128
 
+LARGEST_L1S = 2**30
+"""Bytes of all L1 caches together: a simulator keeps about a third of this as their tags and states."""
+
+MOST_BANKS = 2**20
+LONGEST_DRAM_TIMING_PS = 10**7
+
 Duration = Annotated[Time, fields.duration()]
 PositiveDuration = Annotated[Time, fields.duration(zero=False)]
 Rate = Annotated[Bandwidth, fields.bandwidth()]
@@ -35,14 +41,14 @@ class Clocks(Section):
 
     core: Annotated[Frequency, fields.frequency()] = Field(description="clock of SMs, L1, crossbar and L2")
     dram: Annotated[Frequency, fields.frequency()] = Field(
-        description="command clock of device memory; data moves on both edges"
+        description="command clock of device memory (HBM2: two transfers per cycle, HBM3: four)"
     )
 
 
 class Sm(Section):
     """The streaming multiprocessors and what limits the warps resident on one."""
 
-    count: Annotated[int, fields.count(1, 4096)] = Field(description="SMs of the machine")
+    count: Annotated[int, fields.count(1, 1024)] = Field(description="SMs of the machine")
     schedulers: Annotated[int, fields.count(1, 16)] = Field(
         description="warp schedulers per SM; a warp belongs to the one of its number modulo this"
     )
@@ -84,7 +90,7 @@ class L1(Section):
     """The private cache of an SM: write-through, no allocation on a store, invalidated at kernel boundaries."""
 
     enabled: Switch = Field(default=True, description="false sends every access to the L2")
-    size: Annotated[int, fields.size("512 B", "64 MiB")] = Field(description="capacity per SM")
+    size: Annotated[int, fields.size("512 B", "16 MiB")] = Field(description="capacity per SM")
     ways: Annotated[int, fields.count(1, 1024)] = Field(description="associativity")
     line: Annotated[int, fields.size("128 B", "128 B")] = Field(
         default=LINE_BYTES, description="line of four 32 B sectors; no other size is modelled"
@@ -93,7 +99,7 @@ class L1(Section):
     lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
         description="lines of one instruction looked up per core cycle"
     )
-    mshrs: Annotated[int, fields.count(1, 65536)] = Field(description="sectors on their way per SM")
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="sectors on their way per SM")
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L1:
@@ -111,18 +117,16 @@ class Crossbar(Section):
 class L2(Section):
     """The shared cache: write-back, each of a line's four sectors with its own valid and dirty state."""
 
-    size: Annotated[int, fields.size("4 KiB", "4 GiB")] = Field(description="capacity in all")
-    slices: Annotated[int, fields.count(1, 4096)] = Field(description="slices, each with its own port")
+    size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="capacity in all")
+    slices: Annotated[int, fields.count(1, 1024)] = Field(description="slices, each with its own port")
     ways: Annotated[int, fields.count(1, 1024)] = Field(description="associativity")
     line: Annotated[int, fields.size("128 B", "128 B")] = Field(
         default=LINE_BYTES, description="line of four 32 B sectors; no other size is modelled"
     )
     load_to_use: PositiveDuration = Field(description="a hit on an idle machine, issue to use")
     bandwidth: Rate = Field(description="of one slice, in each direction")
-    mshrs: Annotated[int, fields.count(1, 65536)] = Field(description="sectors on their way per slice")
-    fill_on_memcpy: Switch = Field(
-        description="true: memory copies and fills leave their last bytes in the L2"
-    )
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="sectors on their way per slice")
+    fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L2:
@@ -133,8 +137,8 @@ class L2(Section):
 class MetadataCache(Section):
     """The cache of the entries' 4-bit size states, beside the L2 slices."""
 
-    size: Annotated[int, fields.size("32 B", "1 GiB")] = Field(default=128 * 1024, description="capacity in all")
-    slices: Annotated[int, fields.count(1, 4096)] = Field(default=32, description="slices")
+    size: Annotated[int, fields.size("32 B", "64 MiB")] = Field(default=128 * 1024, description="capacity in all")
+    slices: Annotated[int, fields.count(1, 1024)] = Field(default=32, description="slices")
     ways: Annotated[int, fields.count(1, 1024)] = Field(default=4, description="associativity")
     line: Annotated[int, fields.size("32 B", "128 B")] = Field(
         default=32, description="bytes of a line: 32 B hold the states of 64 entries, one 8 KiB page"
@@ -189,7 +193,7 @@ class Dram(Section):
     row_bytes: Annotated[int, fields.size("32 B", "1 MiB")] = Field(description="row of one bank of a pseudo-channel")
     banks: Annotated[int, fields.count(1, 1024)] = Field(description="banks per pseudo-channel")
     bank_groups: Annotated[int, fields.count(1, 1024)] = Field(description="bank groups per pseudo-channel")
-    write_queue: Annotated[int, fields.count(1, 65536)] = Field(
+    write_queue: Annotated[int, fields.count(1, 128)] = Field(
         description="write bursts that a pseudo-channel holds back and drains at once"
     )
     timing: DramTiming
@@ -198,6 +202,8 @@ class Dram(Section):
     def _geometry_is_whole(self) -> Dram:
         if self.banks % self.bank_groups:
             raise ValueError(f"banks {self.banks} are not a multiple of bank_groups {self.bank_groups}")
+        if self.channels * self.pseudo_channels * self.banks > MOST_BANKS:
+            raise ValueError(f"channels x pseudo_channels x banks is more than {MOST_BANKS}")
         if self.row_bytes % SECTOR_BYTES:
             raise ValueError(f"row_bytes {self.row_bytes} B are not a multiple of the {SECTOR_BYTES} B burst")
         return self
@@ -296,15 +302,21 @@ class Description(Section):
         return self.dram.channels * self.dram.pseudo_channels * one
 
     @model_validator(mode="after")
-    def _latencies_hold_their_parts(self) -> Description:
-        problems = list(_latency_problems(self))
+    def _parts_fit_together(self) -> Description:
+        problems = list(_misfits(self))
         if problems:
             raise ValueError("; ".join(problems))
         return self
 
 
-def _latency_problems(machine: Description) -> Iterator[str]:
+def _misfits(machine: Description) -> Iterator[str]:
     timing, dram = machine.dram.timing, machine.dram
+    if machine.sm.count * machine.l1.size > LARGEST_L1S:
+        one, most = format_size(machine.l1.size), format_size(LARGEST_L1S)
+        yield f"l1.size: {machine.sm.count} SMs x {one} is more than {most}"
+    for rule in DramTiming.model_fields:
+        if rule != "tREFI" and machine.exact_ps(getattr(timing, rule)) > LONGEST_DRAM_TIMING_PS:
+            yield f"dram.timing.{rule}: {getattr(timing, rule)} is out of range: expected at most 10 us"
     burst = SECTOR_BYTES * Fraction(10**12) / dram.pseudo_channel_bandwidth.bytes_per_s(machine.clocks)
     first_data = machine.exact_ps(timing.tRCD) + machine.exact_ps(timing.tCL) + burst
     l1, l2 = machine.exact_ps(machine.l1.load_to_use), machine.exact_ps(machine.l2.load_to_use)

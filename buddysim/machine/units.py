@@ -34,7 +34,8 @@ CYCLE_UNITS: dict[str, str] = {
     "dram_cycle": "dram",
 }
 
-_QUANTITY = re.compile(r"\s*(?P<number>[+-]?\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>(?:[^\s\d]\S*)?)\s*")
+_NUMBER = r"[+-]?\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?"
+_QUANTITY = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>(?:[^\s\d]\S*)?)\s*")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -91,7 +92,7 @@ class Frequency:
         return f"{self.hz} Hz"
 
     def __str__(self) -> str:
-        return _in_largest(self.hz, FREQUENCY_UNITS, whole=False)
+        return _in_largest(self.hz, FREQUENCY_UNITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,10 @@ def parse_size(text: object) -> int:
 
 
 def format_size(size: int) -> str:
-    """Bytes in the largest binary unit that divides them."""
-    binary = {unit: SIZE_UNITS[unit] for unit in ("B", "KiB", "MiB", "GiB", "TiB")}
-    return _in_largest(size, binary, whole=True)
+    """Bytes as a whole number of the unit that makes it shortest."""
+    whole = [(size // factor, unit) for unit, factor in SIZE_UNITS.items() if size % factor == 0 and factor <= size]
+    number, unit = min(whole, key=lambda pair: (len(str(pair[0])), pair[0]), default=(size, "B"))
+    return f"{number} {unit}"
 
 
 def parse_time(text: object) -> Time:
@@ -175,7 +177,7 @@ def _split(
         raise ValueError(f"{shortened(text)} is not {what}: {expected}")
     unit = match["unit"]
     if unit not in known and unit not in also:
-        problem = f"unit {shortened(unit)} is not one of {what}" if unit else "the unit is missing"
+        problem = f"{shortened(unit)} is not the unit of {what}" if unit else "the unit is missing"
         raise ValueError(f"{shortened(text)} is not {what}: {problem}; {expected}{hint(unit, known) if unit else ''}")
     amount = Fraction(match["number"])
     if amount < 0:
@@ -199,9 +201,7 @@ def _decimal(number: Fraction) -> str:
     return f"{text[:-digits]}.{text[-digits:]}"
 
 
-def _in_largest(number: int, units: Mapping[str, int], whole: bool) -> str:
-    fitting = [
-        (factor, unit) for unit, factor in units.items() if factor <= number and (not whole or number % factor == 0)
-    ]
+def _in_largest(number: int, units: Mapping[str, int]) -> str:
+    fitting = [(factor, unit) for unit, factor in units.items() if factor <= number]
     factor, unit = max(fitting, default=(1, next(iter(units))))
     return f"{_decimal(Fraction(number, factor))} {unit}"
