@@ -27,6 +27,7 @@ from buddysim.trace.records import (
     WARP_DTYPE,
 )
 from buddysim.trace.values import Contents, SizeMap, Snapshot
+from buddysim.trace.verify import Verified, verify_trace
 from buddysim.trace.writer import TraceWriter
 
 __all__ = [
@@ -55,5 +56,7 @@ __all__ = [
     "Snapshot",
     "Trace",
     "TraceWriter",
+    "Verified",
     "open_trace",
+    "verify_trace",
 ]

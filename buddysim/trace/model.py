@@ -99,6 +99,8 @@ class ChunkRef(NamedTuple):
     n_ops: int
     n_lines: int
     encoded_bytes: int
+    memory_instructions: int
+    warp_instructions: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from buddysim.trace import format as fmt
 from buddysim.trace.codec import decode_columns
+from buddysim.trace.live import LiveAllocations
 from buddysim.trace.model import (
     Allocation,
     Chunk,
@@ -31,7 +32,17 @@ from buddysim.trace.model import (
 from buddysim.trace.sections import SectionFile
 from buddysim.trace.values import SizeMap, Snapshot, ValueBlocks
 
-_CHUNK_FIELDS = ("offset", "first_block", "n_blocks", "n_warps", "n_ops", "n_lines", "length")
+_CHUNK_FIELDS = (
+    "offset",
+    "first_block",
+    "n_blocks",
+    "n_warps",
+    "n_ops",
+    "n_lines",
+    "length",
+    "memory_instructions",
+    "warp_instructions",
+)
 
 
 class ChunkList(Sequence[ChunkRef]):
@@ -100,10 +111,12 @@ class Trace:
             self.provenance = Provenance("")
             self.allocations: list[Allocation] = []
             self.events: list[Event] = []
+            self.event_offsets: list[int] = []
             self.kernels: list[Kernel] = []
             self.snapshots: list[Snapshot] = []
             self.size_maps: list[SizeMap] = []
             self._kernel_offsets: list[int] = []
+            self._live = LiveAllocations()
             self._read_sections()
         except BaseException:
             self.file.close()
@@ -218,24 +231,30 @@ class Trace:
                 fail(name, offset, f"{size} bytes at {base:#x}, expected a base that is a multiple of {fmt.LINE_BYTES}")
             if space >= len(fmt.SPACES):
                 fail(name, offset, f"space {space}, expected 0 or 1")
+            if (other := self._live.overlapping(base, base + size)) is not None:
+                fail(name, offset, f"{size} bytes at {base:#x} overlap allocation {other.index}, which is live")
             index = len(self.allocations)
             self.allocations.append(Allocation(index, label, base, size, fmt.SPACES[space], len(self.events)))
+            self._live.add(self.allocations[-1])
         elif kind == fmt.FREE:
             (index,) = self._unpack(fmt.FREE_BODY, payload, name, offset, exact=True)
             if index >= len(self.allocations) or self.allocations[index].died is not None:
                 fail(name, offset, f"of allocation {index}, which isn't live")
             self.allocations[index].died = len(self.events)
+            self._live.remove(self.allocations[index])
         elif kind == fmt.MEMCPY:
             address, size, source, way, given = self._unpack(fmt.MEMCPY_BODY, payload, name, offset, exact=True)
             if way >= len(fmt.MEMCPY_KINDS) or given > 1 or (way == 2 and not given):
                 fail(name, offset, f"kind {way}, source given = {given}")
             if max(address, source) > fmt.MAX_ADDRESS or size > fmt.MAX_ADDRESS - max(address, source):
                 fail(name, offset, f"{size} bytes at {address:#x} from {source:#x}: beyond 2^63")
+            self.event_offsets.append(offset)
             self.events.append(Memcpy(fmt.MEMCPY_KINDS[way], address, size, source if given else None))
         elif kind == fmt.MEMSET:
             address, size, value, known = self._unpack(fmt.MEMSET_BODY, payload, name, offset, exact=True)
             if address > fmt.MAX_ADDRESS or size > fmt.MAX_ADDRESS - address or known > 1:
                 fail(name, offset, f"{size} bytes at {address:#x}: beyond 2^63")
+            self.event_offsets.append(offset)
             self.events.append(Memset(address, size, value if known else None))
         elif kind == fmt.SNAPSHOT:
             (point,) = self._unpack(fmt.SNAPSHOT_HEAD, payload, name, offset)
@@ -259,6 +278,7 @@ class Trace:
         name = self._text(payload[fmt.KERNEL_HEAD.size :], section, offset)
         event = len(self.events)
         self.kernels.append(Kernel(index, name, ordinal, (gx, gy, gz), (bx, by, bz), registers, shared, stream, event))
+        self.event_offsets.append(offset)
         self.events.append(KernelLaunch(index))
 
     def _count_chunks(self, kernel_rows: list[tuple[int, int]], ends: list[tuple[int, ...]]) -> None:
@@ -306,8 +326,8 @@ class Trace:
             file.fail(section, ref.offset, "the index says otherwise about type or length")
         payload = file.payload(ref.offset, length, crc, section)
         head = self._unpack(fmt.CHUNK_HEAD, payload, section, ref.offset)
-        index, first_block, blocks, warps, ops, lines, _, op_shapes, warp_shapes, wide, _, size = head
-        if index != kernel.index or (first_block, blocks, warps, ops, lines) != ref[1:6]:
+        index, first_block, blocks, warps, ops, lines, memory, op_shapes, warp_shapes, wide, instructions, size = head
+        if (index, *head[1:6], memory, instructions) != (kernel.index, *ref[1:6], *ref[7:]):
             file.fail(section, ref.offset, "the index says otherwise about its kernel or counts")
         if (
             not 0 < blocks <= fmt.MAX_CHUNK_BLOCKS

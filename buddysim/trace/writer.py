@@ -17,6 +17,7 @@ import zstandard
 from buddysim.errors import TraceFileError
 from buddysim.trace import format as fmt
 from buddysim.trace.codec import check_records, count_instructions, encode_columns
+from buddysim.trace.live import LiveAllocations
 from buddysim.trace.model import Allocation, Dim3, Provenance, warps_per_block
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
@@ -102,7 +103,7 @@ class TraceWriter:
         self._n_kernels = 0
         self._kernel: _OpenKernel | None = None
         self._allocations: list[Allocation] = []
-        self._live: dict[int, Allocation] = {}
+        self._live = LiveAllocations()
         self._n_snapshots = 0
         self._filled: set[tuple[object, ...]] = set()
         self._file: BinaryIO | None = None
@@ -224,23 +225,23 @@ class TraceWriter:
             self._fail(where, f"it ends at {base + bytes:#x}, beyond 2^63")
         if space not in fmt.SPACES:
             self._fail(where, f"its space is {space!r}, expected one of {', '.join(fmt.SPACES)}")
-        for other in self._live.values():
-            if base < other.end and other.base < base + bytes:
-                self._fail(where, f"it overlaps allocation {other.index} ({other.name!r}), which is live")
+        if (other := self._live.overlapping(base, base + bytes)) is not None:
+            self._fail(where, f"it overlaps allocation {other.index} ({other.name!r}), which is live")
         payload = fmt.ALLOCATE_HEAD.pack(base, bytes, fmt.SPACES.index(space)) + self._text(name, where)
         self._section(fmt.ALLOCATE, payload)
         allocation = Allocation(index, name, int(base), int(bytes), space, self._events)
         self._allocations.append(allocation)
-        self._live[index] = allocation
+        self._live.add(allocation)
         return index
 
     def free_allocation(self, allocation: int) -> None:
         """The allocation ends here."""
         self._outside_kernel("free")
-        if allocation not in self._live:
+        if not 0 <= allocation < len(self._allocations) or self._allocations[allocation].died is not None:
             self._fail("free", f"there is no live allocation {allocation}")
         self._section(fmt.FREE, fmt.FREE_BODY.pack(allocation))
-        self._live.pop(allocation).died = self._events
+        self._allocations[allocation].died = self._events
+        self._live.remove(self._allocations[allocation])
 
     def memcpy(
         self, kind: Literal["htod", "dtoh", "dtod"], address: int, bytes: int, source: int | None = None
@@ -390,7 +391,7 @@ class TraceWriter:
         head = fmt.CHUNK_HEAD.pack(
             kernel.index, first_block, *counts, n_op_shapes, n_warp_shapes, n_wide, instructions, columns.size
         )
-        payload = head + self._compressor.compress(memoryview(columns))
+        payload = head + self._compressor.compress(columns.data)
         self._section(fmt.CHUNK, payload, (kernel.index, first_block, *counts, 0, instructions))
         kernel.warp_instructions += instructions
         kernel.memory_instructions += memory
@@ -453,7 +454,7 @@ class TraceWriter:
             raw = np.ascontiguousarray(values[first * page_bytes : (first + count) * page_bytes])
             sampled = b"" if numbers is None else numbers[first : first + count].astype("<u4").tobytes()
             head = fmt.CONTENTS_HEAD.pack(snapshot, allocation, page_bytes, numbers is None, stored, first, count, 0)
-            self._section(fmt.CONTENTS, head + sampled + self._compressor.compress(memoryview(raw)))
+            self._section(fmt.CONTENTS, head + sampled + self._compressor.compress(raw.data))
 
     def add_size_map(
         self, snapshot: int, allocation: int, classes: npt.NDArray[np.uint8], algorithm: str = "bpc"

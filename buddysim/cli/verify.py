@@ -1,0 +1,34 @@
+"""``python -m buddysim verify``: reads all of a trace file and says whether anything is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from buddysim.trace import open_trace, verify_trace
+
+NAME = "verify"
+HELP = "check every checksum and every reference of a trace file"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the trace file")
+
+
+def run(args: argparse.Namespace) -> int:
+    console = Console(stderr=True)
+    columns = (TextColumn("verifying"), BarColumn(), TextColumn("section {task.completed}"), TimeRemainingColumn())
+    with open_trace(args.file) as trace:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task("", total=len(trace.file.index))
+            found = verify_trace(trace, lambda done: progress.update(task, completed=done))
+        print(
+            f"{trace.path}: ok: {found.sections} sections, {found.allocations} allocations, {found.events} events, "
+            f"{found.kernels} kernels of {found.blocks} blocks in {found.chunks} chunks, "
+            f"{found.memory_instructions} memory instructions with {found.line_accesses} lines, "
+            f"{found.snapshots} snapshots with {found.contents_bytes} bytes, "
+            f"size maps of {found.size_map_entries} entries; fingerprint {trace.fingerprint[:16]}"
+        )
+    return 0

@@ -1,0 +1,179 @@
+"""The codec of a chunk's columns once more, to be read: what `codec.pyx` does fast.
+
+Tests hold the two against each other; nothing else uses this one.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from buddysim.trace.format import column_bytes, index_width
+from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_BARRIER, OP_DTYPE, OP_LOAD, WARP_DTYPE
+
+ESCAPE = -(1 << 31)
+WARP_FIELDS = ("warp", "n_ops", "tail_gap", "tail_cycles", "tail_steps")
+OP_FIELDS = (
+    "gap",
+    "chain_cycles",
+    "chain_steps",
+    "use_distance",
+    "use_cycles",
+    "use_steps",
+    "n_lines",
+    "kind",
+    "bytes_per_lane",
+    "flags",
+)
+OP_FIELD_CODES = "IIIIIHBBBB"
+INDEX_CODES = {1: "B", 2: "H", 4: "I"}
+
+
+def encode(blocks: Any, warps: Any, ops: Any, lines: Any) -> tuple[bytes, int, int, int]:
+    """(columns, number of op shapes, of warp shapes, of wide deltas)."""
+    warp_shapes, warp_index = _table(tuple(int(warp[name]) for name in WARP_FIELDS) for warp in warps)
+    op_shapes, op_index = _table(tuple(int(op[name]) for name in OP_FIELDS) for op in ops)
+    deltas, wide = _deltas(warps, ops, lines)
+    numbers = [int(block) for block in blocks["block"]]
+    steps = [(number - before) % (1 << 32) for number, before in zip(numbers, [0, *numbers], strict=False)]
+    columns = _column("I", steps) + _column("I", blocks["n_warps"])
+    for field in range(len(WARP_FIELDS)):
+        columns += _column("I", [shape[field] for shape in warp_shapes])
+    columns += _column(INDEX_CODES[index_width(len(warp_shapes))], warp_index)
+    for field, code in enumerate(OP_FIELD_CODES):
+        columns += _column(code, [shape[field] for shape in op_shapes])
+    columns += _column(INDEX_CODES[index_width(len(op_shapes))], op_index)
+    columns += _column("B", [int(line) & 0xFF for line in lines])
+    columns += _column("i", deltas) + _column("q", wide)
+    return columns, len(op_shapes), len(warp_shapes), len(wide)
+
+
+def _table(rows: Any) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Distinct rows in the order in which they come first, and each row's place among them."""
+    places: dict[tuple[int, ...], int] = {}
+    index = [places.setdefault(row, len(places)) for row in rows]
+    return list(places), index
+
+
+def _deltas(warps: Any, ops: Any, lines: Any) -> tuple[list[int], list[int]]:
+    deltas, wide = [], []
+    before = 0  # the line before this one in the chunk
+    begun: dict[int, int] = {}  # where the last op at this position of a warp began
+    for warp in warps:
+        for position in range(int(warp["n_ops"])):
+            op = ops[int(warp["first_op"]) + position]
+            for i in range(int(op["n_lines"])):
+                number = int(lines[int(op["first_line"]) + i]) >> 8
+                expected = begun.get(position, before) if i == 0 else before
+                if i == 0:
+                    begun[position] = number
+                if ESCAPE < number - expected < 1 << 31:
+                    deltas.append(number - expected)
+                else:
+                    deltas.append(ESCAPE)
+                    wide.append(number - expected)
+                before = number
+    return deltas, wide
+
+
+def _column(code: str, values: Any) -> bytes:
+    return struct.pack(f"<{len(values)}{code}", *(int(value) for value in values))
+
+
+def decode(
+    columns: bytes,
+    n_blocks: int,
+    n_warps: int,
+    n_ops: int,
+    n_lines: int,
+    n_op_shapes: int,
+    n_warp_shapes: int,
+    n_wide: int,
+    grid_blocks: int = 1 << 32,
+    block_warps: int = 1 << 32,
+) -> tuple[Any, Any, Any, Any]:
+    """(blocks, warps, ops, lines); ValueError where the columns contradict themselves."""
+    _require(n_op_shapes <= n_ops and n_warp_shapes <= n_warps and n_wide <= n_lines, "more shapes than records")
+    size = column_bytes(n_blocks, n_warps, n_ops, n_lines, n_op_shapes, n_warp_shapes, n_wide)
+    _require(len(columns) == size, "the columns' size")
+    at = 0
+
+    def take(code: str, n: int) -> tuple[int, ...]:
+        nonlocal at
+        layout = struct.Struct(f"<{n}{code}")
+        at += layout.size
+        return layout.unpack_from(columns, at - layout.size)
+
+    block_steps, block_warp_counts = take("I", n_blocks), take("I", n_blocks)
+    warp_shapes = list(zip(*(take("I", n_warp_shapes) for _ in WARP_FIELDS), strict=True))
+    warp_index = take(INDEX_CODES[index_width(n_warp_shapes)], n_warps)
+    op_shapes = list(zip(*(take(code, n_op_shapes) for code in OP_FIELD_CODES), strict=True))
+    op_index = take(INDEX_CODES[index_width(n_op_shapes)], n_ops)
+    masks, deltas, wide = take("B", n_lines), take("i", n_lines), take("q", n_wide)
+    for shape in op_shapes:
+        _check_shape(dict(zip(OP_FIELDS, shape, strict=True)))
+    _require(all(shape[0] < block_warps for shape in warp_shapes), "a warp's number")
+
+    blocks = np.zeros(n_blocks, BLOCK_DTYPE)
+    warps = np.zeros(n_warps, WARP_DTYPE)
+    ops = np.zeros(n_ops, OP_DTYPE)
+    lines = np.zeros(n_lines, LINE_DTYPE)
+    number = first = 0
+    for i in range(n_blocks):
+        number = (number + block_steps[i]) % (1 << 32)
+        _require(number < grid_blocks, "a block's number")
+        blocks[i] = (number, first, block_warp_counts[i])
+        first += block_warp_counts[i]
+        _require(first <= n_warps, "the blocks' warps")
+    _require(first == n_warps, "the blocks' warps")
+
+    first = 0
+    for i in range(n_warps):
+        _require(warp_index[i] < n_warp_shapes, "a warp's shape")
+        warp, count, *tail = warp_shapes[warp_index[i]]
+        warps[i] = (warp, first, count, *tail)
+        first += count
+        _require(first <= n_ops, "the warps' ops")
+    _require(first == n_ops, "the warps' ops")
+
+    line = before = n_escapes = 0
+    begun: dict[int, int] = {}
+    for warp in warps:
+        for position in range(int(warp["n_ops"])):
+            op = int(warp["first_op"]) + position
+            _require(op_index[op] < n_op_shapes, "an op's shape")
+            for name, value in zip(OP_FIELDS, op_shapes[op_index[op]], strict=True):
+                ops[op][name] = value
+            ops[op]["first_line"] = line
+            count = int(ops[op]["n_lines"])
+            _require(line + count <= n_lines, "the ops' lines")
+            for i in range(count):
+                delta = deltas[line]
+                if delta == ESCAPE:
+                    _require(n_escapes < n_wide, "the wide deltas")
+                    delta = wide[n_escapes]
+                    n_escapes += 1
+                before = (begun.get(position, before) if i == 0 else before) + delta
+                if i == 0:
+                    begun[position] = before
+                _require(0 <= before < 1 << 56, "a line's address")
+                sectors, whole = masks[line] & 15, masks[line] >> 4
+                _require(sectors != 0 and whole & ~sectors == 0, "a line's masks")
+                _require(ops[op]["kind"] != OP_LOAD or whole == 0, "a load's masks")
+                lines[line] = before << 8 | masks[line]
+                line += 1
+    _require(line == n_lines and n_escapes == n_wide, "the ops' lines")
+    return blocks, warps, ops, lines
+
+
+def _check_shape(op: dict[str, int]) -> None:
+    _require(op["kind"] <= OP_BARRIER, "an op's kind")
+    _require(op["n_lines"] <= 64 and (op["n_lines"] == 0) == (op["kind"] == OP_BARRIER), "an op's lines")
+    _require(op["flags"] <= 7, "an op's flags")
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(what)

@@ -1,0 +1,138 @@
+"""The codec: what goes in comes out, the fast one equals the naive one, and no columns make it misbehave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.trace import codec, naive_codec
+from buddysim.trace.format import column_bytes
+from tests.trace.builders import line, records, streaming
+
+U32 = st.one_of(st.integers(0, 3), st.integers(0, (1 << 32) - 1))
+PAGE_OR_ANYWHERE = st.one_of(st.integers(0, 40).map(lambda i: (1 << 33) + i), st.integers(0, (1 << 56) - 1))
+
+
+@st.composite
+def lines_of(draw, kind):
+    n = 0 if kind == 3 else draw(st.sampled_from([1, 1, 1, 2, 3, 64]))
+    sectors = draw(st.lists(st.integers(1, 15), min_size=n, max_size=n))
+    whole = [s & draw(st.integers(0, 15)) if kind else 0 for s in sectors]
+    numbers = draw(st.lists(PAGE_OR_ANYWHERE, min_size=n, max_size=n))
+    return [line(number << 7, s, w) for number, s, w in zip(numbers, sectors, whole, strict=True)]
+
+
+@st.composite
+def ops_of(draw):
+    kind = draw(st.integers(0, 3))
+    fields = {name: draw(U32) for name in draw(st.sets(st.sampled_from(naive_codec.OP_FIELDS[:5])))}
+    fields |= {"use_steps": draw(st.sampled_from([0, 1, 65535])), "bytes_per_lane": draw(st.integers(0, 255))}
+    return {**fields, "kind": kind, "flags": draw(st.integers(0, 7))}, draw(lines_of(kind))
+
+
+@st.composite
+def warps_of(draw):
+    fields = {"warp": draw(U32), "tail_gap": draw(U32), "tail_cycles": draw(U32), "tail_steps": draw(U32)}
+    few = draw(st.lists(ops_of(), max_size=4))
+    return fields, few * draw(st.integers(1, 3))
+
+
+BLOCKS = st.lists(st.tuples(U32, st.lists(warps_of(), max_size=4)), max_size=4)
+
+
+def counts_of(parts):
+    return tuple(len(part) for part in parts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(BLOCKS)
+def test_fast_and_naive_agree_and_invert(blocks):
+    given_records = records(blocks)
+    columns, *shapes = codec.encode_columns(*given_records)
+    naive_columns, *naive_shapes = naive_codec.encode(*given_records)
+    assert shapes == naive_shapes
+    assert columns.tobytes() == naive_columns
+    assert len(columns) == column_bytes(*counts_of(given_records), *shapes)
+    for decode, data in ((codec.decode_columns, columns), (naive_codec.decode, naive_columns)):
+        for back, gave in zip(decode(data, *counts_of(given_records), *shapes), given_records, strict=True):
+            np.testing.assert_array_equal(back, gave)
+
+
+@pytest.mark.parametrize("n_shapes", [256, 257, 65536, 65537])
+def test_every_width_of_index(n_shapes):
+    part = streaming(1, 1, n_shapes)
+    part[2]["gap"] = np.arange(n_shapes)
+    part[2]["kind"], part[2]["use_distance"] = 1, 0
+    columns, *shapes = codec.encode_columns(*part)
+    assert shapes[0] == n_shapes
+    back = codec.decode_columns(columns, *counts_of(part), *shapes)
+    np.testing.assert_array_equal(back[2], part[2])
+
+
+def test_streaming_lines_cost_almost_nothing():
+    part = streaming(64)
+    columns, op_shapes, warp_shapes, wide = codec.encode_columns(*part)
+    assert (op_shapes, warp_shapes, wide) == (3, 4, 0)
+    deltas = np.frombuffer(columns.tobytes()[-4 * len(part[3]) :], "<i4")
+    assert len(np.unique(deltas[48:])) == 1  # of all warps but the first
+
+
+def test_counting_instructions():
+    part = records(
+        [(0, [({"tail_gap": 7}, [({"gap": 3}, [line(0)]), ({"gap": (1 << 32) - 1, "kind": 3}, [])]), ({}, [])])]
+    )
+    assert codec.count_instructions(part[1], part[2]) == (2 + 7 + 3 + (1 << 32) - 1, 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_damaged_columns_give_what_the_naive_one_gives(data):
+    part = records(
+        [
+            (b, [({"warp": w}, [({"kind": 1}, [line(4096 * b, 3, 1)] * 2), ({"kind": 3}, [])]) for w in (0, 1)])
+            for b in (0, 1)
+        ]
+    )
+    columns, *shapes = codec.encode_columns(*part)
+    damaged = bytearray(columns.tobytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(damaged) - 1))
+        damaged[at] = data.draw(st.one_of(st.sampled_from([0, 1, 2, 127, 128, 255]), st.integers(0, 255)))
+    results = []
+    for decode in (codec.decode_columns, naive_codec.decode):
+        try:
+            results.append(decode(bytes(damaged), *counts_of(part), *shapes, 5, 3))
+        except ValueError:
+            results.append(None)
+    fast, naive = results
+    assert (fast is None) == (naive is None)
+    if fast is not None:
+        for a, b in zip(fast, naive, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(0, 6), min_size=7, max_size=7), st.binary(max_size=400), st.booleans())
+def test_any_bytes_under_any_counts(counts, data, fitting):
+    if fitting:
+        data = (
+            (data * (1 + column_bytes(*counts) // max(len(data), 1)))[: column_bytes(*counts)]
+            if data
+            else bytes(column_bytes(*counts))
+        )
+    try:
+        fast = codec.decode_columns(data, *counts)
+    except ValueError:
+        fast = None
+    try:
+        naive = naive_codec.decode(data, *counts)
+    except ValueError:
+        naive = None
+    assert (fast is None) == (naive is None)
+
+
+def test_decoding_refuses_counts_beyond_32_bits():
+    with pytest.raises(ValueError, match="2\\^32"):
+        codec.decode_columns(b"", 0, 0, 1 << 32, 0, 0, 0, 0)
