@@ -49,17 +49,18 @@ lint: build
 
 # The package is built apart, into $(sanitized)/lib, which PYTHONPATH puts before everything else; PYTHONSAFEPATH keeps
 # the working directory out. libstdc++ is loaded early because the address sanitizer must find its __cxa_throw.
+sanitized_environment = LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+    PYTHONMALLOC=malloc PYTHONSAFEPATH=1 PYTHONPATH="$$PWD/$(sanitized)/lib" BUDDYSIM_SANITIZED=1
+
 sanitize: build
 	mkdir -p $(sanitized)
 	BUDDYSIM_SANITIZE=1 BUDDYSIM_BOUNDSCHECK=1 $(python) setup.py -q build \
 	    --build-base $(sanitized) --build-lib $(sanitized)/lib --build-temp $(sanitized)/temp
 	for folder in tools benchmarks plots tests traces; do \
 	    if test -e $$folder; then ln -sfn "$$PWD/$$folder" $(sanitized)/lib/$$folder; fi; done
-	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
-	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
-	    UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	    PYTHONMALLOC=malloc PYTHONSAFEPATH=1 PYTHONPATH="$$PWD/$(sanitized)/lib" BUDDYSIM_SANITIZED=1 \
-	    $(python) -m pytest $(SANITIZE_ARGS)
+	$(sanitized_environment) $(python) -c 'import buddysim; assert "$(sanitized)/lib" in buddysim.__file__, buddysim'
+	$(sanitized_environment) $(python) -m pytest -W error::pytest.PytestUnraisableExceptionWarning $(SANITIZE_ARGS)
 
 build: $(VENV)/.built
 

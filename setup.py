@@ -35,6 +35,7 @@ directives = {
     "wraparound": False,
     "initializedcheck": boundscheck,
     "embedsignature": True,
+    "show_performance_hints": not boundscheck,
 }
 
 sources = [source.relative_to(ROOT) for source in sorted((ROOT / "buddysim").rglob("*.pyx"))]
@@ -56,6 +57,7 @@ setup(
         compiler_directives=directives,
         build_dir="build/cython-boundscheck" if boundscheck else "build/cython",
         annotate=annotate,
+        quiet=True,
     ),
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

@@ -203,6 +203,8 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     merged = dict(below)
     for name, value in above.items():
         under = merged.get(name)
-        nested = isinstance(value, Mapping) and isinstance(under, Mapping)
-        merged[name] = _merged(under, value) if nested else value
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            merged[name] = _merged(under, value)
+        else:
+            merged[name] = value
     return merged
