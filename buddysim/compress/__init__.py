@@ -1,0 +1,126 @@
+"""Compressors of 128 B memory entries, and the size classes that compressed entries are stored in.
+
+A compressor is one module of this folder (`registry.Compressor` says what it has); docs/compression.md defines each.
+Every function may be called from several threads at once; the heavy parts release the GIL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.compress.registry import Data, algorithms, find
+from buddysim.compress.size_classes import (
+    ENTRY_BYTES,
+    SECTOR_BYTES,
+    SECTOR_CLASSES,
+    SECTORS_OF_CLASS,
+    STUDY_CLASSES,
+    UNKNOWN_CLASS,
+    class_numbers,
+    sectors_needed,
+    size_class,
+)
+from buddysim.compress.zeros import zero_entries
+from buddysim.errors import BuddysimError
+
+__all__ = [
+    "ENTRY_BYTES",
+    "SECTORS_OF_CLASS",
+    "SECTOR_BYTES",
+    "SECTOR_CLASSES",
+    "STUDY_CLASSES",
+    "UNKNOWN_CLASS",
+    "algorithms",
+    "compress",
+    "compressed_bits",
+    "decompress",
+    "entry_classes",
+    "sectors_needed",
+    "size_class",
+]
+
+_BLOCK_BYTES = 8192 * ENTRY_BYTES
+
+
+def compressed_bits(data: Data, algorithm: str = "bpc", **options: Any) -> NDArray[np.uint32]:
+    """Compressed size of every 128 B entry, in bits, uncapped.
+
+    Parameters
+    ----------
+    data : C-contiguous array or buffer, a multiple of 128 bytes long (another multiple where `window` is an option)
+    algorithm : name of the compressor
+    options : of the compressor, for example ``unsigned=True``
+
+    Returns
+    -------
+    uint32 array, one size per entry
+    """
+    compressor = find(algorithm, options)
+    return compressor.compressed_bits(_whole_entries(data, options), **options)
+
+
+def compress(entry: Data, algorithm: str = "bpc", **options: Any) -> bytes:
+    """The bits of an entry (or of several, one after the other), padded with zero bits to whole bytes."""
+    compressor = find(algorithm, options)
+    return compressor.compress(_whole_entries(entry, options), **options)
+
+
+def decompress(payload: Data, algorithm: str = "bpc", nbytes: int = ENTRY_BYTES, **options: Any) -> bytes:
+    """What `compress` was given.
+
+    Parameters
+    ----------
+    payload : what `compress` gave; anything that it can't give is a BuddysimError
+    algorithm, options : as for `compress`
+    nbytes : length of the data
+    """
+    compressor = find(algorithm, options)
+    if isinstance(nbytes, bool) or not isinstance(nbytes, int | np.integer) or not 0 <= nbytes < 2**62:
+        raise BuddysimError(f"length of the data {nbytes!r}: expected a number of bytes from 0")
+    if "window" not in options and nbytes % ENTRY_BYTES:
+        raise BuddysimError(f"length of the data {nbytes} B: expected a multiple of {ENTRY_BYTES} B")
+    return compressor.decompress(_bytes_of(payload, "payload"), int(nbytes), **options)
+
+
+def entry_classes(data: Data, algorithm: str = "bpc", **options: Any) -> NDArray[np.uint8]:
+    """Class number (0 to 7, docs/architecture.md) of every entry; a last, partial entry is padded with zeros."""
+    compressor = find(algorithm, options)
+    raw = _bytes_of(data, "data")
+    whole = len(raw) // ENTRY_BYTES * ENTRY_BYTES
+    classes = np.empty(-(-len(raw) // ENTRY_BYTES), dtype=np.uint8)
+    for start in range(0, whole, _BLOCK_BYTES):
+        block = raw[start : min(start + _BLOCK_BYTES, whole)]
+        bits = compressor.compressed_bits(block, **options)
+        classes[start // ENTRY_BYTES :][: len(bits)] = class_numbers(bits, zero_entries(block))
+    if whole < len(raw):
+        last = np.zeros(ENTRY_BYTES, dtype=np.uint8)
+        last[: len(raw) - whole] = raw[whole:]
+        classes[-1] = class_numbers(compressor.compressed_bits(last, **options), zero_entries(last))[0]
+    return classes
+
+
+def _whole_entries(data: Data, options: dict[str, Any]) -> NDArray[np.uint8]:
+    raw = _bytes_of(data, "data")
+    if len(raw) % ENTRY_BYTES and "window" not in options:
+        raise BuddysimError(f"data of {len(raw)} B: expected a multiple of {ENTRY_BYTES} B")
+    return raw
+
+
+def _bytes_of(data: Data, what: str) -> NDArray[np.uint8]:
+    """The bytes of an array or buffer, not copied."""
+    if isinstance(data, np.ndarray):
+        if not data.flags.c_contiguous:
+            raise BuddysimError(f"{what}: not C-contiguous: expected a contiguous array (see numpy.ascontiguousarray)")
+        if data.dtype.hasobject:
+            raise BuddysimError(f"{what}: an array of Python objects: expected numbers or bytes")
+        return data.reshape(-1).view(np.uint8)
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise BuddysimError(f"{what}: {type(data).__name__}: expected a C-contiguous array or buffer") from None
+    if not view.c_contiguous:
+        raise BuddysimError(f"{what}: not C-contiguous: expected a contiguous buffer")
+    return np.frombuffer(view, dtype=np.uint8) if view.nbytes else np.empty(0, dtype=np.uint8)
