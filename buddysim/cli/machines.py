@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json.dumps({machine.name: machine.to_dict() for machine in machines}, indent=2))
         else:
-            _console().print(_overview(machines))
+            _print(_overview(machines))
         return 0
     machine = Machine.load(args.machine)
     if args.set:
@@ -45,15 +45,19 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({**machine.to_dict(), "checksum": machine.checksum}, indent=2))
     else:
-        _show(machine, _console())
+        _show(machine)
     return 0
 
 
-def _console() -> Console:
+def _print(*parts: str | Table) -> None:
+    """Prints for a terminal as wide as it is, else plainly, and never with blanks at the ends of lines."""
     console = Console(highlight=False, markup=False, emoji=False)
-    return (
-        console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=_WIDTH_WHEN_PIPED)
-    )
+    if not console.is_terminal:
+        console.width = _WIDTH_WHEN_PIPED
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _overview(machines: list[Machine]) -> Table:
@@ -76,11 +80,8 @@ def _overview(machines: list[Machine]) -> Table:
     return table
 
 
-def _show(machine: Machine, console: Console) -> None:
-    console.print(f"{machine.name}: {machine.description}")
-    console.print(
-        f"peak device memory {machine.dram_bytes_per_s / 1e9:.1f} GB/s, checksum {machine.checksum[:16]}", end="\n\n"
-    )
+def _show(machine: Machine) -> None:
+    peak = f"peak device memory {machine.dram_bytes_per_s / 1e9:.1f} GB/s, checksum {machine.checksum[:16]}"
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("key", no_wrap=True)
     table.add_column("value", no_wrap=True)
@@ -89,7 +90,7 @@ def _show(machine: Machine, console: Console) -> None:
     for key, _ in keys():
         if key not in ("name", "description"):
             table.add_row(key, machine.text(key), _resolved(machine, machine.value(key)), machine.source(key))
-    console.print(table)
+    _print(f"{machine.name}: {machine.description}", peak, "", table)
 
 
 def _resolved(machine: Machine, value: Any) -> str:

@@ -41,6 +41,9 @@ _QUANTITY = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>(?:[^\s\d]\S*)?)\s
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that ``name`` most likely meant, or None."""
     candidates = list(known)
+    completed = [candidate for candidate in candidates if len(name) > 2 and candidate.startswith(name)]
+    if completed:
+        return min(completed, key=len)
     folded = {candidate.lower(): candidate for candidate in candidates}
     found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
     if found:

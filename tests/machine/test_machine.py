@@ -1,35 +1,195 @@
-"""Machine files: what is read, what is refused and how."""
+"""Machines: what is read, what is refused and how."""
 
 from __future__ import annotations
 
+import pickle
+import tomllib
+from pathlib import Path
+
 import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
 
 from buddysim.errors import BuddysimError
 from buddysim.machine import Machine
+from buddysim.machine.model import keys
+
+PAPER = Machine.load("p100-nvlink2")
+KEYS = [key for key, _ in keys()]
 
 
-def test_paper_machine_is_the_paper() -> None:
-    machine = Machine.load("p100-nvlink2")
-    assert (machine.sm.count, machine.sm.schedulers, machine.sm.policy, machine.sm.warps) == (56, 2, "gto", 64)
-    assert (machine.l1.size, machine.l2.size, machine.l2.slices, machine.l2.ways) == (24 * 1024, 4 << 20, 32, 16)
-    assert machine.dram_bytes_per_s == 896 * 10**9
-    assert machine.bytes_per_s(machine.link.bandwidth) == 150 * 10**9
-    assert machine.ps(machine.compression.latency) == 12571
+def refusal(overrides: dict[str, object]) -> str:
+    with pytest.raises(BuddysimError) as refused:
+        PAPER.with_overrides(overrides)
+    message = str(refused.value)
+    assert "\n" not in message
+    assert message.startswith("p100-nvlink2: ")
+    return message.removeprefix("p100-nvlink2: ")
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def file_refusal(path: Path) -> str:
+    with pytest.raises(BuddysimError) as refused:
+        Machine.load(path)
+    message = str(refused.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
+
+
+def test_times_and_bandwidths_resolve_their_clocks() -> None:
+    assert PAPER.ps(PAPER.l2.load_to_use) == 180_000
+    assert PAPER.ps(PAPER.compression.latency) == 12_571
+    assert PAPER.bytes_per_s(PAPER.crossbar.reply_bandwidth) == 41_600_000_000
+    faster = PAPER.with_overrides({"clock.core": "2.6 GHz"})
+    assert faster.ps(faster.l2.load_to_use) == 90_000
+
+
+def test_machines_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        PAPER.l2.size = 1
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    ("overrides", "problem"),
     [
-        ("l2.siez", "1 MiB", "l2.siez: unknown key (nearest: l2.size)"),
-        ("l2.ways", 0, "l2.ways: 0 is out of range"),
-        ("sm.count", "0", "sm.count: 0 is out of range"),
-        ("l2.ways", 7, "expected a multiple of 28 KiB"),
-        ("l2.size", "4 GHz", "l2.size: '4 GHz' is not a size"),
-        ("dram.load_to_use", "200 ns", "expected at least 210.29 ns"),
+        ({"l2.siez": "1 MiB"}, "l2.siez: unknown key (nearest: l2.size)"),
+        ({"L2.Size": "1 MiB"}, "L2.Size: unknown key (nearest: l2.size)"),
+        ({"link.bandwith": "1 GB/s"}, "link.bandwith: unknown key (nearest: link.bandwidth)"),
+        ({"l2": "1 MiB"}, "l2: a section, not a key: expected one of l2.size, l2.slices"),
+        ({"l2.size": "4 GHz"}, "l2.size: '4 GHz' is not a size: 'GHz' is not the unit of a size; expected a number"),
+        ({"l2.size": 4194304}, "l2.size: 4194304 is not a size: expected a number and one of B, KiB"),
+        ({"l2.size": "6 MB"}, "l2: size 6 MB is not a whole number of sets of 32 slices x 16 ways x 128 B"),
+        ({"l2.size": "1 TiB"}, "l2.size: 1 TiB is out of range: expected 4 KiB to 1 GiB"),
+        ({"l2.ways": 0}, "l2.ways: 0 is out of range: expected a whole number from 1 to 1024"),
+        ({"l2.ways": "7"}, "l2: size 4 MiB is not a whole number of sets"),
+        ({"l2.ways": "many"}, "l2.ways: 'many' is not a whole number"),
+        ({"l1.ways": 0}, "l1.ways: 0 is out of range"),
+        ({"metadata_cache.ways": 0}, "metadata_cache.ways: 0 is out of range"),
+        ({"sm.count": 0}, "sm.count: 0 is out of range"),
+        ({"sm.count": True}, "sm.count: True is not a whole number"),
+        ({"sm.count": 10**30}, "sm.count: "),
+        ({"sm.threads": 1024}, "sm: threads 1024 do not hold warps 64 of 32 threads"),
+        ({"sm.policy": "gtoo"}, "sm.policy: 'gtoo' is unknown: expected one of gto, lrr (nearest: gto)"),
+        ({"l2.slices": 0}, "l2.slices: 0 is out of range"),
+        ({"dram.channels": 0}, "dram.channels: 0 is out of range"),
+        ({"dram.bank_groups": 3}, "dram: banks 16 are not a multiple of bank_groups 3"),
+        ({"dram.load_to_use": "200 ns"}, "dram.load_to_use: 200 ns does not hold l2.load_to_use and opening a row"),
+        ({"dram.load_to_use": "100 ns"}, "dram.load_to_use: 100 ns is less than l2.load_to_use"),
+        ({"l2.load_to_use": "10 ns"}, "l2.load_to_use: 10 ns is less than l1.load_to_use"),
+        ({"link.load_to_use": "10 ns"}, "link.load_to_use: 10 ns is less than l2.load_to_use"),
+        ({"link.load_to_use": "2 s"}, "link.load_to_use: 2 s is out of range: expected at most 1 s"),
+        ({"link.bandwidth": "0 GB/s"}, "link.bandwidth: 0 GB/s is out of range"),
+        ({"link.bandwidth": "150 GB"}, "link.bandwidth: '150 GB' is not a bandwidth"),
+        ({"dram.timing.tREFI": "100 ns"}, "dram.timing.tREFI: 100 ns leaves no time beside tRFC"),
+        ({"dram.timing.tRFC": "1 ms"}, "dram.timing.tRFC: 1 ms is out of range: expected at most 10 us"),
+        ({"clock.core": "1 Hz"}, "clock.core: 1 Hz is out of range: expected 1 MHz to 100 GHz"),
+        ({"um.oversubscription": 1}, "um.oversubscription: 1 is out of range"),
+        ({"um.oversubscription": "half"}, "um.oversubscription: 'half' is not a number"),
+        ({"um.page": "48 KiB"}, "um: page 48 KiB is not a power of two"),
+        ({"um.prefetch": "32 KiB"}, "um: prefetch 32 KiB is smaller than page 64 KiB"),
+        ({"l1.line": "64 B"}, "l1.line: 64 B is out of range"),
+        ({"metadata_cache.line": "96 B"}, "metadata_cache: line 96 B is not 32 B, 64 B or 128 B"),
+        ({"metadata_cache.overlap": "yes"}, "metadata_cache.overlap: 'yes' is not a switch: expected true or false"),
+        ({"sm.count": 1024, "l1.size": "12 MiB"}, "l1.size: 1024 SMs x 12 MiB is more than 1 GiB"),
+        ({"dram.channels": 1024, "dram.banks": 1024}, "dram: channels x pseudo_channels x banks is more than"),
+        ({"name": ""}, "name: '' is not a text"),
     ],
 )
-def test_refusals_name_key_value_and_expectation(key: str, value: object, message: str) -> None:
-    with pytest.raises(BuddysimError) as refused:
-        Machine.load("p100-nvlink2").with_overrides({key: value})
-    assert message in str(refused.value)
-    assert "\n" not in str(refused.value)
+def test_refusals_name_key_value_and_expectation(overrides: dict[str, object], problem: str) -> None:
+    assert refusal(overrides).startswith(problem)
+
+
+def test_all_errors_come_at_once() -> None:
+    message = refusal({"l2.ways": 0, "sm.count": "none", "link.bandwidth": "1 parsec"})
+    assert "l2.ways: " in message
+    assert "sm.count: " in message
+    assert "link.bandwidth: " in message
+
+
+@given(st.sampled_from(KEYS), st.one_of(st.text(max_size=12), st.integers(), st.booleans(), st.floats(), st.none()))
+def test_any_value_of_any_key_is_taken_or_refused_in_one_line(key: str, value: object) -> None:
+    try:
+        PAPER.with_overrides({key: value})
+    except BuddysimError as error:
+        assert "\n" not in str(error)
+        assert len(str(error)) < 2000
+
+
+def test_an_override_keeps_the_rest_and_says_so() -> None:
+    changed = PAPER.with_overrides({"l2.size": "6MiB", "sm.count": "80", "metadata_cache.overlap": "false"})
+    assert (changed.l2.size, changed.sm.count, changed.metadata_cache.overlap) == (6 << 20, 80, False)
+    assert changed.l2.ways == PAPER.l2.ways
+    assert changed.source("l2.size") == "given for this run (was: 4 MiB)"
+    assert changed.source("l2.ways") == PAPER.source("l2.ways")
+    assert PAPER.l2.size == 4 << 20
+
+
+def test_the_checksum_is_of_what_a_run_depends_on() -> None:
+    assert PAPER.with_overrides({"l2.size": "4096 KiB", "name": "other", "description": "x"}).checksum == PAPER.checksum
+    assert PAPER.with_overrides({"link.bandwidth": "0.15 TB/s"}).checksum == PAPER.checksum
+    assert PAPER.with_overrides({"dram.load_to_use": "0.28 us"}).checksum == PAPER.checksum
+    for overrides in ({"l2.size": "8 MiB"}, {"dram.load_to_use": "281 ns"}, {"metadata_cache.overlap": False}):
+        assert PAPER.with_overrides(overrides).checksum != PAPER.checksum
+
+
+def test_a_machine_survives_pickle_and_its_own_file(tmp_path: Path) -> None:
+    changed = PAPER.with_overrides({"l2.size": "6 MiB", "dram.load_to_use": "364.5 core_cycles"})
+    assert pickle.loads(pickle.dumps(changed)) == changed
+    path = write(tmp_path / "machine.toml", tomli_w.dumps(changed.to_dict()))
+    assert Machine.load(path) == changed
+    assert tomllib.loads(path.read_text())["dram"]["load_to_use"] == "364.5 core_cycles"
+
+
+def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "mine.toml",
+        'base = "v100"\nname = "mine"\n[link]\nbandwidth = "75 GB/s"\n'
+        '[l2]\nsize = "12 MiB"\n[sources]\n"link.bandwidth" = "three bricks"\n',
+    )
+    mine, base = Machine.load(path), Machine.load("v100")
+    assert mine.name == "mine"
+    assert mine.bytes_per_s(mine.link.bandwidth) == 75 * 10**9
+    assert mine.source("link.bandwidth") == "three bricks"
+    assert mine.source("l2.size") == "not named by the machine file"
+    assert mine.source("l1.size") == base.source("l1.size")
+    assert mine.sm == base.sm
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "name: this key is missing; clock: this section is missing"),
+        ("name = ", "not valid TOML: "),
+        (b"\xff\xfe\x00", "not a machine file: byte 0 is not UTF-8 text"),
+        (b"\0" * 100, "not valid TOML: "),
+        ("x = " + "[" * 5000, "not valid TOML: "),
+        ("a" * (2**20 + 1), "not a machine file: longer than 1048576 bytes"),
+        ('base = "v101"', "base: 'v101' is not a preset: expected one of a100, "),
+        ("base = 3", "base: 3 is not a preset"),
+        ('base = "v100"\nl2 = 3', "l2: 3 is not a section of keys"),
+        ('base = "v100"\n[l2]\nwayz = 3', "l2.wayz: unknown key (nearest: l2.ways)"),
+        ('base = "v100"\n[l3]\nsize = 3', "l3: unknown key"),
+        ('base = "v100"\n[sources]\n"l2.wayz" = "a book"', "sources: l2.wayz: unknown key (nearest: l2.ways)"),
+        ('base = "v100"\nsources = 3', "sources: "),
+        ('base = "v100"\n[l2]\nsize = 1979-05-27', "l2.size: datetime.date(1979, 5, 27) is not a size"),
+        ('base = "v100"\n[sm]\ncount = 1.5', "sm.count: 1.5 is not a whole number"),
+    ],
+)
+def test_bad_files(tmp_path: Path, content: str | bytes, problem: str) -> None:
+    assert file_refusal(write(tmp_path / "bad.toml", content)).startswith(problem)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert file_refusal(tmp_path / "absent.toml") == "can't read the machine file: No such file or directory"
+    assert file_refusal(tmp_path) == "can't read the machine file: Is a directory"
+
+
+def test_an_unknown_name_names_the_nearest() -> None:
+    with pytest.raises(BuddysimError, match=r"'p100' is not a machine: .*\(nearest: p100-nvlink2\)"):
+        Machine.load("p100")

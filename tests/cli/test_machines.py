@@ -1,0 +1,143 @@
+"""`buddysim machines` and what every command shares: errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import buddysim.cli
+from buddysim.cli import main
+from buddysim.machine import Machine
+from buddysim.machine.model import keys
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    try:
+        code = main(argv)
+    except SystemExit as leaving:
+        code = int(leaving.code or 0)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def error(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    code, out, err = run(capsys, *argv)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("buddysim: error: ")
+    return err.removeprefix("buddysim: error: ").rstrip("\n")
+
+
+def test_lists_every_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "machines")
+    assert (code, err) == (0, "")
+    for name in Machine.presets():
+        assert name in out
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+@pytest.mark.parametrize("name", Machine.presets())
+def test_shows_every_figure_with_its_source(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    code, out, err = run(capsys, "machines", name)
+    assert (code, err) == (0, "")
+    machine = Machine.load(name)
+    words = " ".join(out.split())
+    for key, _ in keys():
+        if key not in ("name", "description"):
+            assert f"{key} {machine.text(key)}" in words
+            assert machine.source(key).split()[0] in words
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "machines", "v100", "--set", "l2.size=12MiB", "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert shown["l2"]["size"] == "12 MiB"
+    assert shown["sources"]["l2.size"] == "given for this run (was: 6 MiB)"
+    assert shown["checksum"] == Machine.load("v100").with_overrides({"l2.size": "12 MiB"}).checksum
+    code, out, _ = run(capsys, "machines", "--json")
+    assert sorted(json.loads(out)) == Machine.presets()
+
+
+def test_a_machine_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "a100"\nname = "mine"\n[sm]\ncount = 12\n')
+    code, out, _ = run(capsys, "machines", str(path))
+    assert code == 0
+    assert out.startswith("mine: ")
+
+
+def test_user_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "'p100' is not a machine" in error(capsys, "machines", "p100")
+    assert "(nearest: l2.size)" in error(capsys, "machines", "v100", "--set", "l2.siez=1MiB")
+    assert error(capsys, "machines", "v100", "--set", "l2.size").startswith("--set: 'l2.size': expected KEY=VALUE")
+    assert "--set: l2.ways: 0 is out of range" in error(capsys, "machines", "v100", "--set", "l2.ways=0")
+    assert "needs a machine" in error(capsys, "machines", "--set", "l2.ways=4")
+    assert "Is a directory" in error(capsys, "machines", str(tmp_path))
+    assert "No such file" in error(capsys, "machines", str(tmp_path / "absent.toml"))
+    assert "unrecognized arguments: --jsno" in error(capsys, "machines", "--jsno")
+    assert "COMMAND" in error(capsys)
+    assert "invalid choice: 'machine'" in error(capsys, "machine")
+
+
+def command_that(raises: BaseException) -> ModuleType:
+    module = ModuleType("command")
+
+    def fail(args: object) -> int:
+        raise raises
+
+    vars(module).update(NAME="fail", HELP="fails", add_arguments=lambda parser: None, run=fail)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("raises", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "buddysim: interrupted; nothing half-written was left\n"),
+        (PermissionError(13, "Permission denied", "/x"), 2, "buddysim: error: /x: Permission denied\n"),
+        (OSError(28, "No space left on device"), 2, "buddysim: error: No space left on device\n"),
+        (MemoryError(), 2, "buddysim: error: out of memory\n"),
+    ],
+)
+def test_what_can_happen_to_any_command(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raises: BaseException,
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.setattr(buddysim.cli, "commands", lambda: [command_that(raises)])
+    assert run(capsys, "fail") == (code, "", message)
+
+
+def test_defects_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buddysim.cli, "commands", lambda: [command_that(ZeroDivisionError())])
+    with pytest.raises(ZeroDivisionError):
+        main(["fail"])
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    program = f"{sys.executable} -m buddysim machines v100 --json | head -c 1"
+    done = subprocess.run(["/bin/sh", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("{", "")
+
+
+def test_version_and_completion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version")[1] == f"buddysim {buddysim.__version__}\n"
+    code, out, _ = run(capsys, "--print-completion", "bash")
+    assert code == 0
+    assert "machines" in out
+
+
+def test_every_command_has_its_four_names() -> None:
+    names = [module.NAME for module in buddysim.cli.commands()]
+    assert "machines" in names
+    assert len(set(names)) == len(names)
+    for module in buddysim.cli.commands():
+        assert module.HELP
+        assert callable(module.add_arguments)
+        assert callable(module.run)

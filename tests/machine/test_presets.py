@@ -1,0 +1,80 @@
+"""The machines that come with buddysim are complete, sourced, and what their data sheets say."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import buddysim.machine
+from buddysim.machine import Machine
+from buddysim.machine.model import keys
+
+PRESETS = Path(buddysim.machine.__file__).parent / "presets"
+KEYS = {key for key, _ in keys()} - {"name", "description"}
+
+
+def test_the_presets_are_these() -> None:
+    assert Machine.presets() == ["a100", "h100", "h200", "p100-nvlink2", "qv100-accelsim", "v100"]
+
+
+@pytest.mark.parametrize("name", Machine.presets())
+def test_every_figure_is_written_down_with_its_source(name: str) -> None:
+    content = tomllib.loads((PRESETS / f"{name}.toml").read_text(encoding="utf-8"))
+    machine = Machine.load(name)
+    assert machine.name == name
+    assert set(content["sources"]) == KEYS
+    assert all(len(source) > 3 for source in content["sources"].values())
+    for key in KEYS:
+        section = content
+        for part in key.split("."):
+            assert part in section, f"{key} is not written down"
+            section = section[part]
+
+
+def test_paper_machine_is_table_2() -> None:
+    machine = Machine.load("p100-nvlink2")
+    assert (machine.sm.count, machine.sm.schedulers, machine.sm.policy, machine.sm.warps) == (56, 2, "gto", 64)
+    assert (machine.l1.size, machine.sm.shared_memory) == (24 * 1024, 64 * 1024)
+    assert (machine.l2.size, machine.l2.slices, machine.l2.ways, machine.l2.line) == (4 << 20, 32, 16, 128)
+    assert (machine.dram.channels, machine.dram.pseudo_channels) == (32, 2)
+    assert machine.dram_bytes_per_s == 896 * 10**9
+    assert machine.bytes_per_s(machine.link.bandwidth) == 150 * 10**9
+    assert machine.metadata_cache.size == 32 * 4096
+    assert machine.ps(machine.compression.latency) == 12571
+
+
+@pytest.mark.parametrize(
+    ("name", "sms", "l2_mib", "gb_per_s", "link_gb_per_s"),
+    [
+        ("v100", 80, 6, 900, 150),
+        ("a100", 108, 40, 1555, 300),
+        ("h100", 132, 50, 3350, 450),
+        ("h200", 132, 50, 4800, 450),
+        ("qv100-accelsim", 80, 6, 870, 150),
+    ],
+)
+def test_data_sheet_figures(name: str, sms: int, l2_mib: int, gb_per_s: int, link_gb_per_s: int) -> None:
+    machine = Machine.load(name)
+    assert machine.sm.count == sms
+    assert machine.l2.size == l2_mib << 20
+    assert machine.dram_bytes_per_s / 1e9 == pytest.approx(gb_per_s, rel=0.005)
+    assert machine.bytes_per_s(machine.link.bandwidth) == link_gb_per_s * 10**9
+
+
+@pytest.mark.parametrize("name", Machine.presets())
+def test_bursts_fit_their_cycles(name: str) -> None:
+    """A 32 B burst takes exactly tCCD_S, so that bank groups can keep the bus full."""
+    machine = Machine.load(name)
+    burst_ps = 32 * 10**12 / machine.bytes_per_s(machine.dram.pseudo_channel_bandwidth)
+    assert float(machine.exact_ps(machine.dram.timing.tCCD_S)) == pytest.approx(burst_ps, rel=1e-6)
+
+
+def test_accelsim_machine_is_its_configuration() -> None:
+    machine = Machine.load("qv100-accelsim")
+    assert (machine.clock.core.hz, machine.clock.dram.hz) == (1_132_000_000, 850_000_000)
+    assert (machine.l1.size, machine.sm.policy, machine.sm.schedulers) == (128 * 1024, "lrr", 4)
+    assert machine.l2.size // machine.l2.slices == 96 * 1024
+    assert (machine.l2.ways, machine.dram.channels) == (24, 32)
+    assert machine.l2.fill_on_memcpy
