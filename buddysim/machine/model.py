@@ -99,7 +99,7 @@ class L1(Section):
     lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
         description="lines of one instruction looked up per core cycle"
     )
-    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="sectors on their way per SM")
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="line requests on their way per SM")
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L1:
@@ -125,7 +125,7 @@ class L2(Section):
     )
     load_to_use: PositiveDuration = Field(description="a hit on an idle machine, issue to use")
     bandwidth: Rate = Field(description="of one slice, in each direction")
-    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="sectors on their way per slice")
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="line requests on their way per slice")
     fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
 
     @model_validator(mode="after")
@@ -149,6 +149,7 @@ class MetadataCache(Section):
     overlap: Switch = Field(
         default=True, description="true: on a metadata miss the kept sectors are fetched with the metadata"
     )
+    perfect: Switch = Field(default=False, description="true: every size is known for nothing, to see what metadata cost")
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> MetadataCache:
@@ -227,6 +228,9 @@ class Compression(Section):
 
     latency: Duration = Field(default=parse_time("11 dram_cycles"), description="added to a fill or a write-back")
     interval: Duration = Field(default=parse_time("1 dram_cycles"), description="one entry per slice and this time")
+    whole_raw_entry: Switch = Field(
+        default=False, description="true: an entry that does not compress moves whole, not only the sectors asked for"
+    )
 
 
 class Buddy(Section):
@@ -234,6 +238,12 @@ class Buddy(Section):
 
     carve_out_ratio: Annotated[int, fields.count(0, 64)] = Field(
         default=3, description="buddy memory as a multiple of device memory"
+    )
+    bypass_1x: Switch = Field(
+        default=True, description="true: an allocation with a 1x target is stored uncompressed and needs no metadata"
+    )
+    eight_byte_state: Switch = Field(
+        default=True, description="true: metadata tell an entry of 1 to 8 B from one of 32 B (16x targets need it)"
     )
 
 

@@ -42,9 +42,14 @@ cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept n
     return t + port_delay(&m.codec_free_ps[slice], m.now_ps, m.codec_interval_ps) + m.codec_ps
 
 
+cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* bank, int64_t* row) noexcept nogil:
+    """Bank and row of a metadata line: the metadata region lies behind the data."""
+    locate_row(m, m.metadata_piece + line * m.metadata_sectors / (m.row_entries * 4), bank, row)
+
+
 cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t, bint* hit) noexcept nogil:
     """When an entry's size is known to a slice that asks at `t`; `write` changes it."""
-    cdef uint32_t line = entry >> 6
+    cdef uint32_t line = entry >> m.metadata_shift
     cdef uint32_t units = <uint32_t>m.metadata.units
     cdef uint32_t local = line / units
     cdef int unit, bank, pseudo
@@ -65,21 +70,18 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         way = cache_victim(&m.metadata, first)
         pseudo = <int>(fold(line) % <uint32_t>m.dram.n_pseudo)
         if m.metadata.lines[way].dirty:
-            m.count.device[<int>METADATA_WRITE] += 1
+            m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             metadata_locate(m, m.metadata.tags[way], &bank, &row)
-            dram_write(&m.dram, <int>(fold(m.metadata.tags[way]) % <uint32_t>m.dram.n_pseudo), bank, row, 1, t)
+            dram_write(&m.dram, <int>(fold(m.metadata.tags[way]) % <uint32_t>m.dram.n_pseudo), bank, row,
+                       m.metadata_sectors, t)
         cache_install(&m.metadata, unit, way, line)
-        m.count.device[<int>METADATA_READ] += 1
+        m.count.device[<int>METADATA_READ] += m.metadata_sectors
         metadata_locate(m, line, &bank, &row)
-        t = dram_read(&m.dram, pseudo, bank, row, 1, t + m.metadata_ps)
+        t = dram_read(&m.dram, pseudo, bank, row, m.metadata_sectors, t + m.metadata_ps)
         m.metadata.ready_ps[way * 4] = t
     if write:
         m.metadata.lines[way].dirty = 1
     return t
-
-
-cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* bank, int64_t* row) noexcept nogil:
-    locate_row(m, m.metadata_piece + line / (m.row_entries * 4), bank, row)
 
 
 cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t entry, int slice, unsigned int wanted,

@@ -166,6 +166,8 @@ cdef class Engine:
         m.overlap, m.bypass_1x = n["metadata_overlap"], n["bypass_1x"]
         m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
         m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
+        m.metadata_sectors = n["metadata_line_sectors"]
+        m.metadata_shift = 5 + m.metadata_sectors.bit_length()
         cache_init(&m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
 
         m.dram.banked, m.dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
@@ -611,6 +613,11 @@ cdef class Engine:
                     m.l2.lines[way].valid = m.l2.lines[way].dirty = m.l2.lines[way].partial = 0
 
     # Results
+
+    @property
+    def memory_instructions(self):
+        """Memory instructions carried out so far."""
+        return self.m.count.memory_instructions
 
     def counters(self):
         """Every counter so far.

@@ -150,6 +150,8 @@ cdef struct MemorySystem:
     int eight_byte_state
     int perfect_metadata
     int64_t metadata_ps         # hit latency
+    int metadata_shift          # log2 of the entries that a metadata line tells about
+    int metadata_sectors        # sectors of a metadata line
     SectorCache metadata
     int64_t metadata_piece      # first row-sized part of the metadata region
     # memory

@@ -11,6 +11,8 @@ cdef class SchemeBase:
 
     #: Targets are applied: entries have a device part and a buddy part.
     uses_targets = False
+    #: Entry sizes matter.
+    uses_sizes = False
     #: What the scheme assumes that the other ones don't, for the result.
     assumptions: dict[str, str] = {}
 

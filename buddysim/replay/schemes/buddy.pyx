@@ -31,6 +31,7 @@ cdef void writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64
 
 cdef class Scheme(SchemeBase):
     uses_targets = True
+    uses_sizes = True
 
     def __cinit__(self):
         self.fill, self.writeback = fill, writeback

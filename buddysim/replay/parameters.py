@@ -1,0 +1,144 @@
+"""A machine as the engine takes it: whole picoseconds, bytes and counts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from buddysim.errors import BuddysimError
+from buddysim.machine import Machine
+
+LINE_BYTES = 128
+SECTOR_BYTES = 32
+MOST_WARPS = 64
+
+
+def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction) -> dict[str, object]:
+    """The machine's numbers by the engine's names.
+
+    Parameters
+    ----------
+    machine : the machine
+    footprint_entries : entries that Unified Memory's oversubscription refers to
+    gap_scale : factor on every gap and chain of the trace
+
+    Returns
+    -------
+    dict of int, and the DRAM timing (ps) as a dict under `dram_timing`
+
+    Raises
+    ------
+    BuddysimError : a shape that the engine does not simulate
+    """
+    m = machine
+    if m.sm.warps > MOST_WARPS:
+        raise BuddysimError(f"{m.name}: sm.warps: {m.sm.warps} warps per SM: expected at most {MOST_WARPS}")
+    if m.dram.banks & (m.dram.banks - 1):
+        raise BuddysimError(f"{m.name}: dram.banks: {m.dram.banks} banks: expected a power of two")
+    channels, pseudo = m.dram.channels, m.dram.pseudo_channels
+    if m.l2.slices % channels == 0:
+        slices_per_channel = m.l2.slices // channels
+    elif channels % m.l2.slices == 0:
+        slices_per_channel, pseudo = 1, pseudo * channels // m.l2.slices
+    else:
+        raise BuddysimError(
+            f"{m.name}: l2.slices: {m.l2.slices} slices and {channels} channels: expected one to be a multiple of the other"
+        )
+    n_pseudo = channels * m.dram.pseudo_channels
+    core_cycle = _ps(1 / Fraction(m.clock.core.hz))
+    l2, timing = m.ps(m.l2.load_to_use), m.dram.timing
+    burst = _sector_ps(m, m.dram.pseudo_channel_bandwidth)
+    first_burst = m.ps(timing.tRCD) + m.ps(timing.tCL) + burst
+    around_dram = m.ps(m.dram.load_to_use) - l2 - first_burst
+    link_bytes_per_us = max(1, m.bytes_per_s(m.link.bandwidth) // 10**6)
+    link_sector = (SECTOR_BYTES + m.link.header) * 10**6 // link_bytes_per_us
+    sector_ps = _sector_ps(m, m.l2.bandwidth)
+    return {
+        "sms": m.sm.count,
+        "schedulers": m.sm.schedulers,
+        "round_robin": m.sm.policy == "lrr",
+        "sm_warps": m.sm.warps,
+        "sm_blocks": m.sm.blocks,
+        "sm_threads": m.sm.threads,
+        "sm_registers": m.sm.registers,
+        "sm_shared": m.sm.shared_memory,
+        "block_interval_ps": m.ps(m.kernel.block_launch_interval),
+        "cycle_ps": core_cycle,
+        "step_ps": m.ps(m.sm.step_latency),
+        "issue_interval_ps": m.ps(m.sm.issue_interval),
+        "assumed_ps": m.ps(m.sm.assumed_instruction),
+        "barrier_ps": m.ps(m.sm.issue_interval),
+        "gap_scale_num": gap_scale.numerator,
+        "gap_scale_den": gap_scale.denominator,
+        "l1_enabled": m.l1.enabled,
+        "l1_sets": m.l1.size // (m.l1.ways * LINE_BYTES),
+        "l1_ways": m.l1.ways,
+        "l1_hit_ps": m.ps(m.l1.load_to_use),
+        "l1_line_ps": max(1, core_cycle // m.l1.lines_per_cycle),
+        "l1_mshrs": m.l1.mshrs,
+        "request_ps": l2 // 2,
+        "reply_ps": l2 - l2 // 2,
+        "sm_sector_ps": _sector_ps(m, m.crossbar.reply_bandwidth),
+        "sm_request_ps": _sector_ps(m, m.crossbar.request_bandwidth),
+        "slice_sector_ps": sector_ps,
+        "slices": m.l2.slices,
+        "slices_per_channel": slices_per_channel,
+        "pseudo_per_channel": pseudo,
+        "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * LINE_BYTES),
+        "l2_ways": m.l2.ways,
+        "l2_mshrs": m.l2.mshrs,
+        "codec_ps": m.ps(m.compression.latency),
+        "codec_interval_ps": m.ps(m.compression.interval),
+        "whole_raw_entry": m.compression.whole_raw_entry,
+        "bypass_1x": m.buddy.bypass_1x,
+        "eight_byte_state": m.buddy.eight_byte_state,
+        "metadata_overlap": m.metadata_cache.overlap,
+        "perfect_metadata": m.metadata_cache.perfect,
+        "metadata_ps": m.ps(m.metadata_cache.hit_latency),
+        "metadata_slices": m.metadata_cache.slices,
+        "metadata_ways": m.metadata_cache.ways,
+        "metadata_sets": m.metadata_cache.size
+        // (m.metadata_cache.slices * m.metadata_cache.ways * m.metadata_cache.line),
+        "metadata_line_sectors": m.metadata_cache.line // SECTOR_BYTES,
+        "dram_banked": m.dram.model == "banked",
+        "dram_pseudo": n_pseudo,
+        "dram_banks": m.dram.banks,
+        "dram_write_queue": min(m.dram.write_queue, 128),
+        "dram_burst_ps": burst,
+        "dram_before_ps": around_dram // 2,
+        "dram_after_ps": around_dram - around_dram // 2,
+        "dram_simple_ps": first_burst,
+        "dram_timing": {
+            "rcd": m.ps(timing.tRCD),
+            "rp": m.ps(timing.tRP),
+            "cl": m.ps(timing.tCL),
+            "cwl": m.ps(timing.tCWL),
+            "ras": m.ps(timing.tRAS),
+            "ccd_l": m.ps(timing.tCCD_L),
+            "act_interval": max(m.ps(timing.tRRD_S), m.ps(timing.tFAW) // 4),
+            "wr": m.ps(timing.tWR),
+            "wtr": m.ps(timing.tWTR),
+            "rtw": m.ps(timing.tRTW),
+            "rtp": m.ps(timing.tRTP),
+            "rfc": m.ps(timing.tRFC) if m.ps(timing.tREFI) else 0,
+            "refi": m.ps(timing.tREFI),
+        },
+        "row_entries": max(1, m.dram.row_bytes * n_pseudo // LINE_BYTES),
+        "link_bytes_per_us": link_bytes_per_us,
+        "link_read_ps": max(0, m.ps(m.link.load_to_use) - l2 - link_sector),
+        "link_header_bytes": m.link.header,
+        "link_packet_bytes": m.link.packet,
+        "um_entries_shift": (m.um.page // LINE_BYTES).bit_length() - 1,
+        "um_capacity_entries": int(footprint_entries * (1 - Fraction(m.um.oversubscription))),
+        "um_pages_per_block": m.um.prefetch // m.um.page,
+        "um_fault_ps": m.ps(m.um.fault_latency),
+        "um_fault_batch": m.um.fault_batch,
+    }
+
+
+def _ps(seconds: Fraction) -> int:
+    return max(1, int(seconds * 10**12 + Fraction(1, 2)))
+
+
+def _sector_ps(machine: Machine, bandwidth: object) -> int:
+    """Time of one 32 B sector, rounded up: no port is faster than the machine file says."""
+    return -(-SECTOR_BYTES * 10**12 // machine.bytes_per_s(bandwidth))  # type: ignore[arg-type]

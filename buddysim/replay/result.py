@@ -1,0 +1,308 @@
+"""What a run says: one flat dictionary of counters per scheme (docs/counters.md defines each)."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import sys
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from buddysim.errors import BuddysimError
+
+if TYPE_CHECKING:
+    from buddysim.replay.simulate import Run
+
+SECTOR_BYTES = 32
+ENTRY_BYTES = 128
+METADATA_ENTRIES_PER_BYTE = 2
+DEMAND, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, METADATA_READ, METADATA_WRITE, MIGRATION_IN, MIGRATION_OUT = range(8)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one run under one scheme.
+
+    Attributes
+    ----------
+    scheme : name of the memory configuration
+    counters : flat, the same keys whatever ran
+    per_kernel : one dict per kernel
+    per_allocation : one dict per allocation
+    utilization : share of its limit that each resource reached over the run, 0 to 1
+    provenance : versions, checksums, seed, what was assumed
+    """
+
+    scheme: str
+    counters: dict[str, Any]
+    per_kernel: list[dict[str, Any]]
+    per_allocation: list[dict[str, Any]]
+    utilization: dict[str, float]
+    provenance: dict[str, Any]
+    speed: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def assumptions(self) -> dict[str, str]:
+        """What was assumed: of the trace, of entry sizes, by the scheme."""
+        return dict(self.provenance["assumptions"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as `--json` writes it for one scheme."""
+        return {
+            **self.counters,
+            **{f"utilization.{name}": share for name, share in self.utilization.items()},
+            "per_kernel": self.per_kernel,
+            "per_allocation": self.per_allocation,
+            **{f"speed.{name}": value for name, value in self.speed.items()},
+            "provenance": self.provenance,
+        }
+
+
+def build_result(run: Run, seconds: float) -> Result:
+    """The result of a run that has ended.
+
+    Parameters
+    ----------
+    run : the run
+    seconds : wall-clock time of the replay
+    """
+    raw = run.engine.counters()
+    numbers = run.numbers
+    time_ps = max(1, raw["now_ps"])
+    footprint = _footprint(run)
+    buddy = raw["buddy_fills"] + raw["buddy_writebacks"]
+    moves = raw["fills"] + raw["writebacks"]
+    device, link_in, link_out = raw["device"], raw["link_read"], raw["link_write"]
+    entries = sum(p.end_entry - p.first_entry for p in run.layout.placed)
+    extrapolated = run.states.extrapolated_entries if run.states else 0
+    counters: dict[str, Any] = {
+        "time_ps": raw["now_ps"],
+        "cycles": raw["now_ps"] // _number(numbers, "cycle_ps"),
+        "warp_instructions": raw["warp_instructions"],
+        "memory_instructions": raw["memory_instructions"],
+        "line_accesses": raw["line_accesses"],
+        "load_sectors": raw["load_sectors"],
+        "store_sectors": raw["store_sectors"],
+        "l1.sector_accesses": raw["l1_accesses"],
+        "l1.sector_hits": raw["l1_hits"],
+        "l1.sector_merged": raw["l1_merged"],
+        "l1.line_accesses": raw["l1_lines"],
+        "l1.line_hits": raw["l1_line_hits"],
+        "l2.sector_accesses": raw["l2_reads"] + raw["l2_writes"],
+        "l2.sector_hits": raw["l2_read_hits"] + raw["l2_write_hits"],
+        "l2.sector_merged": raw["l2_read_merged"],
+        "l2.read_sectors": raw["l2_reads"],
+        "l2.read_sector_hits": raw["l2_read_hits"],
+        "l2.write_sectors": raw["l2_writes"],
+        "l2.write_sector_hits": raw["l2_write_hits"],
+        "l2.line_accesses": raw["l2_lines"],
+        "l2.line_hits": raw["l2_line_hits"],
+        "l2.demand_sectors": raw["demanded"],
+        "l2.fill_sectors": raw["fill_sectors"],
+        "l2.fills": raw["fills"],
+        "l2.writebacks": raw["writebacks"],
+        "l2.writeback_sectors": raw["writeback_sectors"],
+        "l2.dirtied_sectors": raw["dirtied_sectors"],
+        "l2.overwritten_sectors": raw["overwritten_sectors"],
+        "l2.dirty_sectors_left": run.engine.dirty_sectors(),
+        "metadata.accesses": raw["metadata_accesses"],
+        "metadata.hits": raw["metadata_hits"],
+        "device.read_bytes": SECTOR_BYTES * sum(device[:3]),
+        "device.write_bytes": SECTOR_BYTES * device[WRITE_BACK],
+        "device.metadata_bytes": SECTOR_BYTES * (device[METADATA_READ] + device[METADATA_WRITE]),
+        "device.demand_bytes": SECTOR_BYTES * device[DEMAND],
+        "device.overfetch_bytes": SECTOR_BYTES * device[OVERFETCH],
+        "device.read_modify_write_bytes": SECTOR_BYTES * device[READ_MODIFY_WRITE],
+        "device.writeback_bytes": SECTOR_BYTES * device[WRITE_BACK],
+        "device.bus_bytes": SECTOR_BYTES * sum(raw["dram_bursts"]),
+        "device.queued_write_bytes": SECTOR_BYTES * sum(raw["dram_queued_bursts"]),
+        "device.row_hits": sum(raw["dram_row_hits"]),
+        "device.row_misses": sum(raw["dram_row_misses"]),
+        "link.read_bytes": raw["link_read_total_bytes"],
+        "link.write_bytes": raw["link_write_total_bytes"],
+        "link.demand_bytes": link_in[DEMAND],
+        "link.overfetch_bytes": link_in[OVERFETCH],
+        "link.read_modify_write_bytes": link_in[READ_MODIFY_WRITE],
+        "link.writeback_bytes": link_out[WRITE_BACK],
+        "link.migration_in_bytes": link_in[MIGRATION_IN],
+        "link.migration_out_bytes": link_out[MIGRATION_OUT],
+        "buddy.accesses": buddy,
+        "buddy.fills": raw["buddy_fills"],
+        "buddy.writebacks": raw["buddy_writebacks"],
+        "buddy.access_share": buddy / moves if moves else 0.0,
+        "compression.ratio": footprint["allocated"] / footprint["device"] if footprint["device"] else 1.0,
+        "footprint.allocated_bytes": footprint["allocated"],
+        "footprint.device_bytes": footprint["device"],
+        "footprint.buddy_bytes": footprint["buddy"],
+        "footprint.metadata_bytes": footprint["metadata"],
+        "footprint.host_bytes": footprint["host"],
+        "sizes.switches": raw["grown"] + raw["shrunk"],
+        "sizes.grown": raw["grown"],
+        "sizes.shrunk": raw["shrunk"],
+        "sizes.extrapolated_share": extrapolated / entries if entries else 0.0,
+        "um.page_faults": raw["page_faults"],
+        "um.pages_prefetched": raw["pages_prefetched"],
+        "um.pages_evicted": raw["pages_evicted"],
+        "latency.l1_miss_mean_ps": raw["load_ps"] // raw["loads_missed"] if raw["loads_missed"] else 0,
+        "latency.l1_miss_histogram": raw["load_histogram"],
+        "latency.l2_miss_histogram": raw["memory_histogram"],
+        "trace.skipped_copies": run.skipped_copies,
+    }
+    return Result(
+        scheme=run.scheme_name,
+        counters=counters,
+        per_kernel=run.per_kernel,
+        per_allocation=_per_allocation(run, raw["regions"]),
+        utilization=_utilization(numbers, raw, time_ps),
+        provenance=_provenance(run),
+        speed={
+            "seconds": seconds,
+            "memory_instructions_per_s": raw["memory_instructions"] / seconds if seconds else 0.0,
+            "line_accesses_per_s": raw["line_accesses"] / seconds if seconds else 0.0,
+            "peak_rss_bytes": _peak_rss_bytes(),
+        },
+    )
+
+
+def _number(numbers: dict[str, object], name: str) -> int:
+    value = numbers[name]
+    assert isinstance(value, int)
+    return value
+
+
+def _footprint(run: Run) -> dict[str, int]:
+    """Bytes by where they lie, at the moment at which most are allocated; an error where they don't fit.
+
+    Effective compression ratio = bytes allocated / bytes of device memory that they occupy under the targets (host
+    allocations apart). Metadata: 4 bits for each compressed entry (paper, section 3.2).
+    """
+    peak = {"allocated": 0, "device": 0, "buddy": 0, "metadata": 0, "host": 0}
+    moments = sorted({p.allocation.born for p in run.layout.placed})
+    everything_on_host = run.scheme_name == "host"
+    for moment in moments:
+        now = dict.fromkeys(peak, 0)
+        for p in run.layout.placed:
+            a = p.allocation
+            if a.born > moment or (a.died is not None and a.died <= moment):
+                continue
+            entries = p.end_entry - p.first_entry
+            if a.space == "host" or everything_on_host:
+                now["host"] += entries * ENTRY_BYTES
+                continue
+            target = run.targets.of(a.index) if run.targets else None
+            per_entry = target.device_bytes_per_entry if target else ENTRY_BYTES
+            now["allocated"] += entries * ENTRY_BYTES
+            now["device"] += entries * per_entry
+            now["buddy"] += entries * (ENTRY_BYTES - per_entry)
+            if target and not (target.kept_sectors == 4 and run.machine.buddy.bypass_1x):
+                now["metadata"] += -(-entries // METADATA_ENTRIES_PER_BYTE)
+        if now["allocated"] + now["host"] > peak["allocated"] + peak["host"]:
+            peak = now
+    _check_capacity(run, peak)
+    return peak
+
+
+def _check_capacity(run: Run, peak: dict[str, int]) -> None:
+    if not run.scheme.uses_targets:
+        return
+    capacity = run.machine.dram.capacity
+    needed = peak["device"] + peak["metadata"]
+    if needed > capacity:
+        raise BuddysimError(
+            f"{run.trace.path}: device memory of {run.machine.name}: {needed} B needed under the targets, {capacity} B there: "
+            f"{needed - capacity} B too much"
+        )
+    carve_out = run.machine.buddy.carve_out_ratio * capacity
+    if peak["buddy"] > carve_out:
+        raise BuddysimError(
+            f"{run.trace.path}: carve-out of {run.machine.name}: {peak['buddy']} B needed under the targets, {carve_out} B there: "
+            f"{peak['buddy'] - carve_out} B too much"
+        )
+
+
+def _per_allocation(run: Run, regions: list[tuple[int, int, int]]) -> list[dict[str, Any]]:
+    rows = []
+    for placed in run.layout.placed:
+        fills, writebacks, buddy = regions[placed.region]
+        target = run.targets.of(placed.allocation.index).name if run.targets else "1x"
+        rows.append(
+            {
+                "index": placed.allocation.index,
+                "name": placed.allocation.name,
+                "bytes": placed.allocation.bytes,
+                "space": placed.allocation.space,
+                "target": target,
+                "fills": fills,
+                "writebacks": writebacks,
+                "buddy_accesses": buddy,
+                "buddy_access_share": buddy / (fills + writebacks) if fills + writebacks else 0.0,
+            }
+        )
+    return sorted(rows, key=lambda row: row["index"])  # type: ignore[arg-type,return-value]
+
+
+def _utilization(numbers: dict[str, object], raw: dict[str, Any], time_ps: int) -> dict[str, float]:
+    """Share of its limit that each kind of resource reached, all units of a kind together; channels also the busiest one."""
+
+    def share(busy_ps: float, units: int = 1) -> float:
+        return busy_ps / (units * time_ps)
+
+    burst_ps, pseudo = _number(numbers, "dram_burst_ps"), _number(numbers, "dram_pseudo")
+    sms, slices = _number(numbers, "sms"), _number(numbers, "slices")
+    link = _number(numbers, "link_bytes_per_us")
+    l2_sectors = raw["l2_reads"] + raw["l2_writes"]
+    return {
+        "dram_channels": share(sum(raw["dram_bursts"]) * burst_ps, pseudo),
+        "dram_busiest_channel": share(max(raw["dram_bursts"]) * burst_ps),
+        "link_read": share(raw["link_read_total_bytes"] * 10**6 / link),
+        "link_write": share(raw["link_write_total_bytes"] * 10**6 / link),
+        "l2_slices": share(l2_sectors * _number(numbers, "slice_sector_ps"), slices),
+        "crossbar_reply": share(raw["l2_reads"] * _number(numbers, "sm_sector_ps"), sms),
+        "l1_ports": share(raw["line_accesses"] * _number(numbers, "l1_line_ps"), sms),
+        "issue_slots": share(raw["issue_busy_ps"], sms * _number(numbers, "schedulers")),
+    }
+
+
+def _provenance(run: Run) -> dict[str, Any]:
+    assumptions = {f"trace.{key}": text for key, text in run.trace.provenance.assumptions.items()}
+    if run.scheme.uses_sizes:
+        assumptions |= {f"sizes.{key}": text for key, text in run.sizes.assumptions.items()}
+    assumptions |= run.scheme.assumptions
+    assumptions["model"] = (
+        "no TLB and no page walks; memory copies take no time; requests are placed when they issue (docs/model.md)"
+    )
+    try:
+        buddysim_version = version("buddysim")
+    except PackageNotFoundError:
+        buddysim_version = "not installed"
+    return {
+        "buddysim": buddysim_version,
+        "python": platform.python_version(),
+        "numpy": sys.modules["numpy"].__version__,
+        "scheme": run.scheme_name,
+        "machine": run.machine.name,
+        "machine_checksum": run.machine.checksum,
+        "trace": os_name(run.trace.path),
+        "trace_checksum": run.trace.fingerprint,
+        "seed": run.seed,
+        "distribution": run.distribution,
+        "threshold": run.threshold,
+        "targets": {row["name"]: row["target"] for row in _per_allocation(run, run.engine.counters()["regions"])}
+        if run.targets
+        else {},
+        "kernels": [kernel.index for kernel in run.kernels],
+        "gap_scale": str(run.gap_scale),
+        "assumptions": assumptions,
+    }
+
+
+def os_name(path: object) -> str:
+    """The file's name without its folders."""
+    return str(path).replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _peak_rss_bytes() -> int:
+    """Peak resident memory of this process (Linux counts it in KiB)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
