@@ -12,7 +12,7 @@ cdef struct Line:
     uint8_t valid
     uint8_t dirty
     uint8_t partial
-    uint8_t reserved
+    uint8_t coming          # valid sectors that are there only from `ready_ps` on
 
 cdef struct SectorCache:
     int units
@@ -23,7 +23,7 @@ cdef struct SectorCache:
     uint32_t* tags          # [units][sets][padded_ways]
     int32_t* stamps         # [units][sets][padded_ways], 0 = empty
     Line* lines             # [units][sets][padded_ways]
-    int64_t* ready_ps       # [units][sets][padded_ways][4]: when a valid sector's data are there
+    int64_t* ready_ps       # [units][sets][padded_ways]: when the sectors that are coming are there
     int32_t* clocks         # [units]: stamps given out
 
 
@@ -83,6 +83,24 @@ cdef inline void cache_install(SectorCache* cache, int unit, int64_t way, uint32
     cache.tags[way] = tag
     cache.lines[way] = Line(0, 0, 0, 0)
     cache_touch(cache, unit, way)
+
+
+cdef inline void cache_coming(SectorCache* cache, int64_t way, unsigned int sectors, int64_t now, int64_t ready) noexcept nogil:
+    """Sectors become valid, their data there from `ready` on. A line knows one such time: the latest of those still ahead."""
+    cdef Line* line = &cache.lines[way]
+    if line.coming and cache.ready_ps[way] > now:
+        line.coming |= sectors
+        if ready > cache.ready_ps[way]:
+            cache.ready_ps[way] = ready
+    else:
+        line.coming = sectors
+        cache.ready_ps[way] = ready
+    line.valid |= sectors
+
+
+cdef inline unsigned int cache_not_yet(const SectorCache* cache, int64_t way, int64_t now) noexcept nogil:
+    """Valid sectors whose data are still on their way at `now`."""
+    return cache.lines[way].coming if cache.ready_ps[way] > now else 0
 
 
 cdef inline int sector_count(unsigned int mask) noexcept nogil:

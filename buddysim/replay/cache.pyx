@@ -13,7 +13,7 @@ cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
     cache.tags = <uint32_t*>malloc(slots * sizeof(uint32_t))
     cache.stamps = <int32_t*>malloc(slots * sizeof(int32_t))
     cache.lines = <Line*>calloc(slots, sizeof(Line))
-    cache.ready_ps = <int64_t*>calloc(slots * 4, sizeof(int64_t))
+    cache.ready_ps = <int64_t*>calloc(slots, sizeof(int64_t))
     cache.clocks = <int32_t*>calloc(units, sizeof(int32_t))
     if not (cache.tags and cache.stamps and cache.lines and cache.ready_ps and cache.clocks):
         raise MemoryError(f"a cache of {units} x {sets} sets x {ways} ways does not fit in memory")

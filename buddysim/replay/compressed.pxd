@@ -64,7 +64,7 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     if way >= 0:
         m.count.metadata_hits += 1
         cache_touch(&m.metadata, unit, way)
-        t = larger(t + m.metadata_ps, m.metadata.ready_ps[way * 4])
+        t = larger(t + m.metadata_ps, m.metadata.ready_ps[way])
     else:
         hit[0] = False
         way = cache_victim(&m.metadata, first)
@@ -78,7 +78,7 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
         metadata_locate(m, line, &bank, &row)
         t = dram_read(&m.dram, pseudo, bank, row, m.metadata_sectors, t + m.metadata_ps)
-        m.metadata.ready_ps[way * 4] = t
+        m.metadata.ready_ps[way] = t
     if write:
         m.metadata.lines[way].dirty = 1
     return t

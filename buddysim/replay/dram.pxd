@@ -171,8 +171,8 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
         act = bank.left_ps + timing.rp
     else:
         act = larger(t, bank.act_ps)
-    channel.act_free_ps = larger(channel.act_free_ps, t) + timing.act_interval
-    act = larger(act, channel.act_free_ps - timing.act_interval)
+    act = larger(act, larger(channel.act_free_ps, dram.now_ps) + t - dram.now_ps)
+    channel.act_free_ps = larger(channel.act_free_ps, dram.now_ps) + timing.act_interval
     bank.row = row
     bank.activated_ps = act
     bank.col_ps = act + timing.rcd

@@ -24,6 +24,9 @@ from buddysim.replay.sm cimport (
 )
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
+cdef extern from "stdlib.h":
+    void* aligned_alloc(size_t alignment, size_t size) noexcept nogil
+
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
     int lowest_bit "__builtin_ctzll"(unsigned long long x) noexcept nogil
@@ -204,7 +207,7 @@ cdef class Engine:
         m.pages.ready_ps = <int64_t*>calloc(m.pages.n + 1, sizeof(int64_t))
 
         self.schedulers = <Scheduler*>calloc(<size_t>self.n_sms * self.n_schedulers, sizeof(Scheduler))
-        self.warps = <Warp*>calloc(<size_t>self.n_sms * MAX_WARPS, sizeof(Warp))
+        self.warps = <Warp*>aligned_alloc(64, <size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
         self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
         if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.used and m.sm_reply_free_ps
@@ -360,8 +363,7 @@ cdef class Engine:
                 scheduler.slots_free_ps = finish
                 warp.slots = 0
                 if finish - self.core.cycle_ps > now:
-                    warp.ready_ps = finish - self.core.cycle_ps
-                    scheduler.ready[position] = <double>warp.ready_ps
+                    scheduler.ready[position] = <double>(finish - self.core.cycle_ps)
                     tree_update(&self.tree, leaf, scheduler_time(scheduler))
                     continue
             if warp.op == warp.end:
@@ -375,8 +377,7 @@ cdef class Engine:
                 self.reach_barrier(leaf, position, warp, now)
             else:
                 warp_access(&self.core, &self.l1, &self.m, warp, sm, now)
-                warp_next(&self.core, warp)
-                scheduler.ready[position] = <double>warp.ready_ps
+                scheduler.ready[position] = <double>warp_next(&self.core, warp)
                 operations -= 1
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
             if operations <= 0:
@@ -509,9 +510,8 @@ cdef class Engine:
             warp.last_arrival_ps = start
             warp.block = number
             warp.n_pending = warp.at_barrier = 0
-            warp_next(&self.core, warp)
             scheduler = &self.schedulers[sm * self.n_schedulers + slot % self.n_schedulers]
-            scheduler_add(scheduler, slot, warp.ready_ps)
+            scheduler_add(scheduler, slot, warp_next(&self.core, warp))
         for i in range(sm * self.n_schedulers, (sm + 1) * self.n_schedulers):
             tree_update(&self.tree, i, scheduler_time(&self.schedulers[i]))
         return STOP_IDLE
@@ -567,8 +567,7 @@ cdef class Engine:
                 if warp.block == number and warp.at_barrier:
                     warp.at_barrier = 0
                     warp.shift = larger(warp.shift, now + self.core.barrier_ps - warp.v_now)
-                    warp_next(&self.core, warp)
-                    scheduler.ready[position] = <double>warp.ready_ps
+                    scheduler.ready[position] = <double>warp_next(&self.core, warp)
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
 
     # Events between kernels
@@ -580,7 +579,7 @@ cdef class Engine:
     def fill_l2(self, int64_t first_entry, int64_t end_entry):
         """Makes the L2 hold what a copy or fill has written: whole lines, clean."""
         cdef int64_t entry, first, way
-        cdef int slice, sector
+        cdef int slice
         cdef uint32_t local
         cdef MemorySystem* m = &self.m
         with nogil:
@@ -594,8 +593,6 @@ cdef class Engine:
                     evict_line(m, way, slice, self.now_ps)
                 cache_install(&m.l2, slice, way, <uint32_t>entry)
                 m.l2.lines[way].valid = 15
-                for sector in range(4):
-                    m.l2.ready_ps[way * 4 + sector] = self.now_ps
 
     def drop_l2(self, int64_t first_entry, int64_t end_entry):
         """Forgets what the L2 holds of entries that a copy or fill has overwritten in memory."""

@@ -7,7 +7,7 @@ full MSHR or a metadata miss holds back does not block the ones behind it.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    Line, SectorCache, cache_find, cache_install, cache_set, cache_touch, cache_victim, fold, sector_count,
+    Line, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim, fold, sector_count,
 )
 from buddysim.replay.dram cimport Dram, dram_read, dram_write, larger
 
@@ -316,7 +316,6 @@ cdef inline int64_t l2_fetch(MemorySystem* m, uint32_t entry, int slice, int64_t
     cdef int64_t done
     cdef unsigned int filled = missing
     cdef Line* line = &m.l2.lines[way]
-    cdef int sector
     m.count.demanded += sector_count(missing)
     m.count.fills += 1
     done = m.fill(m, entry, slice, missing, &filled, start)
@@ -326,10 +325,7 @@ cdef inline int64_t l2_fetch(MemorySystem* m, uint32_t entry, int slice, int64_t
         m.mshr_next[slice] = 0
     filled &= ~<unsigned int>line.valid
     m.count.fill_sectors += sector_count(filled)
-    for sector in range(4):
-        if filled >> sector & 1:
-            m.l2.ready_ps[way * 4 + sector] = done
-    line.valid |= filled
+    cache_coming(&m.l2, way, filled, t, done)
     line.partial &= ~filled                     # merged with what a store had written
     histogram_add(m.count.memory_histogram, done - t)
     return done
@@ -338,10 +334,10 @@ cdef inline int64_t l2_fetch(MemorySystem* m, uint32_t entry, int slice, int64_t
 cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted, int sm, bint for_atomic,
                             int64_t t) noexcept nogil:
     """A load's or atomic's sectors of one line, asked for by an SM at `t`; returns when the last of them is usable there."""
-    cdef int slice, sector, n = sector_count(wanted)
+    cdef int slice, n = sector_count(wanted)
     cdef uint32_t local
     cdef int64_t way, data, arrival, delay, serial
-    cdef unsigned int present, missing
+    cdef unsigned int present, missing, merged
     cdef Line* line
     locate_slice(m, entry, &slice, &local)
     delay = port_delay(&m.sm_request_free_ps[sm], m.now_ps, m.sm_request_ps)
@@ -352,13 +348,11 @@ cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted
     present = line.valid & wanted
     missing = wanted & ~present
     m.count.l2_reads += n
-    for sector in range(4):
-        if present >> sector & 1:
-            if m.l2.ready_ps[way * 4 + sector] > arrival:
-                m.count.l2_read_merged += 1
-                data = larger(data, m.l2.ready_ps[way * 4 + sector])
-            else:
-                m.count.l2_read_hits += 1
+    merged = cache_not_yet(&m.l2, way, arrival) & present
+    if merged:
+        data = m.l2.ready_ps[way]
+        m.count.l2_read_merged += sector_count(merged)
+    m.count.l2_read_hits += sector_count(present & ~merged)
     if missing:
         data = larger(data, l2_fetch(m, entry, slice, way, missing, arrival))
     if for_atomic:
@@ -372,10 +366,9 @@ cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted
 cdef inline int64_t l2_store(MemorySystem* m, uint32_t entry, unsigned int touched, unsigned int whole, int sm,
                              int64_t t) noexcept nogil:
     """A store's sectors of one line; returns when the SM hears that the L2 has them."""
-    cdef int slice, sector, n = sector_count(touched)
+    cdef int slice, n = sector_count(touched)
     cdef uint32_t local
     cdef int64_t way, delay, arrival
-    cdef unsigned int fresh
     cdef Line* line
     locate_slice(m, entry, &slice, &local)
     delay = port_delay(&m.sm_request_free_ps[sm], m.now_ps, n * m.sm_request_ps)
@@ -386,10 +379,6 @@ cdef inline int64_t l2_store(MemorySystem* m, uint32_t entry, unsigned int touch
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line.valid | line.dirty))
     m.count.dirtied_sectors += sector_count(touched & ~<unsigned int>line.dirty)
-    fresh = whole & ~<unsigned int>line.valid
-    for sector in range(4):
-        if fresh >> sector & 1:
-            m.l2.ready_ps[way * 4 + sector] = arrival
     line.valid |= whole
     line.dirty |= touched
     line.partial = (line.partial | touched) & ~line.valid

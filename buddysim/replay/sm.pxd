@@ -6,7 +6,7 @@ on the shift is at least (arrival - time of the use on the clock).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from buddysim.replay.cache cimport SectorCache, cache_find, cache_install, cache_set, cache_touch, cache_victim, sector_count
+from buddysim.replay.cache cimport SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim, sector_count
 from buddysim.replay.dram cimport larger
 from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_store, port_delay
 from buddysim.replay.setops cimport SCHED_NEVER, times_earliest, times_until
@@ -14,10 +14,11 @@ from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, 
 
 cdef extern from *:
     int trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
+    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 cdef enum:
     MAX_WARPS = 64              # per SM
-    MAX_PENDING = 32            # loads of one warp whose use is still ahead
+    MAX_PENDING = 35            # loads of one warp whose use is still ahead
     NO_GREEDY = 64
 
 cdef struct Pending:
@@ -32,13 +33,12 @@ cdef struct Warp:
     int64_t v_now               # the last operation's issue on the warp's clock
     int64_t v_next              # the next one's
     int64_t shift
-    int64_t ready_ps            # when the next operation can issue
     int64_t last_arrival_ps     # the latest arrival of anything: the warp can't end before
     int32_t block               # resident block
     int32_t slots               # issue slots that the next operation takes; 0: already taken
     int32_t n_pending
     int32_t at_barrier
-    Pending[32] pending
+    Pending[35] pending         # MAX_PENDING of them; a whole number of 64 B host cache lines in all
 
 cdef struct Scheduler:
     double[64] ready            # when each of its warps can issue, oldest first
@@ -110,8 +110,8 @@ cdef inline void warp_wait(Warp* warp, int64_t v) noexcept nogil:
             i += 1
 
 
-cdef inline void warp_next(const CoreTiming* core, Warp* warp) noexcept nogil:
-    """Finds when the warp's next operation, or its end, is ready."""
+cdef inline int64_t warp_next(const CoreTiming* core, Warp* warp) noexcept nogil:
+    """When the warp's next operation, or its end, is ready."""
     cdef const WarpOp* op = warp.op
     cdef int64_t gap
     if op < warp.end:
@@ -121,14 +121,15 @@ cdef inline void warp_next(const CoreTiming* core, Warp* warp) noexcept nogil:
             gap = gap * core.scale_num / core.scale_den
         warp.slots = <int32_t>(gap + 1) if gap < 0x7FFFFFFF else 0x7FFFFFFF
         warp_wait(warp, warp.v_next)
-        warp.ready_ps = warp.v_next + warp.shift
-    else:
-        gap = warp.record.tail_gap
-        warp.v_next = warp.v_now + chain_ps(core, FLAG_TIMED if warp.record.tail_cycles else 0, gap,
-                                            warp.record.tail_cycles, warp.record.tail_steps)
-        warp.slots = <int32_t>gap if gap < 0x7FFFFFFF else 0x7FFFFFFF
-        warp_wait(warp, 0x7FFFFFFFFFFFFFFF)
-        warp.ready_ps = larger(warp.v_next + warp.shift, warp.last_arrival_ps)
+        prefetch(op + 2)            # thousands of warps read their streams in turn: none stays in the host's caches by itself
+        prefetch(warp.lines + op.first_line)
+        return warp.v_next + warp.shift
+    gap = warp.record.tail_gap
+    warp.v_next = warp.v_now + chain_ps(core, FLAG_TIMED if warp.record.tail_cycles else 0, gap,
+                                        warp.record.tail_cycles, warp.record.tail_steps)
+    warp.slots = <int32_t>gap if gap < 0x7FFFFFFF else 0x7FFFFFFF
+    warp_wait(warp, 0x7FFFFFFFFFFFFFFF)
+    return larger(warp.v_next + warp.shift, warp.last_arrival_ps)
 
 
 cdef inline void scheduler_add(Scheduler* scheduler, int slot, int64_t ready_ps) noexcept nogil:
@@ -180,8 +181,7 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, un
     """A load's sectors of one line; returns when the last of them can be used."""
     cdef int64_t first, way, arrival, start
     cdef int64_t* mshr
-    cdef unsigned int present = 0, missing = wanted
-    cdef int sector
+    cdef unsigned int present, merged, missing = wanted
     if not l1.enabled or bypass:
         return l2_load(m, entry, wanted, sm, False, t)
     m.count.l1_accesses += sector_count(wanted)
@@ -194,13 +194,11 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, un
         m.count.l1_line_hits += 1
         present = l1.cache.lines[way].valid & wanted
         missing = wanted & ~present
-        for sector in range(4):
-            if present >> sector & 1:
-                if l1.cache.ready_ps[way * 4 + sector] > t:
-                    m.count.l1_merged += 1
-                    arrival = larger(arrival, l1.cache.ready_ps[way * 4 + sector])
-                else:
-                    m.count.l1_hits += 1
+        merged = cache_not_yet(&l1.cache, way, t) & present
+        if merged:
+            arrival = larger(arrival, l1.cache.ready_ps[way])
+            m.count.l1_merged += sector_count(merged)
+        m.count.l1_hits += sector_count(present & ~merged)
         if not missing:
             return arrival
     else:
@@ -217,10 +215,7 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, un
     m.count.load_ps += start - t
     m.count.loads_missed += 1
     histogram_add(m.count.load_histogram, start - t)
-    l1.cache.lines[way].valid |= missing
-    for sector in range(4):
-        if missing >> sector & 1:
-            l1.cache.ready_ps[way * 4 + sector] = start
+    cache_coming(&l1.cache, way, missing, t, start)
     return larger(arrival, start)
 
 
