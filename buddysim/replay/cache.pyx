@@ -1,7 +1,9 @@
 """Memory of a `SectorCache`, and a thin class over it that tests hold against `naive_cache`."""
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
+
+from buddysim.replay.hostmem cimport host_zeroed
 
 cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError; `cache` must be zeroed before."""
@@ -10,10 +12,10 @@ cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
     cache.padded_ways = (ways + 3) // 4 * 4
     cache.set_bits = sets.bit_length() - 1 if sets & (sets - 1) == 0 else -1
     slots = <int64_t>units * sets * cache.padded_ways
-    cache.tags = <uint32_t*>malloc(slots * sizeof(uint32_t))
-    cache.stamps = <int32_t*>malloc(slots * sizeof(int32_t))
-    cache.lines = <Line*>calloc(slots, sizeof(Line))
-    cache.ready_ps = <int64_t*>calloc(slots, sizeof(int64_t))
+    cache.tags = <uint32_t*>host_zeroed(slots * sizeof(uint32_t))
+    cache.stamps = <int32_t*>host_zeroed(slots * sizeof(int32_t))
+    cache.lines = <Line*>host_zeroed(slots * sizeof(Line))
+    cache.ready_ps = <int64_t*>host_zeroed(slots * sizeof(int64_t))
     cache.clocks = <int32_t*>calloc(units, sizeof(int32_t))
     if not (cache.tags and cache.stamps and cache.lines and cache.ready_ps and cache.clocks):
         raise MemoryError(f"a cache of {units} x {sets} sets x {ways} ways does not fit in memory")

@@ -25,7 +25,7 @@ cdef struct DramTiming:         # all in ps
     int64_t cl
     int64_t cwl
     int64_t ras
-    int64_t ccd_l
+    int64_t ccd_slots           # tCCD_L in bursts
     int64_t act_interval        # the larger of tRRD and tFAW / 4
     int64_t wr
     int64_t wtr
@@ -55,7 +55,8 @@ cdef struct PseudoChannel:
     int64_t last_slot           # the latest slot taken
     int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
     int64_t next_refresh_ps
-    int64_t refreshed_ps        # start of the last refresh
+    int64_t refreshed_ps        # start of the refresh interval of the last request
+    int64_t forget_ps           # at this time the calendar's oldest word is past
     int64_t queued_bursts
     int n_queued
     int64_t free_ps             # simple: the bus is free from here
@@ -144,9 +145,21 @@ cdef inline int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int6
 
 cdef inline void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil:
     """Nothing will be asked of the channel before `dram.now_ps`: the calendar need not go further back."""
-    cdef int64_t word = dram.now_ps / dram.burst_ps >> 6
+    cdef int64_t word
+    if dram.now_ps < channel.forget_ps:
+        return
+    word = dram.now_ps / dram.burst_ps >> 6
     if word > channel.base_word:
         calendar_advance(dram, channel, word)
+    channel.forget_ps = (channel.base_word + 1) * 64 * dram.burst_ps
+
+
+cdef inline int64_t last_refresh(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
+    """When the refresh interval that holds `t` began; all channels refresh together."""
+    cdef int64_t since = t - channel.refreshed_ps
+    if since < 0 or since >= dram.timing.refi:
+        channel.refreshed_ps = t - t % dram.timing.refi
+    return channel.refreshed_ps
 
 
 cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, int64_t row, int64_t t) noexcept nogil:
@@ -154,7 +167,7 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     cdef DramTiming* timing = &dram.timing
     cdef int64_t act
     if timing.rfc:
-        act = t - t % timing.refi          # the refresh before t (channels are refreshed together)
+        act = last_refresh(dram, channel, t)
         if bank.row >= 0 and bank.activated_ps < act:
             bank.row = -1
             bank.act_ps = larger(bank.act_ps, act + timing.rfc)
@@ -184,24 +197,26 @@ cdef inline int64_t banked_read(Dram* dram, int pseudo, int bank_number, int64_t
     cdef PseudoChannel* channel = &dram.pseudo[pseudo]
     cdef Bank* bank = &dram.banks[pseudo * dram.n_banks + bank_number]
     cdef DramTiming* timing = &dram.timing
-    cdef int64_t col, wanted, slot, done = 0
+    cdef int64_t col, wanted, slot, first, done
     cdef bint joined
     calendar_forget(dram, channel)
     col = bank_open(dram, channel, bank, row, t)
     joined = bank.row != row
-    for _ in range(bursts):
-        wanted = (col + timing.cl) / dram.burst_ps
-        slot = calendar_first_free(dram, channel, wanted)
+    wanted = (col + timing.cl) / dram.burst_ps
+    slot = calendar_first_free(dram, channel, wanted)
+    calendar_take(channel, slot)
+    done = col + timing.cl if slot == wanted else slot * dram.burst_ps
+    first = slot
+    for _ in range(1, bursts):
+        slot = calendar_first_free(dram, channel, slot + timing.ccd_slots)
         calendar_take(channel, slot)
-        if slot > wanted:
-            col = slot * dram.burst_ps - timing.cl
-        done = col + timing.cl + dram.burst_ps
-        col += timing.ccd_l
+    done += (slot - first + 1) * dram.burst_ps
+    col = done - timing.cl + (timing.ccd_slots - 1) * dram.burst_ps
     if joined:                      # the row now open gives way for as long as the joined bursts took
-        bank.col_ps += bursts * timing.ccd_l
+        bank.col_ps += bursts * timing.ccd_slots * dram.burst_ps
     else:
         bank.col_ps = col
-    bank.pre_ps = larger(bank.pre_ps, col - timing.ccd_l + timing.rtp)
+    bank.pre_ps = larger(bank.pre_ps, done - timing.cl - dram.burst_ps + timing.rtp)
     channel.bursts += bursts
     return done
 
@@ -233,7 +248,7 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
             slot = calendar_first_free(dram, channel, wanted)
             calendar_take(channel, slot)
             col = slot * dram.burst_ps - timing.cwl
-        bank.col_ps = larger(bank.col_ps, col + timing.ccd_l)
+        bank.col_ps = larger(bank.col_ps, col + timing.ccd_slots * dram.burst_ps)
         bank.pre_ps = larger(bank.pre_ps, (slot + 1) * dram.burst_ps + timing.wr)
         channel.bursts += queue[i].bursts
     end = slot + 1 + (timing.wtr + dram.burst_ps - 1) / dram.burst_ps

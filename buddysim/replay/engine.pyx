@@ -12,6 +12,7 @@ import numpy as np
 from buddysim.replay.cache cimport cache_clear_unit, cache_free, cache_init
 from buddysim.replay.dram cimport banked_drain, dram_free, dram_init
 from buddysim.replay.events cimport EventTree, tree_free, tree_init, tree_update
+from buddysim.replay.hostmem cimport host_zeroed
 from buddysim.replay.memory cimport (
     HISTOGRAM_BINS, TRAFFIC_KINDS, MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line,
     larger, locate_slice,
@@ -23,9 +24,6 @@ from buddysim.replay.sm cimport (
     warp_access, warp_next, warp_passed,
 )
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
-
-cdef extern from "stdlib.h":
-    void* aligned_alloc(size_t alignment, size_t size) noexcept nogil
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
@@ -179,7 +177,7 @@ cdef class Engine:
         m.dram.after_ps, m.dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
         m.dram.timing = n["dram_timing"]
         dram_init(&m.dram)
-        m.row_entries = n["row_entries"]
+        m.row_entries, m.bank_bits = n["row_entries"], m.dram.n_banks.bit_length() - 1
         m.metadata_piece = (states.shape[0] + m.row_entries - 1) // m.row_entries
 
         m.link.bytes_per_us, m.link.read_ps = n["link_bytes_per_us"], n["link_read_ps"]
@@ -207,7 +205,7 @@ cdef class Engine:
         m.pages.ready_ps = <int64_t*>calloc(m.pages.n + 1, sizeof(int64_t))
 
         self.schedulers = <Scheduler*>calloc(<size_t>self.n_sms * self.n_schedulers, sizeof(Scheduler))
-        self.warps = <Warp*>aligned_alloc(64, <size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
+        self.warps = <Warp*>host_zeroed(<size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
         self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
         if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.used and m.sm_reply_free_ps

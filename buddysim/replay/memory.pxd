@@ -156,7 +156,8 @@ cdef struct MemorySystem:
     int64_t metadata_piece      # first row-sized part of the metadata region
     # memory
     Dram dram
-    int64_t row_entries         # entries that one row in every pseudo-channel holds together
+    uint32_t row_entries        # entries that one row in every pseudo-channel holds together
+    int bank_bits               # log2 of the banks of a pseudo-channel
     Link link
     Pages pages
     # contents
@@ -216,8 +217,8 @@ cdef inline Region* region_of(const MemorySystem* m, uint32_t entry) noexcept no
 
 cdef inline void locate_row(const MemorySystem* m, int64_t piece, int* bank, int64_t* row) noexcept nogil:
     """Bank and row of the `piece`-th row-sized part of device memory: one row in every pseudo-channel together."""
-    bank[0] = <int>((piece ^ fold(<uint32_t>(piece / m.dram.n_banks))) & (m.dram.n_banks - 1))
-    row[0] = piece / m.dram.n_banks
+    row[0] = piece >> m.bank_bits
+    bank[0] = <int>((piece ^ fold(<uint32_t>row[0])) & (m.dram.n_banks - 1))
 
 
 cdef inline int pseudo_channel(const MemorySystem* m, int slice, uint32_t local) noexcept nogil:

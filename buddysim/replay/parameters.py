@@ -113,7 +113,7 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
             "cl": m.ps(timing.tCL),
             "cwl": m.ps(timing.tCWL),
             "ras": m.ps(timing.tRAS),
-            "ccd_l": m.ps(timing.tCCD_L),
+            "ccd_slots": max(1, round(m.ps(timing.tCCD_L) / burst)),
             "act_interval": max(m.ps(timing.tRRD_S), m.ps(timing.tFAW) // 4),
             "wr": m.ps(timing.tWR),
             "wtr": m.ps(timing.tWTR),
