@@ -1,0 +1,27 @@
+"""docs/machine-files.md names every key, its default and its meaning."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from buddysim.machine.model import keys
+from buddysim.machine.units import format_size
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "machine-files.md"
+ROW = re.compile(r"^\| `(?P<key>[\w.]+)` \| (?P<kind>[^|]*) \| (?P<default>[^|]*) \| (?P<meaning>.*) \|$", re.MULTILINE)
+
+
+def test_every_key_is_documented_as_it_is() -> None:
+    rows = {row["key"]: row for row in ROW.finditer(DOCUMENT.read_text(encoding="utf-8"))}
+    fields = dict(keys())
+    assert list(rows) == list(fields)
+    for key, field in fields.items():
+        assert rows[key]["meaning"] == field.description, key
+        if field.is_required():
+            expected = "-"
+        elif rows[key]["kind"] == "size":
+            expected = f"`{format_size(field.default)}`"
+        else:
+            expected = f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
+        assert rows[key]["default"] == expected, key
