@@ -166,7 +166,12 @@ class SectionFile:
 
     def payload(self, offset: int, length: int, crc: int, section: str) -> bytes:
         """Payload of the section at `offset`, its checksum verified."""
-        data = self.read(offset + _HEAD_BYTES, length, section)
+        start = offset + _HEAD_BYTES
+        padded = min(length + fmt.padding(length), self.bytes - start)  # an interrupted file may end in the padding
+        data = self.read(start, padded, section)
+        if any(data[length:]):
+            self.fail(section, offset, "something other than zeros up to the next section")
+        data = data[:length]
         if crc32(data) != crc:
             self.fail(section, offset, "wrong checksum")
         return data

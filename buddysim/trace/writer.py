@@ -172,6 +172,8 @@ class TraceWriter:
             raise ValueError("the trace file is closed")
         try:
             self._file.write(data)
+            if self.partial:
+                self._file.flush()
         except OSError as error:
             self._fail("file", f"cannot be written: {error.strerror}")
         self._position += len(data)
@@ -182,8 +184,6 @@ class TraceWriter:
             self._index.append(struct.pack("<4sIQQ8IQ", kind, crc, self._position, len(payload), *chunk))
         head = struct.pack("<4sIQI", kind, 0, len(payload), crc)
         self._put(head + struct.pack("<I", crc32(head)) + payload + bytes(fmt.padding(len(payload))))
-        if self.partial and self._file is not None:
-            self._file.flush()
 
     def _text(self, text: str, section: str) -> bytes:
         data = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()

@@ -42,14 +42,16 @@ def test_agrees_with_the_readable_twin(ops: list[tuple[list[int], int, bool]]) -
 def test_a_full_warp_of_floats_is_one_whole_line() -> None:
     addresses = 0x1000 + 4 * np.arange(32)
     lines, counts = coalesce(addresses, [32], [4], [True])
-    assert counts.tolist() == [1] and lines.tolist() == [0x1000 >> 7 << 8 | 0xFF]
+    assert counts.tolist() == [1]
+    assert lines.tolist() == [0x1000 >> 7 << 8 | 0xFF]
     lines, _ = coalesce(addresses, [32], [4], [False])
     assert lines.tolist() == [0x1000 >> 7 << 8 | 0x0F]
 
 
 def test_a_straddling_access_touches_both_lines_in_order() -> None:
     lines, counts = coalesce([0x107C], [1], [8], [True])
-    assert counts.tolist() == [2] and lines.tolist() == [0x20 << 8 | 0x8, 0x21 << 8 | 0x1]
+    assert counts.tolist() == [2]
+    assert lines.tolist() == [0x20 << 8 | 0x8, 0x21 << 8 | 0x1]
 
 
 def test_lines_come_in_the_order_of_the_first_touching_lane() -> None:
