@@ -23,15 +23,17 @@ _WIDTH_WHEN_PIPED = 160
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("machine", nargs="?", metavar="NAME|FILE.toml", help="the machine to show; none: list all")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--toml", action="store_true", help="print the machine file, to start one's own from")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a figure, for example l2.size=6MiB"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.machine is None and args.set:
-        raise BuddysimError("machines: --set needs a machine to change")
+    if args.machine is None and (args.set or args.toml):
+        raise BuddysimError("machines: --set and --toml need the name of a machine")
     if args.machine is None:
         machines = [Machine.load(name) for name in Machine.presets()]
         if args.json:
@@ -44,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
         machine = machine.with_overrides(parse_settings(args.set), where="--set")
     if args.json:
         print(json.dumps({**machine.to_dict(), "checksum": machine.checksum}, indent=2))
+    elif args.toml:
+        print(machine.to_toml(), end="")
     else:
         _show(machine)
     return 0

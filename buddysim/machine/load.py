@@ -94,6 +94,10 @@ class Machine(Description):
         """The whole machine as a machine file has it, every default filled in."""
         return self._content()
 
+    def to_toml(self) -> str:
+        """The whole machine as the text of a machine file."""
+        return "\n".join(_toml(self._content())).lstrip() + "\n"
+
     def _content(self) -> dict[str, Any]:
         return copy.deepcopy(self.model_dump())
 
@@ -208,3 +212,15 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         else:
             merged[name] = value
     return merged
+
+
+def _toml(content: Mapping[str, Any], section: str = "") -> Iterator[str]:
+    """The lines of a TOML file: a machine's values are texts, numbers and switches, whose JSON is their TOML."""
+    plain = {name: value for name, value in content.items() if not isinstance(value, Mapping)}
+    if section and plain:
+        yield f"\n[{section}]"
+    for name, value in plain.items():
+        yield f"{json.dumps(name) if '.' in name else name} = {json.dumps(value, ensure_ascii=False)}"
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _toml(value, f"{section}.{name}" if section else name)

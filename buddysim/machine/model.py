@@ -55,7 +55,7 @@ class Sm(Section):
     policy: Annotated[str, fields.one_of("gto", "lrr")] = Field(
         description="gto: greedy, then oldest; lrr: loose round-robin"
     )
-    warps: Annotated[int, fields.count(1, 256)] = Field(description="most warps resident on an SM")
+    warps: Annotated[int, fields.count(1, 64)] = Field(description="most warps resident on an SM")
     blocks: Annotated[int, fields.count(1, 256)] = Field(description="most thread blocks resident on an SM")
     threads: Annotated[int, fields.count(32, 8192)] = Field(description="most threads resident on an SM")
     registers: Annotated[int, fields.count(32, 2**24)] = Field(description="32-bit registers of an SM")
@@ -149,7 +149,9 @@ class MetadataCache(Section):
     overlap: Switch = Field(
         default=True, description="true: on a metadata miss the kept sectors are fetched with the metadata"
     )
-    perfect: Switch = Field(default=False, description="true: every size is known for nothing, to see what metadata cost")
+    perfect: Switch = Field(
+        default=False, description="true: every size is known for nothing, to see what metadata cost"
+    )
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> MetadataCache:
@@ -201,6 +203,8 @@ class Dram(Section):
 
     @model_validator(mode="after")
     def _geometry_is_whole(self) -> Dram:
+        if self.banks & (self.banks - 1):
+            raise ValueError(f"banks {self.banks} are not a power of two")
         if self.banks % self.bank_groups:
             raise ValueError(f"banks {self.banks} are not a multiple of bank_groups {self.bank_groups}")
         if self.channels * self.pseudo_channels * self.banks > MOST_BANKS:
@@ -330,6 +334,8 @@ def _misfits(machine: Description) -> Iterator[str]:
     burst = SECTOR_BYTES * Fraction(10**12) / dram.pseudo_channel_bandwidth.bytes_per_s(machine.clocks)
     first_data = machine.exact_ps(timing.tRCD) + machine.exact_ps(timing.tCL) + burst
     l1, l2 = machine.exact_ps(machine.l1.load_to_use), machine.exact_ps(machine.l2.load_to_use)
+    if machine.l2.slices % dram.channels and dram.channels % machine.l2.slices:
+        yield f"l2.slices: {machine.l2.slices} and dram.channels, {dram.channels}: expected a multiple of each other"
     if l2 < l1:
         yield (
             f"l2.load_to_use: {machine.l2.load_to_use} is less than l1.load_to_use, {machine.l1.load_to_use}, "

@@ -63,6 +63,15 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(json.loads(out)) == Machine.presets()
 
 
+def test_toml_is_a_machine_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in Machine.presets():
+        code, out, _ = run(capsys, "machines", name, "--toml")
+        path = tmp_path / f"{name}.toml"
+        path.write_text(out)
+        assert code == 0
+        assert Machine.load(path) == Machine.load(name)
+
+
 def test_a_machine_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('base = "a100"\nname = "mine"\n[sm]\ncount = 12\n')
@@ -76,7 +85,7 @@ def test_user_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "(nearest: l2.size)" in error(capsys, "machines", "v100", "--set", "l2.siez=1MiB")
     assert error(capsys, "machines", "v100", "--set", "l2.size").startswith("--set: 'l2.size': expected KEY=VALUE")
     assert "--set: l2.ways: 0 is out of range" in error(capsys, "machines", "v100", "--set", "l2.ways=0")
-    assert "needs a machine" in error(capsys, "machines", "--set", "l2.ways=4")
+    assert "need the name of a machine" in error(capsys, "machines", "--set", "l2.ways=4")
     assert "Is a directory" in error(capsys, "machines", str(tmp_path))
     assert "No such file" in error(capsys, "machines", str(tmp_path / "absent.toml"))
     assert "unrecognized arguments: --jsno" in error(capsys, "machines", "--jsno")

@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,6 +77,8 @@ def test_machines_are_frozen() -> None:
         ({"sm.policy": "gtoo"}, "sm.policy: 'gtoo' is unknown: expected one of gto, lrr (nearest: gto)"),
         ({"l2.slices": 0}, "l2.slices: 0 is out of range"),
         ({"dram.channels": 0}, "dram.channels: 0 is out of range"),
+        ({"dram.banks": 12}, "dram: banks 12 are not a power of two"),
+        ({"l2.slices": 64, "dram.channels": 40}, "l2.slices: 64 and dram.channels, 40: expected a multiple of each"),
         ({"dram.bank_groups": 3}, "dram: banks 16 are not a multiple of bank_groups 3"),
         ({"dram.load_to_use": "200 ns"}, "dram.load_to_use: 200 ns does not hold l2.load_to_use and opening a row"),
         ({"dram.load_to_use": "100 ns"}, "dram.load_to_use: 100 ns is less than l2.load_to_use"),
@@ -141,7 +142,7 @@ def test_the_checksum_is_of_what_a_run_depends_on() -> None:
 def test_a_machine_survives_pickle_and_its_own_file(tmp_path: Path) -> None:
     changed = PAPER.with_overrides({"l2.size": "6 MiB", "dram.load_to_use": "364.5 core_cycles"})
     assert pickle.loads(pickle.dumps(changed)) == changed
-    path = write(tmp_path / "machine.toml", tomli_w.dumps(changed.to_dict()))
+    path = write(tmp_path / "machine.toml", changed.to_toml())
     assert Machine.load(path) == changed
     assert tomllib.loads(path.read_text())["dram"]["load_to_use"] == "364.5 core_cycles"
 
