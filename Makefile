@@ -43,7 +43,7 @@ traces: build
 
 lint: build
 	$(python) -m ruff check .
-	$(VENV)/bin/cython-lint buddysim
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint buddysim
 	$(python) -m mypy
 	$(python) -m mypy.stubtest --ignore-missing-stub $(subst /,.,$(extensions:.pyx=))
 
