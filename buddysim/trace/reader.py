@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -314,7 +315,7 @@ class Trace:
 
     def kernel_of(self, ref: ChunkRef) -> Kernel:
         """The kernel that a chunk belongs to."""
-        return self.kernels[int(np.searchsorted(self._kernel_offsets, ref.offset)) - 1]
+        return self.kernels[bisect_left(self._kernel_offsets, ref.offset) - 1]
 
     def decode_chunk(self, ref: ChunkRef) -> Chunk:
         """Records of a chunk, everything verified; from any thread, the heavy part without the GIL."""

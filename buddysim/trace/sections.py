@@ -35,8 +35,8 @@ class SectionFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
         self._fd = -1
+        self.path = Path(path)
         self._local = threading.local()
         try:
             self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | os.O_NONBLOCK)
@@ -62,6 +62,9 @@ class SectionFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def fail(self, section: str, offset: int, problem: str) -> NoReturn:
         raise TraceFileError(self.path, section, int(offset), problem) from None

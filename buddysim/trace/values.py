@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -117,7 +118,7 @@ class SizeMap:
         if not 0 <= first <= end <= self.n_entries:
             raise IndexError(f"entries {first} to {end} of a size map of {self.n_entries}")
         where = f"size map of allocation {self.allocation} in snapshot {self.snapshot}"
-        at = max(int(np.searchsorted(self.firsts, first, "right")) - 1, 0)
+        at = max(bisect_right(self.firsts, first) - 1, 0)
         while at < len(self.rows) and self.firsts[at] < end:
             row, block_first = self.rows[at], self.firsts[at]
             offset = int(self.file.index[row]["offset"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Literal, NoReturn
@@ -186,7 +187,7 @@ class TraceWriter:
         self._put(head + struct.pack("<I", crc32(head)) + payload + bytes(fmt.padding(len(payload))))
 
     def _text(self, text: str, section: str) -> bytes:
-        data = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()
+        data = text.encode("utf-8", "replace")
         if len(data) > fmt.MAX_TEXT_BYTES:
             self._fail(section, f"a text of {len(data)} bytes, at most {fmt.MAX_TEXT_BYTES} are allowed")
         return data
@@ -215,8 +216,9 @@ class TraceWriter:
     def add_allocation(self, name: str, base: int, bytes: int, space: Literal["device", "host"] = "device") -> int:
         """An allocation that lives from here on; gives its index."""
         self._outside_kernel("allocation")
-        index = len(self._allocations)
-        where = f"allocation {index} ({name!r})"
+        base, bytes = index(base), index(bytes)
+        number = len(self._allocations)
+        where = f"allocation {number} ({name!r})"
         if base % fmt.LINE_BYTES:
             self._fail(where, f"its base {base:#x} is not a multiple of {fmt.LINE_BYTES}")
         if not 0 < bytes <= fmt.MAX_ALLOCATION_BYTES:
@@ -229,10 +231,10 @@ class TraceWriter:
             self._fail(where, f"it overlaps allocation {other.index} ({other.name!r}), which is live")
         payload = fmt.ALLOCATE_HEAD.pack(base, bytes, fmt.SPACES.index(space)) + self._text(name, where)
         self._section(fmt.ALLOCATE, payload)
-        allocation = Allocation(index, name, int(base), int(bytes), space, self._events)
+        allocation = Allocation(number, name, base, bytes, space, self._events)
         self._allocations.append(allocation)
         self._live.add(allocation)
-        return index
+        return number
 
     def free_allocation(self, allocation: int) -> None:
         """The allocation ends here."""

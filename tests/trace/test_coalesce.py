@@ -20,9 +20,7 @@ def operations(draw: st.DrawFn) -> tuple[list[int], int, bool]:
         stride = draw(st.integers(0, 300))
         offsets = [stride * lane for lane in range(n_lanes)]
     else:
-        offsets = draw(
-            st.lists(st.integers(0, 2**18 if pattern == "any" else 160), min_size=n_lanes, max_size=n_lanes)
-        )
+        offsets = draw(st.lists(st.integers(0, 2**18 if pattern == "any" else 160), min_size=n_lanes, max_size=n_lanes))
     return [base + offset for offset in offsets], draw(WIDTHS), draw(st.booleans())
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import buddysim.trace as bt
 from buddysim.errors import BuddysimError
@@ -43,9 +45,9 @@ def test_everything_comes_back(tmp_path):
         first, second, empty = trace.kernels
         assert (first.ordinal, second.ordinal, empty.ordinal) == (0, 5, 6)
         assert (second.grid, second.block, second.stream, first.registers) == ((16, 2, 1), (64, 2, 1), 7, 32)
-        given = streaming(16)
-        assert_same(decoded(trace), given)
-        ops, warps = given[2], given[1]
+        part = streaming(16)
+        assert_same(decoded(trace), part)
+        ops, warps = part[2], part[1]
         assert first.warp_instructions == len(ops) + int(ops["gap"].sum()) + int(warps["tail_gap"].sum())
         assert first.memory_instructions == first.line_accesses == len(ops)
         assert second.n_blocks == 4
@@ -68,32 +70,32 @@ def test_everything_comes_back(tmp_path):
 
 
 def test_the_same_bytes_whatever_the_batches(tmp_path):
-    given = streaming(3000, 4, 12)
+    part = streaming(3000, 4, 12)
     files = []
     for step in (3000, 700, 17):
         path = tmp_path / f"{step}.bin"
         with bt.TraceWriter(path, PROVENANCE) as writer:
             writer.begin_kernel("k", (3000, 1, 1), (128, 1, 1))
             for first in range(0, 3000, step):
-                writer.add_blocks(*select_blocks(given, first, min(first + step, 3000)))
+                writer.add_blocks(*select_blocks(part, first, min(first + step, 3000)))
             writer.end_kernel()
         files.append(path.read_bytes())
         with bt.open_trace(path) as trace:
             assert all(ref.n_ops <= fmt.CHUNK_OPS for ref in trace.kernels[0].chunks)
-            assert_same(decoded(trace), given)
+            assert_same(decoded(trace), part)
     assert files[0] == files[1] == files[2]
 
 
 def test_a_block_larger_than_a_chunk_stays_whole(tmp_path):
-    given = concatenate([streaming(1, 4, 12000), streaming(2, 1, 5)])
-    given[0]["block"] = [4, 5, 6]
+    part = concatenate([streaming(1, 4, 12000), streaming(2, 1, 5)])
+    part[0]["block"] = [4, 5, 6]
     with bt.TraceWriter(tmp_path / "t.bin", PROVENANCE) as writer:
         writer.begin_kernel("k", (10, 1, 1), (128, 1, 1))
-        writer.add_blocks(*given)
+        writer.add_blocks(*part)
         writer.end_kernel()
     with bt.open_trace(tmp_path / "t.bin") as trace:
         assert [ref.n_ops for ref in trace.kernels[0].chunks] == [48000, 10]
-        assert_same(decoded(trace), given)
+        assert_same(decoded(trace), part)
 
 
 @pytest.mark.parametrize(
@@ -117,3 +119,53 @@ def test_contradictory_records_are_refused(tmp_path, records_of, problem):
     with pytest.raises(BuddysimError, match=problem), writer:
         writer.add_blocks(*records_of())
     assert not list(tmp_path.iterdir())
+
+
+ACTIONS = st.one_of(
+    st.tuples(st.just("allocate"), st.text(max_size=5), st.integers(0, 7), st.integers(1, 300)),
+    st.tuples(st.just("free"), st.integers(0, 7)),
+    st.tuples(st.just("memset"), st.integers(0, 1 << 40), st.integers(0, 99), st.none() | st.integers(0, 255)),
+    st.tuples(st.just("memcpy"), st.sampled_from(fmt.MEMCPY_KINDS), st.integers(0, 1 << 62), st.integers(0, 99)),
+    st.tuples(st.just("kernel"), st.text(max_size=5), st.integers(1, 5), st.integers(0, 3)),
+    st.tuples(st.just("snapshot"), st.integers(0, 9), st.text(max_size=5)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ACTIONS, max_size=20))
+def test_any_order_of_events(tmp_path_factory, actions):
+    """Allocations at eight places, copies, fills, launches and snapshots, in the order in which they were given."""
+    path = tmp_path_factory.mktemp("events") / "t.bin"
+    events, allocations, snapshots, ordinals = [], [], [], []
+    at = {}  # place: index of the allocation that is live there
+    with bt.TraceWriter(path, PROVENANCE) as writer:
+        for kind, *what in actions:
+            if kind == "allocate" and what[1] not in at:
+                name, place, size = what
+                at[place] = writer.add_allocation(name, place * 512, size)
+                allocations.append([name, place * 512, size, len(events), None])
+            elif kind == "free" and what[0] in at:
+                allocation = at.pop(what[0])
+                writer.free_allocation(allocation)
+                allocations[allocation][-1] = len(events)
+            elif kind == "memset":
+                writer.memset(*what)
+                events.append(bt.Memset(*what))
+            elif kind == "memcpy":
+                source = 7 if what[0] == "dtod" else None
+                writer.memcpy(*what, source)
+                events.append(bt.Memcpy(*what, source))
+            elif kind == "kernel":
+                name, width, skip = what
+                ordinals.append(ordinals[-1] + 1 + skip if ordinals else skip)
+                kernel = writer.begin_kernel(name, (width, 2, 3), (4, width, 1), ordinal=ordinals[-1])
+                writer.end_kernel()
+                events.append(bt.KernelLaunch(kernel))
+            elif kind == "snapshot":
+                writer.add_snapshot(*what)
+                snapshots.append(tuple(what))
+    with bt.open_trace(path) as trace:
+        assert trace.events == events
+        assert [[a.name, a.base, a.bytes, a.born, a.died] for a in trace.allocations] == allocations
+        assert [(s.point, s.label) for s in trace.snapshots] == snapshots
+        assert [kernel.ordinal for kernel in trace.kernels] == ordinals
