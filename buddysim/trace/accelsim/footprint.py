@@ -1,0 +1,122 @@
+"""Allocations of a trace that doesn't record them, inferred from what the program touched.
+
+The rule, which the trace's provenance repeats:
+
+- Where the trace has cudaMalloc records, they are allocations; where it has none, every copied range is one (ranges
+  that overlap are one together).
+- Of memory touched elsewhere, the lines that one instruction of one kernel touches within adjoining pages of 2 MiB span
+  a range. Ranges that overlap are one allocation; ranges that only adjoin are two, because instructions that never meet
+  work on different arrays. Parts of a range that nothing touches are cut off at its ends.
+- Allocations begin and end at multiples of 128 B and live for the whole run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+LINE_BYTES = 128
+_PAGE_LINES = (2 << 20) // LINE_BYTES
+_PAGE_SHIFT = np.uint64(_PAGE_LINES.bit_length() - 1)
+
+Range = tuple[int, int]  # first line, line after the last
+
+
+class Footprint:
+    """The lines that each instruction touched, page by page."""
+
+    def __init__(self) -> None:
+        self._spans: dict[tuple[str, int], dict[int, Range]] = {}
+        self._touched: dict[int, npt.NDArray[np.bool_]] = {}
+
+    def add(
+        self,
+        kernel: str,
+        pcs: npt.NDArray[np.uint64],
+        n_lines: npt.NDArray[np.uint8],
+        lines: npt.NDArray[np.uint64],
+    ) -> None:
+        """Note the lines of some operations.
+
+        Parameters
+        ----------
+        kernel : name of the kernel; the same instruction of two launches counts as one
+        pcs : program counter of each operation
+        n_lines : lines of each operation
+        lines : their line words
+        """
+        if not len(lines):
+            return
+        numbers = lines >> np.uint64(8)
+        places = np.repeat(pcs, n_lines)
+        pages = numbers >> _PAGE_SHIFT
+        order = np.lexsort((numbers, pages, places))
+        numbers, places, pages = numbers[order], places[order], pages[order]
+        new = np.flatnonzero((places[1:] != places[:-1]) | (pages[1:] != pages[:-1])) + 1
+        starts = np.concatenate(([0], new))
+        ends = np.concatenate((new, [len(numbers)]))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            page = int(pages[start])
+            spans = self._spans.setdefault((kernel, int(places[start])), {})
+            first, last = int(numbers[start]), int(numbers[end - 1]) + 1
+            before = spans.get(page)
+            spans[page] = (first, last) if before is None else (min(first, before[0]), max(last, before[1]))
+            touched = self._touched.get(page)
+            if touched is None:
+                touched = self._touched[page] = np.zeros(_PAGE_LINES, dtype=np.bool_)
+            touched[(numbers[start:end] & np.uint64(_PAGE_LINES - 1)).astype(np.intp)] = True
+
+    def outside(self, known: list[Range]) -> list[Range]:
+        """Ranges of touched lines outside the `known` ones, by the rule above."""
+        spans = []
+        for pages in self._spans.values():
+            joined: list[Range] = []
+            for page in sorted(pages):
+                first, last = pages[page]
+                if joined and page <= (joined[-1][1] - 1) // _PAGE_LINES + 1:
+                    joined[-1] = (joined[-1][0], last)
+                else:
+                    joined.append((first, last))
+            spans += joined
+        pieces = [piece for span in merged(spans) for piece in without(span, merged(known))]
+        return [trimmed for piece in pieces if (trimmed := self._trim(piece)) is not None]
+
+    def _trim(self, piece: Range) -> Range | None:
+        """The piece from its first touched line to its last."""
+        first = last = None
+        for page in range(piece[0] // _PAGE_LINES, (piece[1] - 1) // _PAGE_LINES + 1):
+            touched = self._touched.get(page)
+            if touched is None:
+                continue
+            base = page * _PAGE_LINES
+            start = max(piece[0] - base, 0)
+            hits = np.flatnonzero(touched[start : min(piece[1] - base, _PAGE_LINES)]) + start + base
+            if len(hits):
+                first = int(hits[0]) if first is None else first
+                last = int(hits[-1]) + 1
+        return None if first is None or last is None else (first, last)
+
+
+def merged(ranges: list[Range]) -> list[Range]:
+    """The ranges in order, those that overlap as one."""
+    result: list[Range] = []
+    for first, last in sorted(ranges):
+        if result and first < result[-1][1]:
+            result[-1] = (result[-1][0], max(last, result[-1][1]))
+        else:
+            result.append((first, last))
+    return result
+
+
+def without(span: Range, known: list[Range]) -> list[Range]:
+    """What is left of a range when the known ones are cut out."""
+    pieces, at = [], span[0]
+    for first, last in known:
+        if last <= at or first >= span[1]:
+            continue
+        if first > at:
+            pieces.append((at, first))
+        at = max(at, last)
+    if at < span[1]:
+        pieces.append((at, span[1]))
+    return pieces

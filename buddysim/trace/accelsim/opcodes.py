@@ -1,0 +1,177 @@
+"""What the importer must know about a SASS opcode: what it does to memory, and how long it takes.
+
+Latencies are those of Accel-Sim's tested configurations, so that a replayed trace can be held against it: files
+``gpu-simulator/configs/tested-cfgs/*/trace.config`` of accel-sim/accel-sim-framework (``trace_opcode_latency_*`` and the
+specialised units for branches, textures, tensor cores and the uniform datapath); shared memory is
+``gpgpu_smem_latency``. Which opcode runs on which unit follows ``gpu-simulator/ISA_Def/*_opcode.h`` there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Role(IntEnum):
+    """What an instruction means to the importer; `parser.pxd` has the same numbers."""
+
+    PLAIN = 0
+    LOAD = 1  # from global memory
+    STORE = 2
+    ATOMIC = 3
+    GENERIC_LOAD = 4  # space by address
+    GENERIC_STORE = 5
+    LOCAL_LOAD = 6
+    LOCAL_STORE = 7
+    SHARED = 8
+    BARRIER = 9
+    ASYNC_COPY = 10  # LDGSTS: global to shared memory
+    ASYNC_COMMIT = 11  # LDGDEPBAR: closes a group of them
+    ASYNC_WAIT = 12  # DEPBAR: waits for groups
+    MEMORY_FENCE = 13  # MEMBAR: waits for the warp's loads
+    UNSUPPORTED = 14
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Execution latency of each unit, in core cycles."""
+
+    source: str
+    integer: int
+    single: int
+    double: int
+    special: int
+    tensor: int
+    branch: int
+    texture: int = 200
+    uniform: int = 4
+    shared: int = 20
+    memory: int = 1  # address generation; what a predicated-off access costs
+
+
+_CONFIG = "Accel-Sim tested-cfgs/{}/trace.config"
+
+LATENCIES = {
+    60: Latencies("assumed: no such configuration; as sm_70, branches on the integer unit", 2, 2, 8, 20, 2, 2),
+    70: Latencies(_CONFIG.format("SM7_GV100"), 2, 2, 8, 20, 2, 4),
+    75: Latencies(_CONFIG.format("SM75_RTX2060"), 2, 2, 64, 21, 16, 4),
+    80: Latencies(_CONFIG.format("SM80_A100"), 4, 4, 6, 23, 12, 4),
+    90: Latencies(_CONFIG.format("SM90_H100"), 4, 4, 8, 23, 1, 4),
+}
+
+
+def latencies_of(binary_version: int) -> Latencies:
+    """Latencies of the SASS version, or of the newest one before it that is known."""
+    known = [version for version in LATENCIES if version <= binary_version]
+    return LATENCIES[max(known, default=min(LATENCIES))]
+
+
+_ROLES = {
+    **dict.fromkeys(("LDG",), Role.LOAD),
+    **dict.fromkeys(("STG",), Role.STORE),
+    **dict.fromkeys(("ATOM", "ATOMG", "RED", "REDG"), Role.ATOMIC),
+    **dict.fromkeys(("LD",), Role.GENERIC_LOAD),
+    **dict.fromkeys(("ST",), Role.GENERIC_STORE),
+    **dict.fromkeys(("LDL",), Role.LOCAL_LOAD),
+    **dict.fromkeys(("STL",), Role.LOCAL_STORE),
+    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "STSM"), Role.SHARED),
+    "LDGSTS": Role.ASYNC_COPY,
+    "LDGDEPBAR": Role.ASYNC_COMMIT,
+    "DEPBAR": Role.ASYNC_WAIT,
+    "MEMBAR": Role.MEMORY_FENCE,
+    **dict.fromkeys(("UBLKCP", "UBLKPF", "UBLKRED", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG"), Role.UNSUPPORTED),
+}
+
+_SINGLE = """FADD FADD32I FCHK FCMP FFMA FFMA32I FMNMX FMUL FMUL32I FSEL FSET FSETP FSWZADD HADD2 HADD2_32I HFMA2
+HFMA2_32I HMNMX2 HMUL2 HMUL2_32I HSET2 HSETP2 RRO VIMNMX VIMNMX3"""
+_DOUBLE = "DADD DFMA DMNMX DMUL DSET DSETP"
+_TENSOR = "BMMA DMMA HMMA IMMA"
+_BRANCH = """BMOV BPT BRA BREAK BRK BRX BRXU BSSY BSYNC CAL CALL CONT ELECT JCAL JMP JMX JMXU KILL NANOSLEEP PBK PCNT
+PEXIT PRET RET RPCMOV RTT SSY SYNC WARPSYNC YIELD"""
+_TEXTURE = "TEX TEXS TLD TLD4 TLD4S TLDS TMML TXD TXQ"
+_UNIFORM = """R2UR REDUX S2UR UBMSK UBREV UCLEA UF2FP UFLO UIADD3 UIMAD UISETP ULDC ULEA ULOP ULOP3 ULOP32I UMOV UP2UR
+UPLOP3 UPOPC UPRMT UPSETP UR2UP USEL USGXT USHF USHL USHR VOTEU"""
+_INTEGER = """BFE BFI BMSK BREV FLO IABS IADD IADD3 IADD32I ICMP IDP IDP4A IMAD IMADSP IMNMX IMUL IMUL32I ISCADD
+ISCADD32I ISET ISETP LEA LOP LOP3 LOP32I POPC SHF SHL SHR VABSDIFF VABSDIFF4 VADD VIADD VIADDMNMX VMNMX XMAD
+F2F F2FP F2I F2IP FRND I2F I2FP I2I I2IP MOV MOV32I MOVM PRMT SEL SGXT SHFL
+CSET CSETP P2R PLOP3 PSET PSETP R2P LDC MATCH QSPC CCTL CCTLL CCTLT ERRBAR CGAERRBAR
+SUATOM SULD SUQUERY SURED SUST B2R CS2R CSMTEST GETLMEMBASE LEPC NOP PMTRIG R2B S2R SETCTAID SETLMEMBASE VOTE VOTE_VTG
+ARRIVES FENCE SYNCS HGMMA QGMMA UCGABAR_ARV UCGABAR_WAIT USETMAXREG UTMACCTL UTMACMDFLUSH WARPGROUP
+DEPBAR LDGDEPBAR"""
+
+_UNITS = {
+    name: unit
+    for names, unit in (
+        (_SINGLE, "single"),
+        (_DOUBLE, "double"),
+        ("MUFU", "special"),
+        (_TENSOR, "tensor"),
+        (_BRANCH, "branch"),
+        (_TEXTURE, "texture"),
+        (_UNIFORM, "uniform"),
+        (_INTEGER, "integer"),
+        ("EXIT BAR MEMBAR LD LDG LDL LDGSTS ST STG STL ATOM ATOMG RED REDG", "memory"),
+        ("LDS STS ATOMS LDSM STSM", "shared"),
+    )
+    for name in names.split()
+}
+
+
+@dataclass(frozen=True)
+class Opcode:
+    """One opcode with its modifiers, for one GPU generation.
+
+    Parameters
+    ----------
+    role : what it does to memory
+    latency : execution latency, core cycles
+    width : bytes per lane, if it accesses memory
+    registers : consecutive registers that its destination names by the first
+    bypass_l1 : a load that the L2 must serve
+    no_return : an atomic without a result
+    known : whether the tables above name it
+    """
+
+    role: Role
+    latency: int
+    width: int
+    registers: int
+    bypass_l1: bool
+    no_return: bool
+    known: bool
+
+
+def access_width(modifiers: list[str]) -> int:
+    """Bytes per lane: the first modifier that is a number of bits, or U and one; 4 without.
+
+    Accel-Sim's reader does the same (``get_datawidth_from_opcode`` of its trace parser), because what the tracer prints
+    can be wrong.
+    """
+    for modifier in modifiers:
+        digits = modifier.removeprefix("U")
+        if digits.isascii() and digits.isdigit() and 8 <= int(digits[:6]) <= 256:
+            return int(digits) // 8
+    return 4
+
+
+def classify(text: str, latencies: Latencies) -> Opcode:
+    """Look an opcode up, such as ``LDG.E.128.STRONG.GPU``."""
+    name, *modifiers = text.split(".")
+    role = _ROLES.get(name, Role.PLAIN)
+    if name == "BAR" and "ARV" not in modifiers:  # an arrival doesn't wait
+        role = Role.BARRIER
+    width = access_width(modifiers)
+    registers = 1
+    if role in (Role.LOAD, Role.GENERIC_LOAD, Role.LOCAL_LOAD, Role.ATOMIC) or name in ("LDS", "LDC"):
+        registers = max(1, width // 4)
+    elif "WIDE" in modifiers or _UNITS.get(name) == "double":
+        registers = 2
+    return Opcode(
+        role=role,
+        latency=getattr(latencies, _UNITS.get(name, "integer")),
+        width=width,
+        registers=registers,
+        bypass_l1=role in (Role.LOAD, Role.GENERIC_LOAD) and "STRONG" in modifiers and "GPU" in modifiers,
+        no_return=name in ("RED", "REDG"),
+        known=name in _UNITS,
+    )
