@@ -1,0 +1,20 @@
+"""Buddy Compression's rules without timing: target ratios, the profiler that chooses them, entry sizes during a run."""
+
+from __future__ import annotations
+
+from buddysim.buddy.distribution import Distribution
+from buddysim.buddy.profile import AllocationProfile, Profile, profile
+from buddysim.buddy.sizes import SizeSource
+from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
+
+__all__ = [
+    "ALL_TARGETS",
+    "TARGET",
+    "AllocationProfile",
+    "Distribution",
+    "Profile",
+    "SizeSource",
+    "Target",
+    "Targets",
+    "profile",
+]

@@ -1,0 +1,119 @@
+"""Named distributions of entry sizes, for allocations of which a trace has no values.
+
+A distribution says how often an entry has each size. The draw is clustered, as real memory is: every allocation has one
+class, from which some pages and, in each page, some entries stray. Only integers and a counter-based hash are used: the
+same name, seed, allocation and entry give the same class on every machine, whatever window is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.buddy.entry_sizes import draw_classes
+from buddysim.compress import STUDY_CLASSES
+from buddysim.errors import BuddysimError
+
+_STRAY_UNIT = 65536
+_LARGEST_SEED = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Entry sizes and how they cluster.
+
+    Parameters
+    ----------
+    name : how users call it
+    weights : for each size class (0, 8, 16, 32, 64, 80, 96, 128 B), in any common unit
+    stray_pages : 8 KB pages, of 65536, that draw a class of their own instead of their allocation's
+    stray_entries : entries, of 65536, that draw one of their own instead of their page's
+    source : where the numbers come from
+    """
+
+    name: str
+    weights: tuple[int, ...]
+    stray_pages: int
+    stray_entries: int
+    source: str
+
+    @classmethod
+    def load(cls, name: str) -> Distribution:
+        """A distribution by its name; ``uniform:BYTES`` gives every entry one size class."""
+        if name.startswith("uniform:"):
+            size = name.removeprefix("uniform:")
+            if size not in map(str, STUDY_CLASSES):
+                sizes = ", ".join(map(str, STUDY_CLASSES))
+                raise BuddysimError(f"distribution {name!r}: {size!r} is no size class, expected one of {sizes}")
+            return _uniform(name, int(size))
+        for known in _NAMED:
+            if known.name == name:
+                return known
+        names = [*cls.names(), "uniform:BYTES"]
+        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+        hint = f" (nearest: {near[0]})" if near else ""
+        raise BuddysimError(f"distribution {name!r}: unknown, expected one of {', '.join(names)}{hint}")
+
+    @staticmethod
+    def names() -> list[str]:
+        """Names that `load` knows, ``uniform:BYTES`` apart."""
+        return [known.name for known in _NAMED]
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Share of entries of each class."""
+        return tuple(weight / sum(self.weights) for weight in self.weights)
+
+    @cached_property
+    def _ends(self) -> NDArray[np.uint64]:
+        total, below, ends = sum(self.weights), 0, []
+        for weight in self.weights:
+            below += weight
+            ends.append((below << 32) // total)
+        return np.array(ends, dtype=np.uint64)
+
+    def write(self, out: NDArray[np.uint8], seed: int, allocation: int, first_entry: int = 0) -> None:
+        """Draws the class numbers of an allocation's entries from `first_entry` on into `out`."""
+        draw_classes(out, self._ends, seed, allocation, first_entry, self.stray_pages, self.stray_entries)
+
+
+def checked_seed(seed: int) -> int:
+    """The seed, if it is one."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST_SEED:
+        raise BuddysimError(f"seed {seed!r}: expected a whole number from 0 to {_LARGEST_SEED}")
+    return seed
+
+
+def _uniform(name: str, size: int) -> Distribution:
+    weights = tuple(int(size == known) for known in STUDY_CLASSES)
+    return Distribution(name, weights, 0, 0, f"assumed: every entry takes {size} B")
+
+
+_FIG_5B = (
+    "Buddy Compression, ISCA 2020 version, Fig. 5b: share of 128 B entries per size over the {} programs, read from "
+    "the figure (+-0.002). Assumed: one class per allocation, from which pages and entries stray, as much as gives the "
+    "profiler's final targets the buddy accesses of Fig. 7 there ({}) over many allocations"
+)
+
+_NAMED = (
+    Distribution(
+        "isca20-hpc",
+        weights=(235, 36, 16, 75, 233, 31, 10, 364),
+        stray_pages=128,
+        stray_entries=64,
+        source=_FIG_5B.format("HPC", "0.11 %"),
+    ),
+    Distribution(
+        "isca20-dl",
+        weights=(197, 33, 68, 85, 99, 34, 54, 428),
+        stray_pages=4096,
+        stray_entries=4096,
+        source=_FIG_5B.format("DL", "4 %"),
+    ),
+    _uniform("all-zero", 0),
+    _uniform("incompressible", 128),
+)

@@ -1,0 +1,13 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def draw_classes(
+    out: NDArray[np.uint8],
+    ends: NDArray[np.uint64],
+    seed: int,
+    allocation: int,
+    first_entry: int,
+    stray_pages: int,
+    stray_entries: int,
+) -> None: ...
+def fill_unsampled(classes: NDArray[np.uint8], page_entries: int) -> int: ...

@@ -1,0 +1,129 @@
+"""Loops over an allocation's size classes: filling what wasn't sampled, drawing what isn't known.
+
+`naive_entry_sizes` is the readable twin.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+import numpy as np
+
+cdef enum:
+    UNKNOWN = 15
+    ENTRIES_PER_PAGE = 64
+
+cdef uint64_t STEP = 0x9E3779B97F4A7C15u    # 2^64 / golden ratio, odd
+
+
+cdef inline uint64_t mix(uint64_t x) noexcept nogil:
+    """The finaliser of SplitMix64 (Steele et al., OOPSLA 2014): every bit of x reaches every bit of the result."""
+    x = (x ^ x >> 30) * <uint64_t>0xBF58476D1CE4E5B9u
+    x = (x ^ x >> 27) * <uint64_t>0x94D049BB133111EBu
+    return x ^ x >> 31
+
+
+cdef inline uint8_t pick(const uint64_t* ends, uint64_t draw) noexcept nogil:
+    """The class whose share of 0 .. 2^32 - 1 holds a draw."""
+    cdef uint8_t number = 0
+    while draw >= ends[number]:
+        number += 1
+    return number
+
+
+def draw_classes(
+    uint8_t[::1] out not None,
+    const uint64_t[::1] ends not None,
+    uint64_t seed,
+    uint64_t allocation,
+    int64_t first_entry,
+    uint32_t stray_pages,
+    uint32_t stray_entries,
+):
+    """Draws the classes of a window of an allocation; any window of it gives the same classes.
+
+    The allocation has a class; of its pages of 64 entries, ``stray_pages / 65536`` draw one of their own; of a page's
+    entries, ``stray_entries / 65536`` do. So every entry by itself has the shares that `ends` says.
+
+    Parameters
+    ----------
+    out : classes of the entries from `first_entry`
+    ends : 8 ends of the classes' parts of 0 .. 2^32, the last one 2^32
+    seed, allocation : what the draw depends on
+    """
+    if ends.shape[0] != 8 or ends[7] != <uint64_t>1 << 32:
+        raise ValueError("expected eight ends, the last one 2^32")
+    cdef uint64_t key = mix(mix(seed + STEP) ^ (allocation + 1) * STEP)
+    cdef uint8_t dominant = pick(&ends[0], mix(key) >> 32)
+    cdef int64_t n = out.shape[0], i, entry
+    cdef uint64_t page_draw = 0, draw
+    cdef uint8_t of_page = dominant
+    with nogil:
+        for i in range(n):
+            entry = first_entry + i
+            if i == 0 or entry % ENTRIES_PER_PAGE == 0:
+                page_draw = mix(key + <uint64_t>(entry // ENTRIES_PER_PAGE + 1) * STEP)
+                of_page = pick(&ends[0], page_draw >> 32) if (page_draw & 0xFFFF) < stray_pages else dominant
+            draw = mix(page_draw + <uint64_t>(entry % ENTRIES_PER_PAGE + 1) * STEP)
+            out[i] = pick(&ends[0], draw >> 32) if (draw & 0xFFFF) < stray_entries else of_page
+
+
+def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries):
+    """Gives every entry of class 15 the class of a neighbour, in place.
+
+    In a page of which some entries are known, an entry takes the class of the nearest known one; a page of which none
+    is known takes the classes of the nearest page of which some are, entry for entry (the lower one of two, each time).
+
+    Parameters
+    ----------
+    classes : of a whole allocation
+    page_entries : entries of a page
+
+    Returns
+    -------
+    entries filled; those of an allocation of which nothing is known stay 15 and count too
+    """
+    cdef int64_t n = classes.shape[0]
+    cdef int64_t n_pages = (n + page_entries - 1) // page_entries
+    cdef int64_t page, first, end, known, filled = 0, i, before = -1, after = -1, source, source_entries
+    sampled_pages = np.zeros(max(n_pages, 1), dtype=np.uint8)
+    cdef uint8_t[::1] sampled = sampled_pages
+    with nogil:
+        for page in range(n_pages):
+            first, end = page * page_entries, min((page + 1) * page_entries, n)
+            known = 0
+            for i in range(first, end):
+                known += classes[i] != UNKNOWN
+            filled += end - first - known
+            if known:
+                sampled[page] = 1
+                if known < end - first:
+                    fill_page(&classes[first], end - first)
+        for page in range(n_pages):
+            if sampled[page]:
+                before = page
+                continue
+            if after <= page:
+                after = page + 1
+                while after < n_pages and not sampled[after]:
+                    after += 1
+            if before < 0 and after >= n_pages:
+                break
+            source = after if before < 0 or (after < n_pages and after - page < page - before) else before
+            source_entries = min(page_entries, n - source * page_entries)
+            first, end = page * page_entries, min((page + 1) * page_entries, n)
+            for i in range(first, end):
+                classes[i] = classes[source * page_entries + (i - first) % source_entries]
+    return filled
+
+
+cdef void fill_page(uint8_t* classes, int64_t n) noexcept nogil:
+    """Fills a page of which some entries are known."""
+    cdef int64_t i = 0, k, before, after
+    while i < n:
+        if classes[i] != UNKNOWN:
+            i += 1
+            continue
+        before, after = i - 1, i + 1        # the known ones around a run of unknown ones; -1 and n where there is none
+        while after < n and classes[after] == UNKNOWN:
+            after += 1
+        for k in range(i, after):
+            classes[k] = classes[after if before < 0 or (after < n and after - k < k - before) else before]
+        i = after

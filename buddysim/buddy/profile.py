@@ -1,0 +1,295 @@
+"""The profiler: looks at the snapshots of a trace and chooses a target ratio for each allocation.
+
+Buddy Compression, section 3.4. An entry overflows a target if it needs more sectors than the target keeps in device
+memory; the share of entries that do is the static estimate of buddy accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.buddy.distribution import Distribution, checked_seed
+from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
+from buddysim.buddy.values import N_CLASSES, EntryValues
+from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
+from buddysim.errors import BuddysimError
+from buddysim.trace import Allocation, Trace
+
+#: What the histogram counts: sectors needed, 8 B apart because a 16x target keeps that much.
+STATES = ("0", "8 B", "1", "2", "3", "4")
+POLICIES = ("naive", "per-allocation", "final")
+AGGREGATES = ("worst", "mean")
+LARGEST_RATIO = 4  # the carve-out is three times device memory (section 3.2)
+MOSTLY_ZERO = 0.99
+
+_STATE_OF_CLASS = (0, 1, 2, 2, 3, 4, 4, 5)
+_WINDOW = 2**20  # entries
+
+
+@dataclass(frozen=True)
+class AllocationProfile:
+    """What the profiler saw of an allocation, and what it chose.
+
+    Attributes
+    ----------
+    index, name, bytes, entries : of the allocation
+    snapshots : those that it was seen in; empty where sizes were drawn from a distribution
+    counts : int64 (snapshots, or 1; 8): entries seen of each size class
+    target : the ratio chosen
+    """
+
+    index: int
+    name: str
+    bytes: int
+    entries: int
+    snapshots: tuple[int, ...]
+    counts: NDArray[np.int64]
+    target: Target = ALL_TARGETS[0]
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the trace has no values of it."""
+        return not self.snapshots
+
+    @property
+    def histogram(self) -> tuple[float, ...]:
+        """Share of entries in each of `STATES`, the mean over the snapshots."""
+        shares = [Fraction(0)] * len(STATES)
+        for number, state in enumerate(_STATE_OF_CLASS):
+            shares[state] += _mean(self._shares(lambda row, number=number: int(row[number])))  # type: ignore[misc]
+        return tuple(float(share) for share in shares)
+
+    @property
+    def mean_entry_bytes(self) -> Fraction:
+        """Bytes per entry under free placement in the 8 size classes, the mean over the snapshots."""
+        return _mean(self._shares(lambda row: int(row @ np.array(STUDY_CLASSES))))
+
+    def overflow(self, target: Target, aggregate: str = "mean", eight_byte_state: bool = True) -> Fraction:
+        """Share of entries that a target doesn't hold: of the worst snapshot, or the mean over them."""
+
+        def overflowing(row: NDArray[np.int64]) -> int:
+            return int(sum(row[c] for c in range(N_CLASSES) if not _fits(c, target, eight_byte_state)))
+
+        shares = self._shares(overflowing)
+        return max(shares) if aggregate == "worst" else _mean(shares)
+
+    def _shares(self, count: Callable[[NDArray[np.int64]], int]) -> list[Fraction]:
+        return [Fraction(count(row), int(row.sum())) for row in self.counts]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A trace's target ratios and what they are chosen from.
+
+    Attributes
+    ----------
+    rows : one per device allocation
+    host : names of the allocations in host memory, which take no part
+    targets : what was chosen
+    threshold, aggregate, policy, mostly_zero, eight_byte_state, seed, distribution : how
+    """
+
+    rows: list[AllocationProfile]
+    host: list[str]
+    targets: Targets
+    threshold: float
+    aggregate: str
+    policy: str
+    mostly_zero: float
+    eight_byte_state: bool
+    seed: int
+    distribution: str
+
+    @property
+    def ratio(self) -> float:
+        """Bytes allocated / bytes of device memory that they take under the targets; metadata apart."""
+        return float(_ratio(self.rows))
+
+    @property
+    def free_placement_ratio(self) -> float:
+        """Bytes allocated / bytes taken if every entry took its size class and no more; inf where that is nothing."""
+        stored = sum((row.entries * row.mean_entry_bytes for row in self.rows), Fraction(0))
+        return float(sum(row.entries for row in self.rows) * ENTRY_BYTES / stored) if stored else float("inf")
+
+    @property
+    def buddy_access_share(self) -> float:
+        """Share of all entries that overflow their target, the mean over the snapshots."""
+        entries = sum(row.entries for row in self.rows)
+        overflowing = sum((row.entries * self.overflow(row) for row in self.rows), Fraction(0))
+        return float(overflowing / entries) if entries else 0.0
+
+    def overflow(self, row: AllocationProfile, aggregate: str = "mean") -> Fraction:
+        """Share of a row's entries that overflow its target."""
+        return row.overflow(row.target, aggregate, self.eight_byte_state)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {
+            "threshold": self.threshold,
+            "aggregate": self.aggregate,
+            "policy": self.policy,
+            "mostly_zero": self.mostly_zero,
+            "seed": self.seed,
+            "distribution": self.distribution,
+            "ratio": self.ratio,
+            "free_placement_ratio": self.free_placement_ratio if self.free_placement_ratio != float("inf") else None,
+            "buddy_access_share": self.buddy_access_share,
+            "host": self.host,
+            "allocations": [
+                {
+                    "index": row.index,
+                    "name": row.name,
+                    "bytes": row.bytes,
+                    "entries": row.entries,
+                    "snapshots": len(row.snapshots),
+                    "sizes_drawn": row.drawn,
+                    "sectors_needed": dict(zip(STATES, row.histogram, strict=True)),
+                    "target": row.target.name,
+                    "buddy_access_share": float(self.overflow(row)),
+                    "worst_buddy_access_share": float(self.overflow(row, "worst")),
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def profile(
+    trace: Trace,
+    threshold: float = 0.3,
+    aggregate: str = "worst",
+    policy: str = "final",
+    *,
+    algorithm: str = "bpc",
+    seed: int = 0,
+    distribution: str = "isca20-hpc",
+    mostly_zero: float = MOSTLY_ZERO,
+    eight_byte_state: bool = True,
+) -> Profile:
+    """Chooses target ratios.
+
+    Parameters
+    ----------
+    trace : with snapshots; allocations that none of them knows get sizes from a distribution
+    threshold : Buddy Threshold, the largest share of an allocation's entries that may overflow
+    aggregate : ``"worst"``: in every snapshot; ``"mean"``: on average
+    policy : ``"final"``: a ratio per allocation, 16x for mostly-zero ones; ``"per-allocation"``: without 16x;
+        ``"naive"``: one ratio for all, the largest not above the free-placement ratio (the paper doesn't give its rule)
+    algorithm : the compressor
+    seed, distribution : of the sizes that the trace doesn't know
+    mostly_zero : least share of entries that fit 8 B, in every snapshot, for 16x
+    eight_byte_state : whether metadata tell an entry of 8 B from one of 32 B; if not, it overflows 16x
+
+    Returns
+    -------
+    Profile
+    """
+    _check_choice("policy", policy, POLICIES)
+    _check_choice("aggregate", aggregate, AGGREGATES)
+    limit, least_zero = _share("threshold", threshold), _share("mostly_zero", mostly_zero)
+    seen = _observe(trace, EntryValues(trace, algorithm), Distribution.load(distribution), checked_seed(seed))
+
+    def per_allocation(row: AllocationProfile) -> Target:
+        fitting = [t for t in ALL_TARGETS[:4] if row.overflow(t, aggregate, eight_byte_state) <= limit]
+        return fitting[-1]  # nothing overflows 1x
+
+    chosen = [_naive(seen)] * len(seen) if policy == "naive" else [per_allocation(row) for row in seen]
+    rows = [_with_target(row, target) for row, target in zip(seen, chosen, strict=True)]
+    if policy == "final":
+        rows = _with_mostly_zero(rows, least_zero, eight_byte_state)
+    return Profile(
+        rows,
+        [a.name for a in trace.allocations if a.space == "host"],
+        Targets(trace, {row.index: row.target for row in rows}),
+        float(threshold),
+        aggregate,
+        policy,
+        float(mostly_zero),
+        eight_byte_state,
+        seed,
+        distribution,
+    )
+
+
+def _observe(trace: Trace, values: EntryValues, distribution: Distribution, seed: int) -> list[AllocationProfile]:
+    rows = []
+    for a in trace.allocations:
+        if a.space == "host" or not a.bytes:
+            continue
+        counted = [(s, values.counts(s, a.index)) for s in values.snapshots_of(a.index)]
+        counted = [(s, row) for s, row in counted if row.sum()]
+        if counted:
+            counts = np.array([row for _, row in counted], dtype=np.int64)
+        else:
+            counts = _drawn(distribution, seed, a)[np.newaxis]
+        rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, tuple(s for s, _ in counted), counts))
+    return rows
+
+
+def _drawn(distribution: Distribution, seed: int, allocation: Allocation) -> NDArray[np.int64]:
+    counts = np.zeros(N_CLASSES, dtype=np.int64)
+    for first in range(0, allocation.entries, _WINDOW):
+        classes = np.empty(min(_WINDOW, allocation.entries - first), dtype=np.uint8)
+        distribution.write(classes, seed, allocation.index, first)
+        counts += np.bincount(classes, minlength=N_CLASSES)
+    return counts
+
+
+def _naive(rows: Sequence[AllocationProfile]) -> Target:
+    """The largest ratio up to 4x that free placement reaches as well, sizes averaged over snapshots and entries."""
+    entries = sum(row.entries for row in rows)
+    stored = sum((row.entries * row.mean_entry_bytes for row in rows), Fraction(0))
+    reached = [t for t in ALL_TARGETS[:4] if stored <= t.device_bytes_per_entry * entries]
+    return reached[-1]
+
+
+def _with_mostly_zero(
+    rows: Sequence[AllocationProfile], least_share: Fraction, eight_byte_state: bool
+) -> list[AllocationProfile]:
+    """Gives 16x to mostly-zero allocations; the largest go back to 4x while the overall ratio is over 4x."""
+    sixteen, four = TARGET["16x"], TARGET["4x"]
+    result = [
+        _with_target(row, sixteen) if 1 - row.overflow(sixteen, "worst", eight_byte_state) >= least_share else row
+        for row in rows
+    ]
+    while _ratio(result) > LARGEST_RATIO:
+        largest = max((i for i, row in enumerate(result) if row.target is sixteen), key=lambda i: result[i].entries)
+        result[largest] = _with_target(result[largest], four)
+    return result
+
+
+def _with_target(row: AllocationProfile, target: Target) -> AllocationProfile:
+    return AllocationProfile(row.index, row.name, row.bytes, row.entries, row.snapshots, row.counts, target)
+
+
+def _ratio(rows: Sequence[AllocationProfile]) -> Fraction:
+    device = sum(row.entries * row.target.device_bytes_per_entry for row in rows)
+    return Fraction(sum(row.entries for row in rows) * ENTRY_BYTES, device) if device else Fraction(1)
+
+
+def _fits(size_class: int, target: Target, eight_byte_state: bool) -> bool:
+    """Whether an entry of a size class lies wholly in what the target keeps in device memory."""
+    if target.kept_sectors == 0:
+        return STUDY_CLASSES[size_class] <= (target.device_bytes_per_entry if eight_byte_state else 0)
+    return STUDY_CLASSES[size_class] <= target.device_bytes_per_entry
+
+
+def _mean(shares: Sequence[Fraction]) -> Fraction:
+    return sum(shares, Fraction(0)) / len(shares)
+
+
+def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise BuddysimError(f"{what} {value!r}: expected one of {', '.join(known)}")
+
+
+def _share(what: str, value: float) -> Fraction:
+    """A share as the exact decimal fraction that was written."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise BuddysimError(f"{what} {value!r}: expected a share from 0 to 1")
+    return Fraction(str(float(value)))

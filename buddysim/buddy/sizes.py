@@ -1,0 +1,101 @@
+"""Where the sizes of entries come from during a run (docs/architecture.md, "Positions in a run")."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.buddy.distribution import Distribution, checked_seed
+from buddysim.buddy.entry_sizes import fill_unsampled
+from buddysim.buddy.values import EntryValues
+from buddysim.errors import BuddysimError
+from buddysim.trace import Trace
+
+_WHOLE = 7  # class of 128 B
+
+
+class SizeSource:
+    """Size classes of a trace's entries at its snapshots.
+
+    Parameters
+    ----------
+    trace : the trace
+    algorithm : the compressor
+    seed, distribution : what the sizes of allocations without values are drawn with
+    """
+
+    def __init__(self, trace: Trace, algorithm: str = "bpc", seed: int = 0, distribution: str = "isca20-hpc") -> None:
+        self.trace, self.algorithm, self.seed = trace, algorithm, checked_seed(seed)
+        self.distribution = Distribution.load(distribution)
+        self.values = EntryValues(trace, algorithm)
+
+    def first_snapshot(self, ordinal: int) -> int | None:
+        """The snapshot that a run starts from whose first kernel has this ordinal; None where none knows any size."""
+        known = self.values.snapshots
+        earlier = [s for s in known if self.trace.snapshots[s].point <= ordinal]
+        return earlier[-1] if earlier else known[0] if known else None
+
+    def next_snapshot(self, ordinal: int) -> int | None:
+        """The snapshot whose sizes write-backs take during the kernel of this ordinal."""
+        known = self.values.snapshots
+        later = (s for s in known if self.trace.snapshots[s].point >= ordinal + 1)
+        return next(later, known[-1] if known else None)
+
+    def write_classes(self, snapshot: int | None, allocation: int, out: NDArray[np.uint8]) -> int:
+        """Writes the class number (0 to 7) of every entry of an allocation.
+
+        Parameters
+        ----------
+        snapshot : index of the snapshot; None where no snapshot knows any size
+        allocation : index of the allocation
+        out : as long as the allocation has entries
+
+        Returns
+        -------
+        entries whose size is that of a neighbour (the nearest sampled page), not their own
+        """
+        described = self.trace.allocations[allocation]
+        if len(out) != described.entries:
+            raise BuddysimError(
+                f"{self.trace.path}: allocation {described.name}: {len(out)} entries, expected {described.entries}"
+            )
+        known = self.values.nearest(snapshot, allocation) if snapshot is not None else None
+        if known is not None:
+            page_entries = self.values.write(known, allocation, out)
+            filled = fill_unsampled(out, page_entries)
+            if filled < len(out) or not len(out):
+                return filled
+        if described.space == "host":
+            out.fill(_WHOLE)
+        else:
+            self.distribution.write(out, self.seed, allocation)
+        return 0
+
+    @property
+    def assumptions(self) -> dict[str, str]:
+        """What was assumed about sizes, by subject."""
+        said = {"algorithm": self.algorithm}
+        device = [a for a in self.trace.allocations if a.space == "device" and a.bytes]
+        pairs = [(s, a.index) for a in device for s in self.values.snapshots_of(a.index)]
+        computed = sum(self.values.is_computed(*pair) for pair in pairs)
+        if pairs:
+            said["source"] = (
+                f"{len(pairs) - computed} size maps of the trace, {computed} computed from contents, "
+                f"at {len(self.values.snapshots)} points of the run"
+            )
+            said["between"] = "an entry keeps its size until it is written back, then it has that of the next snapshot"
+            said["unsampled"] = "an entry of unknown size takes that of the nearest sampled page of its allocation"
+        drawn = [a.name for a in device if not self.values.snapshots_of(a.index)]
+        if drawn:
+            names = ", ".join(drawn[:8]) + (f" and {len(drawn) - 8} more" if len(drawn) > 8 else "")
+            said["drawn"] = (
+                f"no values of {names}: sizes drawn from {self.distribution.name}, seed {self.seed}, the same over the "
+                f"whole run ({self.distribution.source})"
+            )
+        missing = [a.name for a in device if 0 < len(self.values.snapshots_of(a.index)) < len(self.values.snapshots)]
+        if missing:
+            said["gaps"] = (
+                f"{len(missing)} allocations aren't in every snapshot: there they have the sizes of the next snapshot "
+                "that knows them, or of the last"
+            )
+        return said

@@ -1,0 +1,107 @@
+"""Size classes that a trace knows: from its size maps, else computed from its contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
+from buddysim.compress.registry import find
+from buddysim.trace import Contents, SizeMap, Trace
+
+PAGE_ENTRIES = 64
+N_CLASSES = len(STUDY_CLASSES)
+
+
+class EntryValues:
+    """Which snapshots know sizes of which allocations, and those sizes.
+
+    Parameters
+    ----------
+    trace : the trace
+    algorithm : the compressor; a size map counts where it is by this one
+
+    Attributes
+    ----------
+    snapshots : indices of the snapshots that know any size, in the order of their points
+    """
+
+    def __init__(self, trace: Trace, algorithm: str = "bpc") -> None:
+        find(algorithm, {})
+        self.trace, self.algorithm = trace, algorithm
+        self._known: dict[tuple[int, int], Contents | SizeMap] = {}
+        for snapshot in trace.snapshots:
+            for contents in snapshot.contents:
+                if contents.n_pages:
+                    self._known[snapshot.index, contents.allocation] = contents
+        for size_map in trace.size_maps:
+            if size_map.algorithm == algorithm:
+                self._known[size_map.snapshot, size_map.allocation] = size_map
+        in_order = sorted(trace.snapshots, key=lambda s: (s.point, s.index))
+        with_values = {index for index, _ in self._known}
+        self.snapshots = [s.index for s in in_order if s.index in with_values]
+        self._position = {s.index: position for position, s in enumerate(in_order)}
+        self._of_allocation: dict[int, list[int]] = {}
+        for index, allocation in sorted(self._known, key=lambda known: self._position[known[0]]):
+            self._of_allocation.setdefault(allocation, []).append(index)
+
+    def snapshots_of(self, allocation: int) -> list[int]:
+        """Snapshots that know sizes of an allocation, in the order of their points."""
+        return self._of_allocation.get(allocation, [])
+
+    def nearest(self, snapshot: int, allocation: int) -> int | None:
+        """The snapshot that speaks for an allocation: itself, else the next that knows it, else the last that does."""
+        known = self.snapshots_of(allocation)
+        if not known:
+            return None
+        position = self._position[snapshot]
+        return next((s for s in known if self._position[s] >= position), known[-1])
+
+    def is_sampled(self, snapshot: int, allocation: int) -> bool:
+        """Whether the sizes are computed from contents of which only some pages are there."""
+        known = self._known[snapshot, allocation]
+        return isinstance(known, Contents) and not known.whole
+
+    def is_computed(self, snapshot: int, allocation: int) -> bool:
+        """Whether the sizes are computed from contents; else they come from a size map."""
+        return isinstance(self._known[snapshot, allocation], Contents)
+
+    def write(self, snapshot: int, allocation: int, out: NDArray[np.uint8]) -> int:
+        """Writes the known classes of all entries of an allocation, 15 where unknown.
+
+        Returns
+        -------
+        entries of the pages that were sampled together
+        """
+        known = self._known[snapshot, allocation]
+        if isinstance(known, SizeMap):
+            for first, classes in known.blocks():
+                out[first : first + len(classes)] = classes
+            return PAGE_ENTRIES
+        page_entries = known.page_bytes // ENTRY_BYTES
+        if not known.whole:
+            out.fill(UNKNOWN_CLASS)
+        for pages, classes in self._computed(known):
+            if pages[-1] - pages[0] + 1 == len(pages):
+                first = int(pages[0]) * page_entries
+                out[first : first + len(classes)] = classes
+            else:
+                entries = pages.astype(np.int64)[:, np.newaxis] * page_entries + np.arange(page_entries)
+                out[entries.reshape(-1)[: len(classes)]] = classes
+        return page_entries
+
+    def counts(self, snapshot: int, allocation: int) -> NDArray[np.int64]:
+        """How many of the known entries of an allocation are of each class."""
+        known = self._known[snapshot, allocation]
+        blocks = known.blocks() if isinstance(known, SizeMap) else self._computed(known)
+        counts = np.zeros(UNKNOWN_CLASS + 1, dtype=np.int64)
+        for _, classes in blocks:
+            counts += np.bincount(classes, minlength=len(counts))
+        return counts[:N_CLASSES]
+
+    def _computed(self, contents: Contents) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint8]]]:
+        for pages, data in contents.blocks():
+            if len(pages):
+                yield pages, entry_classes(data, self.algorithm)

@@ -1,0 +1,153 @@
+"""Filling what wasn't sampled and drawing what isn't known: the loops against their readable twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from buddysim.buddy import Distribution, naive_entry_sizes
+from buddysim.buddy.entry_sizes import draw_classes, fill_unsampled
+from buddysim.compress import STUDY_CLASSES
+from buddysim.errors import BuddysimError
+
+classes = st.lists(st.one_of(st.just(15), st.integers(0, 7)), max_size=80)
+
+
+@st.composite
+def by_page(draw: st.DrawFn) -> list[int]:
+    """Pages of 4 that are sampled or not."""
+    page = st.one_of(st.just([15] * 4), st.lists(st.integers(0, 7), min_size=4, max_size=4))
+    last = st.lists(st.one_of(st.just(15), st.integers(0, 7)), max_size=3)
+    return [number for page in draw(st.lists(page, max_size=20)) for number in page] + draw(last)
+
+
+@given(st.one_of(classes, by_page()), st.sampled_from([1, 2, 4, 7, 64]))
+def test_fill_equals_its_twin(some: list[int], page_entries: int) -> None:
+    filled = np.array(some, dtype=np.uint8)
+    count = fill_unsampled(filled, page_entries)
+    assert (filled.tolist(), count) == naive_entry_sizes.fill_unsampled(some, page_entries)
+
+
+def test_fill_by_hand() -> None:
+    pages = [*(15, 15), *(1, 2), *(15, 15), *(15, 15), *(15, 15), *(3, 15), 15]
+    filled = np.array(pages, dtype=np.uint8)
+    assert fill_unsampled(filled, 2) == 10
+    assert filled.tolist() == [1, 2, 1, 2, 1, 2, 1, 2, 3, 3, 3, 3, 3]
+
+
+def test_a_short_last_page_is_repeated_where_it_is_the_nearest() -> None:
+    filled = np.array([15] * 8 + [4, 5], dtype=np.uint8)
+    assert fill_unsampled(filled, 4) == 8
+    assert filled.tolist() == [4, 5] * 5
+
+
+shares = st.lists(st.integers(0, 400), min_size=8, max_size=8).filter(any)
+
+
+@given(
+    shares,
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**32),
+    st.integers(0, 2**31),
+    st.sampled_from([0, 500, 30000, 65536]),
+    st.sampled_from([0, 500, 30000, 65536]),
+)
+def test_draw_equals_its_twin(
+    weights: list[int], seed: int, allocation: int, first: int, stray_pages: int, stray_entries: int
+) -> None:
+    ends = [int(end) for end in np.cumsum(weights) * 2**32 // sum(weights)]
+    drawn = np.empty(130, dtype=np.uint8)
+    draw_classes(drawn, np.array(ends, dtype=np.uint64), seed, allocation, first, stray_pages, stray_entries)
+    expected = [
+        naive_entry_sizes.draw_class(first + i, ends, seed, allocation, stray_pages, stray_entries) for i in range(130)
+    ]
+    assert drawn.tolist() == expected
+
+
+def test_draw_never_changes() -> None:
+    """Results of old runs must stay what they were."""
+    drawn = np.empty(256, dtype=np.uint8)
+    Distribution.load("isca20-dl").write(drawn, 42, 9)
+    assert np.bincount(drawn, minlength=8).tolist() == [3, 1, 1, 1, 237, 0, 1, 12]
+
+
+@pytest.mark.parametrize("name", ["isca20-hpc", "isca20-dl"])
+def test_any_window_gives_the_same_classes(name: str) -> None:
+    distribution = Distribution.load(name)
+    whole = np.empty(5000, dtype=np.uint8)
+    distribution.write(whole, 3, 7)
+    for first, end in ((0, 1), (63, 65), (100, 4000), (4999, 5000)):
+        window = np.empty(end - first, dtype=np.uint8)
+        distribution.write(window, 3, 7, first)
+        np.testing.assert_array_equal(window, whole[first:end])
+
+
+@pytest.mark.parametrize("name", ["isca20-hpc", "isca20-dl"])
+def test_shares_over_many_allocations_are_the_named_ones(name: str) -> None:
+    distribution = Distribution.load(name)
+    counts = np.zeros(8)
+    n, entries = 20000, 128
+    for allocation in range(n):
+        drawn = np.empty(entries, dtype=np.uint8)
+        distribution.write(drawn, 1, allocation)
+        counts += np.bincount(drawn, minlength=8)
+    # Allocations are drawn one class each: the standard error is that of n draws.
+    error = np.sqrt(np.array(distribution.shares) / n)
+    assert np.all(np.abs(counts / (n * entries) - distribution.shares) < 4 * error)
+
+
+@pytest.mark.parametrize(("name", "least"), [("isca20-hpc", 0.99), ("isca20-dl", 0.85)])
+def test_allocations_are_homogeneous_and_pages_clustered(name: str, least: float) -> None:
+    distribution = Distribution.load(name)
+    dominant, in_page_of_other = [], []
+    for allocation in range(50):
+        drawn = np.empty(64 * 400, dtype=np.uint8)
+        distribution.write(drawn, 5, allocation)
+        counts = np.bincount(drawn, minlength=8)
+        dominant.append(counts.max() / len(drawn))
+        pages = drawn.reshape(-1, 64)
+        of_page = np.array([np.bincount(page, minlength=8).argmax() for page in pages])
+        stray = pages[of_page != counts.argmax()]
+        if len(stray):
+            in_page_of_other.append(np.mean(stray == of_page[of_page != counts.argmax()][:, np.newaxis]))
+    assert np.mean(dominant) > least
+    assert np.mean(in_page_of_other) > 0.9
+
+
+def test_different_seeds_and_allocations_differ() -> None:
+    distribution = Distribution.load("isca20-dl")
+    drawn = [np.empty(4096, dtype=np.uint8) for _ in range(3)]
+    for out, (seed, allocation) in zip(drawn, ((0, 0), (1, 0), (0, 1)), strict=True):
+        distribution.write(out, seed, allocation)
+    assert len({out.tobytes() for out in drawn}) == 3
+
+
+@pytest.mark.parametrize("size", STUDY_CLASSES)
+def test_uniform(size: int) -> None:
+    drawn = np.empty(1000, dtype=np.uint8)
+    Distribution.load(f"uniform:{size}").write(drawn, 0, 0)
+    assert set(drawn.tolist()) == {STUDY_CLASSES.index(size)}
+
+
+def test_named_constants() -> None:
+    drawn = np.empty(1000, dtype=np.uint8)
+    Distribution.load("all-zero").write(drawn, 0, 0)
+    assert not drawn.any()
+    Distribution.load("incompressible").write(drawn, 0, 0)
+    assert (drawn == 7).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("isca20-hcp", "unknown, expected one of isca20-hpc, isca20-dl, .*nearest: isca20-hpc"),
+        ("uniform:33", "'33' is no size class, expected one of 0, 8"),
+        ("uniform:", "'' is no size class"),
+        ("", "unknown"),
+    ],
+)
+def test_unknown_distributions_are_refused(name: str, message: str) -> None:
+    with pytest.raises(BuddysimError, match=message):
+        Distribution.load(name)

@@ -1,0 +1,128 @@
+"""Which snapshots a run uses, and what sizes they give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from buddysim.buddy import Distribution, SizeSource
+from buddysim.errors import BuddysimError
+from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
+from tests.buddy.traces import BASE, PAGE, entries, write_trace
+
+
+def classes_of(source: SizeSource, snapshot: int | None, allocation: int) -> tuple[list[int], int]:
+    out = np.full(source.trace.allocations[allocation].entries, 99, dtype=np.uint8)
+    count = source.write_classes(snapshot, allocation, out)
+    return out.tolist(), count
+
+
+def test_snapshots_of_a_run(tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 1}, [(point, {"a": [1]}) for point in (2, 5, 5, 9)])
+    source = SizeSource(trace)
+    first = {ordinal: source.first_snapshot(ordinal) for ordinal in (0, 1, 2, 4, 5, 8, 9, 100)}
+    following = {ordinal: source.next_snapshot(ordinal) for ordinal in (0, 1, 2, 4, 5, 8, 9, 100)}
+    assert first == {0: 0, 1: 0, 2: 0, 4: 0, 5: 2, 8: 2, 9: 3, 100: 3}
+    assert following == {0: 0, 1: 0, 2: 1, 4: 1, 5: 3, 8: 3, 9: 3, 100: 3}
+
+
+def test_snapshots_that_know_nothing_don_t_count(tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 1}, [(0, {}), (3, {"a": [1]}), (6, {})])
+    source = SizeSource(trace)
+    assert [source.first_snapshot(0), source.first_snapshot(7), source.next_snapshot(0)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("maps", [False, True])
+def test_sizes_of_whole_contents_and_of_maps(tmp_path: Path, maps: bool) -> None:
+    known = [0, 1, 2, 3, 4, 5, 6, 7] * 20
+    trace = write_trace(tmp_path / "t.bin", {"a": 160, "b": 3}, [(0, {"a": known, "b": [7, 0, 1]})], maps=maps)
+    source = SizeSource(trace)
+    assert classes_of(source, 0, 0) == (known, 0)
+    assert classes_of(source, 0, 1) == ([7, 0, 1], 0)
+
+
+def test_a_size_map_goes_before_contents(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path / "t.bin", Provenance("test")) as writer:
+        a = writer.add_allocation("a", BASE, 512)
+        s = writer.add_snapshot(0)
+        writer.add_contents(s, a, entries([7, 7, 7, 7]))
+        writer.add_size_map(s, a, np.array([1, 15, 15, 2], dtype=np.uint8))
+    assert classes_of(SizeSource(open_trace(tmp_path / "t.bin")), 0, 0) == ([1, 1, 2, 2], 2)
+
+
+def test_a_map_of_another_compressor_is_not_used(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path / "t.bin", Provenance("test")) as writer:
+        a = writer.add_allocation("a", BASE, 512)
+        s = writer.add_snapshot(0)
+        writer.add_contents(s, a, entries([7, 0, 7, 4]))
+        writer.add_size_map(s, a, np.array([1, 1, 1, 1], dtype=np.uint8), algorithm="bdi")
+    assert classes_of(SizeSource(open_trace(tmp_path / "t.bin")), 0, 0) == ([7, 0, 7, 4], 0)
+
+
+def sampled_trace(path: Path) -> Trace:
+    """200 entries in four pages, the last one of 8 entries; pages 1 and 3 sampled."""
+    with TraceWriter(path, Provenance("test")) as writer:
+        a = writer.add_allocation("a", BASE, 3 * PAGE + 8 * 128 - 28)  # the last entry is partial
+        s = writer.add_snapshot(0)
+        data = entries([1, 4] * 32 + [7, 3] * 4)
+        writer.add_contents(s, a, data[: PAGE + 8 * 128 - 28], pages=np.array([1, 3], dtype=np.uint32))
+    return open_trace(path)
+
+
+def test_unsampled_pages_take_the_sizes_of_the_nearest_sampled_one(tmp_path: Path) -> None:
+    classes, extrapolated = classes_of(SizeSource(sampled_trace(tmp_path / "t.bin")), 0, 0)
+    assert extrapolated == 128
+    assert classes[:192] == [1, 4] * 96
+    assert classes[192:199] == [7, 3] * 3 + [7]
+
+
+def test_an_allocation_that_a_snapshot_doesn_t_know_takes_the_next_or_the_last(tmp_path: Path) -> None:
+    snapshots: list[tuple[int, dict[str, list[int]]]] = [(0, {"a": [1]}), (1, {"b": [2]}), (2, {"a": [3]})]
+    source = SizeSource(write_trace(tmp_path / "t.bin", {"a": 1, "b": 1}, snapshots))
+    assert [classes_of(source, s, 0)[0] for s in (0, 1, 2)] == [[1], [3], [3]]
+    assert [classes_of(source, s, 1)[0] for s in (0, 1, 2)] == [[2], [2], [2]]
+    assert "2 allocations" in source.assumptions["gaps"]
+
+
+@pytest.mark.parametrize("snapshots", [[], [(0, {"b": [1]})]])
+def test_without_values_sizes_are_drawn(tmp_path: Path, snapshots: list[tuple[int, dict[str, list[int]]]]) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 300, "b": 1}, snapshots)
+    source = SizeSource(trace, seed=7, distribution="isca20-dl")
+    expected = np.empty(300, dtype=np.uint8)
+    Distribution.load("isca20-dl").write(expected, 7, 0)
+    snapshot = source.first_snapshot(0)
+    assert snapshot == source.next_snapshot(0) == (0 if snapshots else None)
+    assert classes_of(source, snapshot, 0) == (expected.tolist(), 0)
+    assert "isca20-dl, seed 7" in source.assumptions["drawn"]
+    assert source.assumptions["drawn"].startswith("no values of a" + (":" if snapshots else ", b:"))
+
+
+def test_a_map_of_unknown_entries_only_is_drawn_too(tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 3}, [(0, {"a": [15, 15, 15]})], maps=True)
+    assert classes_of(SizeSource(trace, distribution="uniform:64"), 0, 0) == ([4, 4, 4], 0)
+
+
+def test_host_memory_without_values_is_whole(tmp_path: Path) -> None:
+    source = SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}, host=["a"]), distribution="all-zero")
+    assert classes_of(source, None, 0) == ([7, 7], 0)
+    assert "drawn" not in source.assumptions
+
+
+def test_a_wrong_length_is_refused(tmp_path: Path) -> None:
+    source = SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}))
+    with pytest.raises(BuddysimError, match="3 entries, expected 2"):
+        source.write_classes(None, 0, np.zeros(3, dtype=np.uint8))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True])
+def test_a_wrong_seed_is_refused(tmp_path: Path, seed: int) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 2})
+    with pytest.raises(BuddysimError, match="expected a whole number"):
+        SizeSource(trace, seed=seed)
+
+
+def test_an_unknown_compressor_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BuddysimError, match="nearest: bpc"):
+        SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}), algorithm="bcp")
