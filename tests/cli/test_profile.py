@@ -1,0 +1,77 @@
+"""``python -m buddysim profile``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from buddysim.buddy import Targets
+from buddysim.cli import main
+from tests.buddy.traces import write_trace
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "t.bin"
+    known = {"ramp": [1] * 50 + [4] * 14, "noise": [7] * 64}
+    write_trace(
+        path, {**{name: len(c) for name, c in known.items()}, "unseen": 64, "pinned": 64}, [(0, known)], ["pinned"]
+    )
+    return path
+
+
+def test_the_table(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", str(trace), "--distribution", "uniform:64"]) == 0
+    out = capsys.readouterr().out
+    ramp = next(line for line in out.splitlines() if line.startswith("ramp"))
+    assert ramp.split() == ["ramp", "8", "KiB", "1", "-", "78.1%", "-", "21.9%", "-", "-", "4x", "21.88%", "21.88%"]
+    assert "unseen *" in out
+    assert "sizes drawn from uniform:64, seed 0" in out
+    assert "in host memory, without a target: pinned" in out
+    assert f"ratio {192 / (64 * 0.25 + 64 + 64 * 0.5):.2f}" in out
+
+
+def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = trace.parent / "targets.toml"
+    assert main(["profile", str(trace), "--threshold", "0.2", "--json", "-o", str(out)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    targets = {row["name"]: row["target"] for row in found["allocations"]}
+    assert (targets["ramp"], targets["noise"]) == ("2x", "1x")
+    from buddysim.trace import open_trace
+
+    assert Targets.load(out, open_trace(trace)).to_dict() == targets
+    assert sorted(path.name for path in trace.parent.iterdir()) == ["t.bin", "targets.toml"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--threshold", "3"], "threshold 3.0: expected a share from 0 to 1"),
+        (["--threshold", "x"], "argument --threshold: invalid float value: 'x'"),
+        (["--policy", "best"], "argument --policy: invalid choice"),
+        (["--distribution", "isca20"], "distribution 'isca20': unknown"),
+        (["--seed", "-4"], "seed -4: expected"),
+        (["-o", "{trace}"], "is the trace itself"),
+        (["-o", "{trace}/x.toml"], "can't write the targets file"),
+    ],
+)
+def test_wrong_options(trace: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+    before = trace.read_bytes()
+    try:
+        code = main(["profile", str(trace), *(option.format(trace=trace) for option in options)])
+    except SystemExit as stopped:
+        code = stopped.code  # type: ignore[assignment]
+    assert code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("buddysim: error: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert trace.read_bytes() == before
+
+
+def test_a_file_that_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.bin").write_bytes(b"no trace")
+    assert main(["profile", str(tmp_path / "x.bin")]) == 2
+    assert "x.bin" in capsys.readouterr().err
