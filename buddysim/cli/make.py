@@ -1,0 +1,75 @@
+"""``python -m buddysim make``: write the trace of a synthetic workload."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+NAME = "make"
+HELP = """write the trace of a synthetic workload
+
+Without a workload: list them. With one and no file: list its parameters."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="its name")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the trace file to write, replaced if it is there")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="settings",
+        help="a parameter of the workload, for example footprint=64MiB; may be repeated",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from buddysim.errors import BuddysimError
+    from buddysim.machine.settings import parse_settings
+    from buddysim.workloads import load_workload
+
+    if args.workload is None:
+        if args.settings or args.output:
+            raise BuddysimError("make: no workload named: 'python -m buddysim make' lists them")
+        _list_workloads()
+        return 0
+    kind = load_workload(args.workload)
+    workload = kind.from_settings(parse_settings(args.settings))
+    if args.output is None:
+        if args.settings:
+            raise BuddysimError(f"make {args.workload}: no file to write: expected -o FILE")
+        _list_parameters(args.workload)
+        return 0
+    workload.save(args.output)
+    print(f"{args.output}: {args.workload} written", file=sys.stderr)
+    return 0
+
+
+def _list_workloads() -> None:
+    from buddysim.workloads import load_workload, workload_names
+
+    rows = [(name, (load_workload(name).__doc__ or "").partition("\n")[0]) for name in workload_names()]
+    _print_rows(["workload", "what it is"], rows)
+
+
+def _list_parameters(name: str) -> None:
+    from buddysim.workloads import load_workload
+
+    _print_rows(["parameter", "default", "what it is"], list(load_workload(name).parameters()))
+
+
+def _print_rows(headings: list[str], rows: Sequence[tuple[str, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, emoji=False, width=160)
+    console.print(table)
