@@ -94,7 +94,7 @@ cdef inline void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t ba
         first_new = base_word
     else:
         for word in range(channel.base_word, base_word):
-            channel.calendar[word % CALENDAR_WORDS] = 0
+            channel.calendar[word & (CALENDAR_WORDS - 1)] = 0
     channel.base_word = base_word
     if channel.full_until < base_word * 64:
         channel.full_until = base_word * 64
@@ -103,7 +103,7 @@ cdef inline void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t ba
 
 
 cdef inline void calendar_take(PseudoChannel* channel, int64_t slot) noexcept nogil:
-    channel.calendar[(slot >> 6) % CALENDAR_WORDS] |= <uint64_t>1 << (slot & 63)
+    channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
     if slot > channel.last_slot:
         channel.last_slot = slot
 
@@ -115,7 +115,7 @@ cdef inline void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64
         slot = larger(channel.next_refresh_ps / dram.burst_ps, first)
         last = (channel.next_refresh_ps + dram.timing.rfc) / dram.burst_ps
         while slot < last and slot < end:
-            channel.calendar[(slot >> 6) % CALENDAR_WORDS] |= <uint64_t>1 << (slot & 63)
+            channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
             slot += 1
         if last > end:
             return
@@ -131,12 +131,12 @@ cdef inline int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int6
     if (slot >> 6) >= channel.base_word + CALENDAR_WORDS:
         calendar_advance(dram, channel, (slot >> 6) - CALENDAR_WORDS + 1)
     word = slot >> 6
-    free = ~channel.calendar[word % CALENDAR_WORDS] & (~<uint64_t>0 << (slot & 63))
+    free = ~channel.calendar[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
     while not free:
         word += 1
         if word >= channel.base_word + CALENDAR_WORDS:
             calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
-        free = ~channel.calendar[word % CALENDAR_WORDS]
+        free = ~channel.calendar[word & (CALENDAR_WORDS - 1)]
     cdef int64_t found = (word << 6) + count_trailing_zeros(free)
     if slot == channel.full_until:
         channel.full_until = found

@@ -20,7 +20,7 @@ from buddysim.replay.memory cimport (
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.setops cimport SCHED_NEVER
 from buddysim.replay.sm cimport (
-    MAX_WARPS, NO_GREEDY, CoreTiming, L1s, Scheduler, Warp, scheduler_add, scheduler_pick, scheduler_remove, scheduler_time,
+    MAX_WARPS, NO_GREEDY, CoreTiming, L1s, LookAhead, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick, scheduler_remove, scheduler_time,
     warp_access, warp_next, warp_passed,
 )
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
@@ -97,6 +97,7 @@ cdef class Engine:
     cdef L1s l1
     cdef CoreTiming core
     cdef EventTree tree
+    cdef LookAhead ahead
     cdef int n_sms, n_schedulers, max_blocks
     cdef int64_t block_interval_ps
     cdef Scheduler* schedulers
@@ -329,13 +330,14 @@ cdef class Engine:
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef Stop stop
+        memset(&self.ahead, 0, sizeof(LookAhead))      # what it points to may be gone since the last call
         if self.refill:
             stop = self.dispatch_everywhere()
             if stop != STOP_IDLE:
                 return stop
         while True:
             leaf = self.tree.winners[1]
-            key = self.tree.keys[leaf]
+            key = self.tree.keys[1]
             place = self.next_start(key)
             if place >= 0:
                 self.now_ps = larger(self.now_ps, self.kernels[place].start_ps)
@@ -350,7 +352,7 @@ cdef class Engine:
             now = <int64_t>key
             self.now_ps = now
             scheduler = &self.schedulers[leaf]
-            sm = leaf // self.n_schedulers
+            sm = <int>(<unsigned int>leaf / <unsigned int>self.n_schedulers)
             position = scheduler_pick(scheduler, key, self.core.round_robin)
             warp = &self.warps[sm * MAX_WARPS + scheduler.slot[position]]
             if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
@@ -378,6 +380,7 @@ cdef class Engine:
                 scheduler.ready[position] = <double>warp_next(&self.core, warp)
                 operations -= 1
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
+            look_ahead(&self.ahead, scheduler, self.warps + sm * MAX_WARPS, &self.l1, &self.m)
             if operations <= 0:
                 return STOP_PAUSE
 
@@ -506,7 +509,7 @@ cdef class Engine:
             warp.v_now = 0
             warp.shift = start
             warp.last_arrival_ps = start
-            warp.block = number
+            warp.block, warp.sm = number, sm
             warp.n_pending = warp.at_barrier = 0
             scheduler = &self.schedulers[sm * self.n_schedulers + slot % self.n_schedulers]
             scheduler_add(scheduler, slot, warp_next(&self.core, warp))

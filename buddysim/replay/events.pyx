@@ -6,20 +6,17 @@ from buddysim.replay.setops cimport SCHED_NEVER
 
 cdef int tree_init(EventTree* tree, int leaves) except -1:
     """A tree of at least `leaves` leaves, none of which has an event."""
-    cdef int leaf, node
+    cdef int node
     tree.size = 2
     while tree.size < leaves:
         tree.size *= 2
-    tree.keys = <double*>malloc(tree.size * sizeof(double))
+    tree.keys = <double*>malloc(2 * tree.size * sizeof(double))
     tree.winners = <int*>malloc(2 * tree.size * sizeof(int))
     if not (tree.keys and tree.winners):
         raise MemoryError(f"an event tree of {leaves} schedulers does not fit in memory")
-    for leaf in range(tree.size):
-        tree.keys[leaf] = SCHED_NEVER
-        tree.winners[tree.size + leaf] = leaf
-    for node in range(tree.size - 1, 0, -1):
-        tree.winners[node] = tree.winners[2 * node]
-    tree.winners[0] = 0
+    for node in range(2 * tree.size):
+        tree.keys[node] = SCHED_NEVER
+        tree.winners[node] = node - tree.size if node >= tree.size else 0
     return 0
 
 

@@ -13,6 +13,7 @@ from buddysim.replay.dram cimport Dram, dram_read, dram_write, larger
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
+    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 cdef enum Place:
     PLACE_DEVICE = 0            # uncompressed in device memory
@@ -292,6 +293,21 @@ cdef inline void evict_line(MemorySystem* m, int64_t way, int slice, int64_t t) 
         m.count.writeback_sectors += sector_count(line.dirty)
         m.count.writebacks += 1
         m.writeback(m, m.l2.tags[way], slice, line, t)
+
+
+cdef inline void l2_prefetch(const MemorySystem* m, uint32_t entry) noexcept nogil:
+    """Has the host fetch what an access to an entry will look at."""
+    cdef int slice
+    cdef uint32_t local
+    cdef int64_t first
+    locate_slice(m, entry, &slice, &local)
+    first = cache_set(&m.l2, slice, local)
+    prefetch(m.l2.tags + first)
+    prefetch(m.l2.stamps + first)
+    prefetch(m.l2.lines + first)
+    prefetch(m.l2.ready_ps + first)
+    prefetch(m.l2.ready_ps + first + 8)
+    prefetch(m.state + entry)
 
 
 cdef inline int64_t l2_way(MemorySystem* m, uint32_t entry, int slice, uint32_t local, int64_t t) noexcept nogil:

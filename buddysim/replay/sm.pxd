@@ -8,17 +8,16 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim, sector_count
 from buddysim.replay.dram cimport larger
-from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_store, port_delay
+from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_prefetch, l2_store, port_delay, prefetch
 from buddysim.replay.setops cimport SCHED_NEVER, times_earliest, times_until
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_STORE, WarpOp, WarpRecord
 
 cdef extern from *:
     int trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
-    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 cdef enum:
     MAX_WARPS = 64              # per SM
-    MAX_PENDING = 35            # loads of one warp whose use is still ahead
+    MAX_PENDING = 34            # loads of one warp whose use is still ahead
     NO_GREEDY = 64
 
 cdef struct Pending:
@@ -29,6 +28,7 @@ cdef struct Warp:
     const WarpOp* op            # the next one; == end: only the tail is left
     const WarpOp* end
     const uint64_t* lines       # of the chunk
+    const uint64_t* next_lines  # of the next operation, NULL without one
     const WarpRecord* record
     int64_t v_now               # the last operation's issue on the warp's clock
     int64_t v_next              # the next one's
@@ -38,7 +38,9 @@ cdef struct Warp:
     int32_t slots               # issue slots that the next operation takes; 0: already taken
     int32_t n_pending
     int32_t at_barrier
-    Pending[35] pending         # MAX_PENDING of them; a whole number of 64 B host cache lines in all
+    int32_t sm
+    int32_t reserved
+    Pending[34] pending         # MAX_PENDING of them; a whole number of 64 B host cache lines in all
 
 cdef struct Scheduler:
     double[64] ready            # when each of its warps can issue, oldest first
@@ -48,6 +50,15 @@ cdef struct Scheduler:
     int greedy                  # position of the warp that issued last, or NO_GREEDY
     int64_t next_issue_ps       # an instruction per cycle
     int64_t slots_free_ps       # issue slots before this are taken
+
+cdef enum:
+    LOOK_AHEAD = 64             # warps whose turn comes soon
+    STREAM_AHEAD = 12           # events before its streams are fetched
+    SETS_AHEAD = 24             # events before the sets that it will touch are fetched
+
+cdef struct LookAhead:
+    Warp* warps[64]
+    unsigned int at
 
 cdef struct CoreTiming:
     int64_t cycle_ps
@@ -121,9 +132,9 @@ cdef inline int64_t warp_next(const CoreTiming* core, Warp* warp) noexcept nogil
             gap = gap * core.scale_num / core.scale_den
         warp.slots = <int32_t>(gap + 1) if gap < 0x7FFFFFFF else 0x7FFFFFFF
         warp_wait(warp, warp.v_next)
-        prefetch(op + 2)            # thousands of warps read their streams in turn: none stays in the host's caches by itself
-        prefetch(warp.lines + op.first_line)
+        warp.next_lines = warp.lines + op.first_line if op.n_lines else NULL
         return warp.v_next + warp.shift
+    warp.next_lines = NULL
     gap = warp.record.tail_gap
     warp.v_next = warp.v_now + chain_ps(core, FLAG_TIMED if warp.record.tail_cycles else 0, gap,
                                         warp.record.tail_cycles, warp.record.tail_steps)
@@ -162,6 +173,40 @@ cdef inline double scheduler_time(const Scheduler* scheduler) noexcept nogil:
         return SCHED_NEVER
     earliest = times_earliest(scheduler.ready, scheduler.padded)
     return earliest if earliest > <double>scheduler.next_issue_ps else <double>scheduler.next_issue_ps
+
+
+cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
+                            const MemorySystem* m) noexcept nogil:
+    """Has the host fetch what the scheduler's next warp will need, in three steps that follow from each other.
+
+    Thousands of warps take turns, each with a stream of its own: by its turn nothing of a warp is left in the host's caches.
+    """
+    cdef uint64_t first = times_until(scheduler.ready, scheduler.padded, scheduler_time(scheduler)) if scheduler.n else 0
+    cdef Warp* warp
+    cdef uint32_t entry
+    cdef int64_t way
+    ahead.at += 1
+    if first:
+        warp = sm_warps + scheduler.slot[trailing_zeros(first)]
+        prefetch(warp)
+        prefetch(<const char*>warp + 64)
+        ahead.warps[ahead.at % LOOK_AHEAD] = warp
+    else:
+        ahead.warps[ahead.at % LOOK_AHEAD] = NULL
+    warp = ahead.warps[(ahead.at - STREAM_AHEAD) % LOOK_AHEAD]
+    if warp:
+        prefetch(warp.op)
+        prefetch(warp.op + 1)
+        prefetch(warp.next_lines)
+    warp = ahead.warps[(ahead.at - SETS_AHEAD) % LOOK_AHEAD]
+    if warp and warp.next_lines:
+        entry = <uint32_t>(warp.next_lines[0] >> 8)
+        way = cache_set(&l1.cache, warp.sm, entry)
+        prefetch(l1.cache.tags + way)
+        prefetch(l1.cache.stamps + way)
+        prefetch(l1.cache.lines + way)
+        prefetch(l1.cache.ready_ps + way)
+        l2_prefetch(m, entry)
 
 
 cdef inline int scheduler_pick(const Scheduler* scheduler, double now, bint round_robin) noexcept nogil:
@@ -230,6 +275,8 @@ cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, W
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
+    for i in range(1, n):
+        l2_prefetch(m, <uint32_t>(lines[i] >> 8))
     for i in range(n):
         entry = <uint32_t>(lines[i] >> 8)
         sectors = lines[i] & 15
