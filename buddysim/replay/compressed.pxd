@@ -9,8 +9,9 @@ from buddysim.replay.cache cimport Line, cache_find, cache_install, cache_set, c
 from buddysim.replay.dram cimport dram_read, dram_write, larger
 from buddysim.replay.memory cimport (
     DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, device_read,
-    device_write, link_read, link_write, locate_row, port_delay, sectors_needed,
+    device_write, link_read, link_write, locate_row, sectors_needed,
 )
+from buddysim.replay.port cimport port_pass
 
 cdef struct Split:              # where an entry's sectors lie
     int device
@@ -39,12 +40,12 @@ cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil
 
 cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept nogil:
     """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
-    return t + port_delay(&m.codec_free_ps[slice], m.now_ps, m.codec_interval_ps) + m.codec_ps
+    return t + port_pass(&m.codecs[slice], m.now_ps, t, m.codec_cost) + m.codec_ps
 
 
 cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* bank, int64_t* row) noexcept nogil:
     """Bank and row of a metadata line: the metadata region lies behind the data."""
-    locate_row(m, m.metadata_piece + line * m.metadata_sectors / (m.row_entries * 4), bank, row)
+    locate_row(m, m.metadata_entry + line * m.metadata_sectors / 4, bank, row)
 
 
 cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t, bint* hit) noexcept nogil:
@@ -129,9 +130,12 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t en
     return codec_done(m, slice, done)
 
 
-cdef inline void compressed_writeback(MemorySystem* m, Region* region, uint32_t entry, int slice, Line line, int64_t t,
-                                      int kept, bint sizes_known) noexcept nogil:
-    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows."""
+cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32_t entry, int slice, Line line, int64_t t,
+                                         int kept, bint sizes_known) noexcept nogil:
+    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows.
+
+    Returns when the line's place is free: its data have left for the compressor and what is written has been taken.
+    """
     cdef int old_class = m.state[entry] & 7
     cdef int new_class = m.state[entry] >> 4 & 7
     cdef Split old = split_entry(m, kept, old_class)
@@ -139,7 +143,7 @@ cdef inline void compressed_writeback(MemorySystem* m, Region* region, uint32_t 
     cdef int change = size_state(m, new_class) - size_state(m, old_class)
     cdef bint raw = old_class == 7 and kept == 4 and not m.whole_raw_entry
     cdef int sectors
-    cdef int64_t arrived
+    cdef int64_t arrived, began = t, taken
     cdef bint hit, buddy = new.buddy > 0
     if not sizes_known:
         t = metadata_known(m, entry, change != 0, t, &hit)
@@ -153,13 +157,13 @@ cdef inline void compressed_writeback(MemorySystem* m, Region* region, uint32_t 
             arrived = larger(arrived, link_read(m, 32 * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
         t = arrived if raw else codec_done(m, slice, arrived)
-    t = codec_done(m, slice, t)
+    t = taken = codec_done(m, slice, t)
     sectors = sector_count(line.dirty) if raw and new_class == 7 else new.device
     if sectors:
         m.count.device[<int>WRITE_BACK] += sectors
-        device_write(m, entry, slice, sectors, t)
+        taken = device_write(m, entry, slice, sectors, t)
     if new.buddy:
-        link_write(m, 32 * new.buddy, WRITE_BACK)
+        taken = larger(taken, link_write(m, 32 * new.buddy, WRITE_BACK, t))
     if buddy:
         m.count.buddy_writebacks += 1
         region.buddy += 1
@@ -168,3 +172,4 @@ cdef inline void compressed_writeback(MemorySystem* m, Region* region, uint32_t 
     elif change < 0:
         m.count.shrunk += 1
     m.state[entry] = <uint8_t>(new_class | new_class << 4)
+    return began + taken - t        # a victim buffer holds the line while it is read, merged and compressed

@@ -10,7 +10,9 @@ free slot) and from rows that are joined (a request for a row that the bank has 
 Writes wait in a queue and are drained together behind the reads, with the bus turned around once.
 Refresh takes the bus for tRFC every tREFI and closes the rows.
 """
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
+
+from buddysim.replay.port cimport Port, port_pass
 
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
@@ -45,6 +47,7 @@ cdef struct Bank:
 
 cdef struct QueuedWrite:
     int64_t row
+    int64_t arrival_ps
     int bank
     int bursts
 
@@ -53,13 +56,16 @@ cdef struct PseudoChannel:
     int64_t base_word           # the oldest word of the calendar
     int64_t full_until          # every slot of the calendar before this one is taken
     int64_t last_slot           # the latest slot taken
+    int64_t drain_ps            # when the last drain of the write queue began: its places come free from here
+    int64_t drained_ps          # when it ended
+    int64_t turned_slot         # the last slot that it took, with the bus turned back for reads
     int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
     int64_t next_refresh_ps
     int64_t refreshed_ps        # start of the refresh interval of the last request
     int64_t forget_ps           # at this time the calendar's oldest word is past
     int64_t queued_bursts
     int n_queued
-    int64_t free_ps             # simple: the bus is free from here
+    Port* bus                   # simple
     int64_t bursts              # bursts carried
     int64_t row_hits
     int64_t row_misses
@@ -74,6 +80,7 @@ cdef struct Dram:
     int64_t before_ps           # fixed time from the L2 slice to the first command
     int64_t after_ps            # fixed time from the end of the data to the L2 slice
     int64_t simple_ps           # simple: command to the end of the first burst
+    int64_t burst_cost          # simple: one burst through the bus
     DramTiming timing
     PseudoChannel* pseudo       # [n_pseudo]
     Bank* banks                 # [n_pseudo][n_banks]
@@ -229,7 +236,7 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
     cdef DramTiming* timing = &dram.timing
     cdef Bank* bank
     cdef int i, j
-    cdef int64_t col, slot, first, end, wanted
+    cdef int64_t col, slot, first, start, end
     for i in range(1, channel.n_queued):        # by bank and row, so that a row is opened once
         write = queue[i]
         j = i
@@ -239,32 +246,32 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
             j -= 1
         queue[j] = write
     first = larger(t / dram.burst_ps, channel.last_slot + 1)
-    slot = first + (timing.rtw + dram.burst_ps - 1) / dram.burst_ps
+    start = first
+    if channel.last_slot != channel.turned_slot:        # reads have come since the last drain: turn the bus
+        start += (timing.rtw + dram.burst_ps - 1) / dram.burst_ps
+    end = start
     for i in range(channel.n_queued):
         bank = &dram.banks[pseudo * dram.n_banks + queue[i].bank]
-        col = bank_open(dram, channel, bank, queue[i].row, t)
+        # While one batch drains, the rows of the next are opened.
+        col = bank_open(dram, channel, bank, queue[i].row, queue[i].arrival_ps if queue[i].arrival_ps < channel.drained_ps else t)
+        slot = larger(start, (col + timing.cwl) / dram.burst_ps)
         for j in range(queue[i].bursts):
-            wanted = larger(slot, (col + timing.cwl) / dram.burst_ps)
-            slot = calendar_first_free(dram, channel, wanted)
+            slot = calendar_first_free(dram, channel, slot)
             calendar_take(channel, slot)
-            col = slot * dram.burst_ps - timing.cwl
-        bank.col_ps = larger(bank.col_ps, col + timing.ccd_slots * dram.burst_ps)
-        bank.pre_ps = larger(bank.pre_ps, (slot + 1) * dram.burst_ps + timing.wr)
+            end = larger(end, slot + 1)
+            slot += timing.ccd_slots
+        bank.col_ps = larger(bank.col_ps, slot * dram.burst_ps - timing.cwl)
+        bank.pre_ps = larger(bank.pre_ps, (slot - timing.ccd_slots + 1) * dram.burst_ps + timing.wr)
         channel.bursts += queue[i].bursts
-    end = slot + 1 + (timing.wtr + dram.burst_ps - 1) / dram.burst_ps
+    channel.drain_ps = first * dram.burst_ps
+    channel.drained_ps = end * dram.burst_ps
+    end += (timing.wtr + dram.burst_ps - 1) / dram.burst_ps
     for slot in range(first, end):              # no read fits between the writes: the bus is turned around
         if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
             calendar_take(channel, slot)
+    channel.turned_slot = channel.last_slot
     channel.n_queued = 0
     channel.queued_bursts = 0
-
-
-cdef inline int64_t simple_queueing(Dram* dram, PseudoChannel* channel, int bursts) noexcept nogil:
-    """What waits in front of a request that comes now, after putting the request itself behind it."""
-    cdef int64_t start = larger(channel.free_ps, dram.now_ps)
-    channel.free_ps = start + bursts * dram.burst_ps
-    channel.bursts += bursts
-    return start - dram.now_ps
 
 
 cdef inline int64_t dram_read(Dram* dram, int pseudo, int bank, int64_t row, int bursts, int64_t t) noexcept nogil:
@@ -272,22 +279,26 @@ cdef inline int64_t dram_read(Dram* dram, int pseudo, int bank, int64_t row, int
     t += dram.before_ps
     if dram.banked:
         return banked_read(dram, pseudo, bank, row, bursts, t) + dram.after_ps
-    t += simple_queueing(dram, &dram.pseudo[pseudo], bursts)
+    dram.pseudo[pseudo].bursts += bursts
+    t += port_pass(dram.pseudo[pseudo].bus, dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
-cdef inline void dram_write(Dram* dram, int pseudo, int bank, int64_t row, int bursts, int64_t t) noexcept nogil:
-    """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`."""
+cdef inline int64_t dram_write(Dram* dram, int pseudo, int bank, int64_t row, int bursts, int64_t t) noexcept nogil:
+    """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`. Returns when the channel takes it."""
     cdef PseudoChannel* channel = &dram.pseudo[pseudo]
+    cdef int64_t taken
     if not dram.banked:
-        simple_queueing(dram, channel, bursts)
-        return
-    (dram.queues + pseudo * WRITE_QUEUE_LIMIT)[channel.n_queued] = QueuedWrite(row, bank, bursts)
+        channel.bursts += bursts
+        return t + port_pass(channel.bus, dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost)
+    taken = larger(t, channel.drain_ps)
+    (dram.queues + pseudo * WRITE_QUEUE_LIMIT)[channel.n_queued] = QueuedWrite(row, taken + dram.before_ps, bank, bursts)
     channel.n_queued += 1
     channel.queued_bursts += bursts
     if channel.queued_bursts >= dram.write_queue or channel.n_queued == WRITE_QUEUE_LIMIT:
         calendar_forget(dram, channel)
-        banked_drain(dram, pseudo, t + dram.before_ps)
+        banked_drain(dram, pseudo, taken + dram.before_ps)
+    return taken
 
 
 cdef int dram_init(Dram* dram) except -1

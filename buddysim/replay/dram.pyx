@@ -2,6 +2,8 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+from buddysim.replay.port cimport Port
+
 cdef int dram_init(Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
@@ -14,7 +16,8 @@ cdef int dram_init(Dram* dram) except -1:
         dram.banks[i].row = dram.banks[i].left_row = -1
     for i in range(dram.n_pseudo):
         dram.pseudo[i].calendar = <uint64_t*>calloc(CALENDAR_WORDS, sizeof(uint64_t))
-        if not dram.pseudo[i].calendar:
+        dram.pseudo[i].bus = <Port*>calloc(1, sizeof(Port))
+        if not (dram.pseudo[i].calendar and dram.pseudo[i].bus):
             raise MemoryError("the bus calendars do not fit in memory")
         dram.pseudo[i].last_slot = -1
         if dram.timing.rfc:
@@ -28,6 +31,7 @@ cdef void dram_free(Dram* dram) noexcept:
     if dram.pseudo:
         for i in range(dram.n_pseudo):
             free(dram.pseudo[i].calendar)
+            free(dram.pseudo[i].bus)
     free(dram.pseudo)
     free(dram.banks)
     free(dram.queues)

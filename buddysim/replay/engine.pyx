@@ -17,6 +17,7 @@ from buddysim.replay.memory cimport (
     HISTOGRAM_BINS, TRAFFIC_KINDS, MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line,
     larger, locate_slice,
 )
+from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.setops cimport SCHED_NEVER
 from buddysim.replay.sm cimport (
@@ -146,25 +147,28 @@ cdef class Engine:
         self.l1.free_ps = <int64_t*>calloc(self.n_sms, sizeof(int64_t))
         self.l1.mshr_ps = <int64_t*>calloc(<size_t>self.n_sms * self.l1.mshrs, sizeof(int64_t))
         self.l1.mshr_next = <int*>calloc(self.n_sms, sizeof(int))
+        self.l1.store_ps = <int64_t*>calloc(<size_t>self.n_sms * self.l1.mshrs, sizeof(int64_t))
+        self.l1.store_next = <int*>calloc(self.n_sms, sizeof(int))
+        self.l1.queue_ps = n["l1_queue_ps"]
         self.l1.used = <uint8_t*>calloc(self.n_sms, 1)
 
         m.fill, m.writeback = scheme.fill, scheme.writeback
         m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
-        m.sm_sector_ps, m.slice_sector_ps = n["sm_sector_ps"], n["slice_sector_ps"]
-        m.sm_request_ps = n["sm_request_ps"]
+        m.sector_ps, m.slice_cost = n["sector_ps"], n["slice_cost"]
+        m.reply_cost, m.request_cost = n["reply_cost"], n["request_cost"]
         m.n_sms, m.n_slices = self.n_sms, n["slices"]
         m.slice_bits = m.n_slices.bit_length() - 1 if m.n_slices & (m.n_slices - 1) == 0 else -1
         m.slices_per_channel, m.pseudo_per_channel = n["slices_per_channel"], n["pseudo_per_channel"]
-        m.sm_reply_free_ps = <int64_t*>calloc(self.n_sms, sizeof(int64_t))
-        m.sm_request_free_ps = <int64_t*>calloc(self.n_sms, sizeof(int64_t))
-        m.slice_free_ps = <int64_t*>calloc(m.n_slices, sizeof(int64_t))
+        m.replies = <Port*>host_zeroed(self.n_sms * sizeof(Port))
+        m.requests = <Port*>host_zeroed(self.n_sms * sizeof(Port))
+        m.slice_ports = <Port*>host_zeroed(m.n_slices * sizeof(Port))
         cache_init(&m.l2, m.n_slices, n["l2_sets"], n["l2_ways"])
         m.mshrs = n["l2_mshrs"]
         m.mshr_ps = <int64_t*>calloc(<size_t>m.n_slices * m.mshrs, sizeof(int64_t))
         m.mshr_next = <int*>calloc(m.n_slices, sizeof(int))
 
-        m.codec_ps, m.codec_interval_ps = n["codec_ps"], n["codec_interval_ps"]
-        m.codec_free_ps = <int64_t*>calloc(m.n_slices, sizeof(int64_t))
+        m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
+        m.codecs = <Port*>host_zeroed(m.n_slices * sizeof(Port))
         m.overlap, m.bypass_1x = n["metadata_overlap"], n["bypass_1x"]
         m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
         m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
@@ -176,12 +180,17 @@ cdef class Engine:
         m.dram.n_banks, m.dram.write_queue = n["dram_banks"], n["dram_write_queue"]
         m.dram.burst_ps, m.dram.before_ps = n["dram_burst_ps"], n["dram_before_ps"]
         m.dram.after_ps, m.dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
+        m.dram.burst_cost = n["dram_burst_cost"]
         m.dram.timing = n["dram_timing"]
         dram_init(&m.dram)
-        m.row_entries, m.bank_bits = n["row_entries"], m.dram.n_banks.bit_length() - 1
-        m.metadata_piece = (states.shape[0] + m.row_entries - 1) // m.row_entries
+        m.stripe_entries, m.piece_entries = n["dram_pseudo"], n["piece_entries"]
+        m.group_bits = n["dram_bank_groups"].bit_length() - 1
+        m.bank_bits = m.dram.n_banks.bit_length() - 1 - m.group_bits
+        m.metadata_entry = <uint32_t>states.shape[0]
 
-        m.link.bytes_per_us, m.link.read_ps = n["link_bytes_per_us"], n["link_read_ps"]
+        m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
+        m.link.read_ps = n["link_read_ps"]
+        m.link.ports = <Port*>host_zeroed(2 * sizeof(Port))
         m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_packet_bytes"]
 
         m.n_entries = states.shape[0]
@@ -209,8 +218,8 @@ cdef class Engine:
         self.warps = <Warp*>host_zeroed(<size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
         self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
-        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.used and m.sm_reply_free_ps
-                and m.sm_request_free_ps and m.slice_free_ps and m.mshr_ps and m.mshr_next and m.codec_free_ps
+        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next and self.l1.used and m.replies and m.requests
+                and m.slice_ports and m.mshr_ps and m.mshr_next and m.codecs and m.link.ports
                 and m.pages.newer and m.pages.older and m.pages.ready_ps and self.schedulers and self.warps
                 and self.rooms and self.blocks):
             raise MemoryError(f"a machine of {self.n_sms} SMs and {m.n_slices} L2 slices does not fit in memory")
@@ -238,8 +247,9 @@ cdef class Engine:
         dram_free(&m.dram)
         tree_free(&self.tree)
         for pointer in (<size_t>self.l1.free_ps, <size_t>self.l1.mshr_ps, <size_t>self.l1.mshr_next,
-                        <size_t>self.l1.used, <size_t>m.sm_reply_free_ps, <size_t>m.sm_request_free_ps,
-                        <size_t>m.slice_free_ps, <size_t>m.mshr_ps, <size_t>m.mshr_next, <size_t>m.codec_free_ps,
+                        <size_t>self.l1.store_ps, <size_t>self.l1.store_next,
+                        <size_t>self.l1.used, <size_t>m.replies, <size_t>m.requests,
+                        <size_t>m.slice_ports, <size_t>m.mshr_ps, <size_t>m.mshr_next, <size_t>m.codecs, <size_t>m.link.ports,
                         <size_t>m.regions, <size_t>m.pages.newer, <size_t>m.pages.older, <size_t>m.pages.ready_ps,
                         <size_t>self.schedulers, <size_t>self.warps, <size_t>self.rooms, <size_t>self.blocks,
                         <size_t>self.chunks):

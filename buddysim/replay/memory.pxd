@@ -1,8 +1,7 @@
 """Everything below the L1s: crossbar, L2 slices, metadata cache, device memory, link, and where each entry lies.
 
-Ports (crossbar, slices, link, compressors) are meters: each request adds its time to what is already waiting, in the order in
-which warps issue, and is delayed by what was there before. So no port ever carries more than its bandwidth, and a request that a
-full MSHR or a metadata miss holds back does not block the ones behind it.
+A request's way is followed to its end when it issues; what it takes of ports and channels is booked at the times at which it
+gets there (`port`, `dram`).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
@@ -10,6 +9,7 @@ from buddysim.replay.cache cimport (
     Line, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim, fold, sector_count,
 )
 from buddysim.replay.dram cimport Dram, dram_read, dram_write, larger
+from buddysim.replay.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
@@ -86,14 +86,12 @@ cdef struct Region:             # an allocation's place
     int64_t buddy
 
 cdef struct Link:
-    int64_t bytes_per_us        # one direction
-    int64_t read_ps             # from the L2 slice over the link and back, idle
+    int64_t byte_cost_num       # cost of a byte = num / den
+    int64_t byte_cost_den
+    int64_t read_ps             # from the L2 slice over the link and back, idle, without the transfer itself
     int64_t header_bytes
     int64_t packet_bytes
-    int64_t read_free_ps
-    int64_t write_free_ps
-    int64_t read_rest           # what is left of a picosecond, times bytes_per_us
-    int64_t write_rest
+    Port* ports                 # read direction, write direction
     int64_t read_bytes          # payload and headers carried
     int64_t write_bytes
 
@@ -116,7 +114,7 @@ cdef struct MemorySystem
 
 ctypedef int64_t (*FillOp)(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
                            int64_t t) noexcept nogil
-ctypedef void (*WritebackOp)(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil
+ctypedef int64_t (*WritebackOp)(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil
 
 cdef struct MemorySystem:
     FillOp fill
@@ -125,12 +123,13 @@ cdef struct MemorySystem:
     # crossbar
     int64_t request_ps          # from the L1's answer to the slice
     int64_t reply_ps            # from the slice back to use
-    int64_t sm_sector_ps        # one sector through an SM's reply port
-    int64_t slice_sector_ps     # one sector through a slice's port
-    int64_t sm_request_ps       # one sector through an SM's request port
-    int64_t* sm_reply_free_ps   # [sms]
-    int64_t* sm_request_free_ps # [sms]
-    int64_t* slice_free_ps      # [slices]
+    int64_t sector_ps           # from the first sector of a reply to the next
+    int64_t reply_cost          # one sector through an SM's reply port
+    int64_t request_cost        # one sector, or a load's request, through an SM's request port
+    int64_t slice_cost          # one sector through a slice's port
+    Port* replies               # [sms]
+    Port* requests              # [sms]
+    Port* slice_ports           # [slices]
     # L2
     int n_sms
     int n_slices
@@ -143,8 +142,8 @@ cdef struct MemorySystem:
     int* mshr_next              # [slices]
     # compression
     int64_t codec_ps
-    int64_t codec_interval_ps
-    int64_t* codec_free_ps      # [slices]
+    int64_t codec_cost          # one entry through a (de)compressor
+    Port* codecs                # [slices]
     int overlap
     int bypass_1x
     int whole_raw_entry
@@ -154,11 +153,13 @@ cdef struct MemorySystem:
     int metadata_shift          # log2 of the entries that a metadata line tells about
     int metadata_sectors        # sectors of a metadata line
     SectorCache metadata
-    int64_t metadata_piece      # first row-sized part of the metadata region
+    uint32_t metadata_entry     # where the metadata region begins
     # memory
     Dram dram
-    uint32_t row_entries        # entries that one row in every pseudo-channel holds together
-    int bank_bits               # log2 of the banks of a pseudo-channel
+    uint32_t stripe_entries     # pseudo-channels
+    uint32_t piece_entries      # entries that one row in every bank group of every pseudo-channel holds together
+    int group_bits              # log2 of the bank groups
+    int bank_bits               # log2 of the banks of a group
     Link link
     Pages pages
     # contents
@@ -168,13 +169,6 @@ cdef struct MemorySystem:
     Region* regions
     uint32_t* region_of_page    # [n_entries / 64]: the first region in the 8 KB page
     Counters count
-
-
-cdef inline int64_t port_delay(int64_t* free_ps, int64_t now, int64_t cost) noexcept nogil:
-    """Puts `cost` on a port's meter; returns how long what was there before delays it."""
-    cdef int64_t start = larger(free_ps[0], now)
-    free_ps[0] = start + cost
-    return start - now
 
 
 cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
@@ -216,10 +210,16 @@ cdef inline Region* region_of(const MemorySystem* m, uint32_t entry) noexcept no
     return &m.regions[region]
 
 
-cdef inline void locate_row(const MemorySystem* m, int64_t piece, int* bank, int64_t* row) noexcept nogil:
-    """Bank and row of the `piece`-th row-sized part of device memory: one row in every pseudo-channel together."""
+cdef inline void locate_row(const MemorySystem* m, uint32_t entry, int* bank, int64_t* row) noexcept nogil:
+    """Bank and row of an entry in its pseudo-channel.
+
+    One entry of every pseudo-channel is a stripe; stripes go round the bank groups, so that a stream's columns follow each other at
+    tCCD_S; one row in every bank group of every pseudo-channel is a piece, and a hash spreads pieces over the banks.
+    """
+    cdef uint32_t piece = entry / m.piece_entries
     row[0] = piece >> m.bank_bits
-    bank[0] = <int>((piece ^ fold(<uint32_t>row[0])) & (m.dram.n_banks - 1))
+    bank[0] = <int>((entry / m.stripe_entries & ((1 << m.group_bits) - 1))
+                    | ((piece ^ fold(<uint32_t>row[0])) & ((1 << m.bank_bits) - 1)) << m.group_bits)
 
 
 cdef inline int pseudo_channel(const MemorySystem* m, int slice, uint32_t local) noexcept nogil:
@@ -239,18 +239,18 @@ cdef inline int64_t device_read(MemorySystem* m, uint32_t entry, int slice, int 
     cdef int64_t row
     cdef uint32_t local
     locate_slice(m, entry, &unused, &local)
-    locate_row(m, entry / m.row_entries, &bank, &row)
+    locate_row(m, entry, &bank, &row)
     return dram_read(&m.dram, pseudo_channel(m, slice, local), bank, row, sectors, t)
 
 
-cdef inline void device_write(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
-    """Posts a write of sectors of one entry's device part."""
+cdef inline int64_t device_write(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
+    """Posts a write of sectors of one entry's device part; returns when it is taken."""
     cdef int bank, unused
     cdef int64_t row
     cdef uint32_t local
     locate_slice(m, entry, &unused, &local)
-    locate_row(m, entry / m.row_entries, &bank, &row)
-    dram_write(&m.dram, pseudo_channel(m, slice, local), bank, row, sectors, t)
+    locate_row(m, entry, &bank, &row)
+    return dram_write(&m.dram, pseudo_channel(m, slice, local), bank, row, sectors, t)
 
 
 cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
@@ -258,41 +258,35 @@ cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil
     return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
 
 
-cdef inline int64_t link_delay(MemorySystem* m, int64_t* free_ps, int64_t* rest, int64_t total) noexcept nogil:
-    """Puts bytes on one direction of the link; returns the time in front of them and theirs together."""
-    cdef int64_t start = larger(free_ps[0], m.now_ps)
-    cdef int64_t scaled
-    if start == m.now_ps and free_ps[0] < start:
-        rest[0] = 0
-    scaled = total * 1000000 + rest[0]
-    free_ps[0] = start + scaled / m.link.bytes_per_us
-    rest[0] = scaled % m.link.bytes_per_us
-    return free_ps[0] - m.now_ps
+cdef inline int64_t link_cost(const Link* link, int64_t total) noexcept nogil:
+    return (total * link.byte_cost_num + link.byte_cost_den - 1) / link.byte_cost_den
 
 
 cdef inline int64_t link_read(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
     """When `payload` bytes from the far side are at the L2 slice that asked at `t`."""
     cdef int64_t total = link_bytes(&m.link, payload)
+    cdef int64_t cost = link_cost(&m.link, total)
     m.count.link_read[<int>kind] += payload
     m.link.read_bytes += total
-    return t + m.link.read_ps + link_delay(m, &m.link.read_free_ps, &m.link.read_rest, total)
+    return t + m.link.read_ps + port_pass(&m.link.ports[0], m.now_ps, t, cost) + (cost >> FINE_BITS)
 
 
-cdef inline void link_write(MemorySystem* m, int64_t payload, TrafficKind kind) noexcept nogil:
-    """Posts `payload` bytes to the far side."""
+cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
+    """Posts `payload` bytes to the far side at `t`; returns when the link takes them."""
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
-    link_delay(m, &m.link.write_free_ps, &m.link.write_rest, total)
+    return t + port_pass(&m.link.ports[1], m.now_ps, t, link_cost(&m.link, total))
 
 
-cdef inline void evict_line(MemorySystem* m, int64_t way, int slice, int64_t t) noexcept nogil:
-    """Lets the scheme write back a victim's dirty sectors."""
+cdef inline int64_t evict_line(MemorySystem* m, int64_t way, int slice, int64_t t) noexcept nogil:
+    """Lets the scheme write back a victim's dirty sectors; returns when its place is free."""
     cdef Line line = m.l2.lines[way]
-    if line.dirty:
-        m.count.writeback_sectors += sector_count(line.dirty)
-        m.count.writebacks += 1
-        m.writeback(m, m.l2.tags[way], slice, line, t)
+    if not line.dirty:
+        return t
+    m.count.writeback_sectors += sector_count(line.dirty)
+    m.count.writebacks += 1
+    return m.writeback(m, m.l2.tags[way], slice, line, t)
 
 
 cdef inline void l2_prefetch(const MemorySystem* m, uint32_t entry) noexcept nogil:
@@ -310,8 +304,8 @@ cdef inline void l2_prefetch(const MemorySystem* m, uint32_t entry) noexcept nog
     prefetch(m.state + entry)
 
 
-cdef inline int64_t l2_way(MemorySystem* m, uint32_t entry, int slice, uint32_t local, int64_t t) noexcept nogil:
-    """The way that holds an entry's line, after evicting one for it where it was not there."""
+cdef inline int64_t l2_way(MemorySystem* m, uint32_t entry, int slice, uint32_t local, int64_t* t) noexcept nogil:
+    """The way that holds an entry's line, after evicting one for it where it was not there; `t` becomes when it is free."""
     cdef int64_t first = cache_set(&m.l2, slice, local)
     cdef int64_t way = cache_find(&m.l2, first, entry)
     m.count.l2_lines += 1
@@ -320,7 +314,7 @@ cdef inline int64_t l2_way(MemorySystem* m, uint32_t entry, int slice, uint32_t 
         cache_touch(&m.l2, slice, way)
         return way
     way = cache_victim(&m.l2, first)
-    evict_line(m, way, slice, t)
+    t[0] = evict_line(m, way, slice, t[0])
     cache_install(&m.l2, slice, way, entry)
     return way
 
@@ -353,14 +347,16 @@ cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted
     """A load's or atomic's sectors of one line, asked for by an SM at `t`; returns when the last of them is usable there."""
     cdef int slice, n = sector_count(wanted)
     cdef uint32_t local
-    cdef int64_t way, data, arrival, delay, serial
+    cdef int64_t way, data, arrival
     cdef unsigned int present, missing, merged
     cdef Line* line
     locate_slice(m, entry, &slice, &local)
-    delay = port_delay(&m.sm_request_free_ps[sm], m.now_ps, m.sm_request_ps)
-    delay += port_delay(&m.slice_free_ps[slice], m.now_ps, n * m.slice_sector_ps)
-    arrival = data = t + m.request_ps + delay
-    way = l2_way(m, entry, slice, local, arrival)
+    t += port_pass(&m.requests[sm], m.now_ps, t, m.request_cost)
+    t += m.request_ps
+    t += port_pass(&m.slice_ports[slice], m.now_ps, t, n * m.slice_cost)
+    arrival = t
+    way = l2_way(m, entry, slice, local, &arrival)
+    data = arrival
     line = &m.l2.lines[way]
     present = line.valid & wanted
     missing = wanted & ~present
@@ -375,9 +371,9 @@ cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted
     if for_atomic:
         m.count.dirtied_sectors += sector_count(wanted & ~<unsigned int>line.dirty)
         line.dirty |= wanted
-    delay = port_delay(&m.sm_reply_free_ps[sm], m.now_ps, n * m.sm_sector_ps)
-    serial = (n - 1) * larger(m.sm_sector_ps, m.slice_sector_ps)
-    return data + m.reply_ps + delay + serial
+    data += m.reply_ps
+    data += port_pass(&m.replies[sm], m.now_ps, data, n * m.reply_cost)
+    return data + (n - 1) * m.sector_ps
 
 
 cdef inline int64_t l2_store(MemorySystem* m, uint32_t entry, unsigned int touched, unsigned int whole, int sm,
@@ -385,13 +381,13 @@ cdef inline int64_t l2_store(MemorySystem* m, uint32_t entry, unsigned int touch
     """A store's sectors of one line; returns when the SM hears that the L2 has them."""
     cdef int slice, n = sector_count(touched)
     cdef uint32_t local
-    cdef int64_t way, delay, arrival
+    cdef int64_t way, arrival
     cdef Line* line
     locate_slice(m, entry, &slice, &local)
-    delay = port_delay(&m.sm_request_free_ps[sm], m.now_ps, n * m.sm_request_ps)
-    delay += port_delay(&m.slice_free_ps[slice], m.now_ps, n * m.slice_sector_ps)
-    arrival = t + m.request_ps + delay
-    way = l2_way(m, entry, slice, local, arrival)
+    t += port_pass(&m.requests[sm], m.now_ps, t, n * m.request_cost)
+    arrival = t + m.request_ps
+    arrival += port_pass(&m.slice_ports[slice], m.now_ps, arrival, n * m.slice_cost)
+    way = l2_way(m, entry, slice, local, &arrival)
     line = &m.l2.lines[way]
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line.valid | line.dirty))

@@ -9,7 +9,10 @@ from buddysim.machine import Machine
 
 LINE_BYTES = 128
 SECTOR_BYTES = 32
+COST_PER_PS = 1024  # port.FINE_BITS
 MOST_WARPS = 64
+#: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
+L1_QUEUE_LINES = 32
 
 
 def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction) -> dict[str, object]:
@@ -32,8 +35,9 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
     m = machine
     if m.sm.warps > MOST_WARPS:
         raise BuddysimError(f"{m.name}: sm.warps: {m.sm.warps} warps per SM: expected at most {MOST_WARPS}")
-    if m.dram.banks & (m.dram.banks - 1):
-        raise BuddysimError(f"{m.name}: dram.banks: {m.dram.banks} banks: expected a power of two")
+    for key, given in (("banks", m.dram.banks), ("bank_groups", m.dram.bank_groups)):
+        if given & (given - 1):
+            raise BuddysimError(f"{m.name}: dram.{key}: {given}: expected a power of two")
     channels, pseudo = m.dram.channels, m.dram.pseudo_channels
     if m.l2.slices % channels == 0:
         slices_per_channel = m.l2.slices // channels
@@ -49,9 +53,8 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
     burst = _sector_ps(m, m.dram.pseudo_channel_bandwidth)
     first_burst = m.ps(timing.tRCD) + m.ps(timing.tCL) + burst
     around_dram = m.ps(m.dram.load_to_use) - l2 - first_burst
-    link_bytes_per_us = max(1, m.bytes_per_s(m.link.bandwidth) // 10**6)
-    link_sector = (SECTOR_BYTES + m.link.header) * 10**6 // link_bytes_per_us
-    sector_ps = _sector_ps(m, m.l2.bandwidth)
+    link_byte = Fraction(10**12 * COST_PER_PS, m.bytes_per_s(m.link.bandwidth))
+    link_sector = int(-(-(SECTOR_BYTES + m.link.header) * link_byte // 1)) // COST_PER_PS
     return {
         "sms": m.sm.count,
         "schedulers": m.sm.schedulers,
@@ -75,11 +78,13 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         "l1_hit_ps": m.ps(m.l1.load_to_use),
         "l1_line_ps": max(1, core_cycle // m.l1.lines_per_cycle),
         "l1_mshrs": m.l1.mshrs,
+        "l1_queue_ps": L1_QUEUE_LINES * max(1, core_cycle // m.l1.lines_per_cycle),
         "request_ps": l2 // 2,
         "reply_ps": l2 - l2 // 2,
-        "sm_sector_ps": _sector_ps(m, m.crossbar.reply_bandwidth),
-        "sm_request_ps": _sector_ps(m, m.crossbar.request_bandwidth),
-        "slice_sector_ps": sector_ps,
+        "sector_ps": max(_sector_ps(m, m.crossbar.reply_bandwidth), _sector_ps(m, m.l2.bandwidth)),
+        "reply_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
+        "request_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
+        "slice_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
         "slices": m.l2.slices,
         "slices_per_channel": slices_per_channel,
         "pseudo_per_channel": pseudo,
@@ -87,7 +92,7 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
         "codec_ps": m.ps(m.compression.latency),
-        "codec_interval_ps": m.ps(m.compression.interval),
+        "codec_cost": m.ps(m.compression.interval) * COST_PER_PS,
         "whole_raw_entry": m.compression.whole_raw_entry,
         "bypass_1x": m.buddy.bypass_1x,
         "eight_byte_state": m.buddy.eight_byte_state,
@@ -104,6 +109,7 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         "dram_banks": m.dram.banks,
         "dram_write_queue": min(m.dram.write_queue, 128),
         "dram_burst_ps": burst,
+        "dram_burst_cost": burst * COST_PER_PS,
         "dram_before_ps": around_dram // 2,
         "dram_after_ps": around_dram - around_dram // 2,
         "dram_simple_ps": first_burst,
@@ -122,8 +128,10 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
             "rfc": m.ps(timing.tRFC) if m.ps(timing.tREFI) else 0,
             "refi": m.ps(timing.tREFI),
         },
-        "row_entries": max(1, m.dram.row_bytes * n_pseudo // LINE_BYTES),
-        "link_bytes_per_us": link_bytes_per_us,
+        "dram_bank_groups": m.dram.bank_groups,
+        "piece_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // LINE_BYTES),
+        "link_byte_cost": (link_byte.numerator, link_byte.denominator),
+        "link_bytes_per_s": m.bytes_per_s(m.link.bandwidth),
         "link_read_ps": max(0, m.ps(m.link.load_to_use) - l2 - link_sector),
         "link_header_bytes": m.link.header,
         "link_packet_bytes": m.link.packet,
@@ -139,6 +147,11 @@ def _ps(seconds: Fraction) -> int:
     return max(1, int(seconds * 10**12 + Fraction(1, 2)))
 
 
+def _cost(size: int, bytes_per_s: int) -> int:
+    """Port time of `size` bytes in the engine's units, rounded up: no port is faster than the machine file says."""
+    return -(-size * 10**12 * COST_PER_PS // bytes_per_s)
+
+
 def _sector_ps(machine: Machine, bandwidth: object) -> int:
-    """Time of one 32 B sector, rounded up: no port is faster than the machine file says."""
+    """Time of one 32 B sector in whole picoseconds, rounded up."""
     return -(-SECTOR_BYTES * 10**12 // machine.bytes_per_s(bandwidth))  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from buddysim.errors import BuddysimError
+from buddysim.replay.parameters import COST_PER_PS
 
 if TYPE_CHECKING:
     from buddysim.replay.simulate import Run
@@ -250,15 +251,15 @@ def _utilization(numbers: dict[str, object], raw: dict[str, Any], time_ps: int) 
 
     burst_ps, pseudo = _number(numbers, "dram_burst_ps"), _number(numbers, "dram_pseudo")
     sms, slices = _number(numbers, "sms"), _number(numbers, "slices")
-    link = _number(numbers, "link_bytes_per_us")
+    link = _number(numbers, "link_bytes_per_s")
     l2_sectors = raw["l2_reads"] + raw["l2_writes"]
     return {
         "dram_channels": share(sum(raw["dram_bursts"]) * burst_ps, pseudo),
         "dram_busiest_channel": share(max(raw["dram_bursts"]) * burst_ps),
-        "link_read": share(raw["link_read_total_bytes"] * 10**6 / link),
-        "link_write": share(raw["link_write_total_bytes"] * 10**6 / link),
-        "l2_slices": share(l2_sectors * _number(numbers, "slice_sector_ps"), slices),
-        "crossbar_reply": share(raw["l2_reads"] * _number(numbers, "sm_sector_ps"), sms),
+        "link_read": share(raw["link_read_total_bytes"] * 10**12 / link),
+        "link_write": share(raw["link_write_total_bytes"] * 10**12 / link),
+        "l2_slices": share(l2_sectors * _number(numbers, "slice_cost") / COST_PER_PS, slices),
+        "crossbar_reply": share(raw["l2_reads"] * _number(numbers, "reply_cost") / COST_PER_PS, sms),
         "l1_ports": share(raw["line_accesses"] * _number(numbers, "l1_line_ps"), sms),
         "issue_slots": share(raw["issue_busy_ps"], sms * _number(numbers, "schedulers")),
     }

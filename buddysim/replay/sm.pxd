@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim, sector_count
 from buddysim.replay.dram cimport larger
-from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_prefetch, l2_store, port_delay, prefetch
+from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_prefetch, l2_store, prefetch
 from buddysim.replay.setops cimport SCHED_NEVER, times_earliest, times_until
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_STORE, WarpOp, WarpRecord
 
@@ -79,6 +79,9 @@ cdef struct L1s:
     int mshrs
     int64_t* mshr_ps            # [sms][mshrs]
     int* mshr_next              # [sms]
+    int64_t* store_ps           # [sms][mshrs]: when the stores on their way are taken by the L2
+    int* store_next             # [sms]
+    int64_t queue_ps            # work that may wait in front of the L1 before warps stop issuing to it
     uint8_t* used               # [sms]: has anything been put in since the last invalidation
 
 
@@ -251,7 +254,11 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, un
         cache_install(&l1.cache, sm, way, entry)
         l1.used[sm] = 1
     mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + l1.mshr_next[sm]
-    start = larger(t, mshr[0])
+    if mshr[0] > t:                 # none is free: this access holds up those behind it
+        l1.free_ps[sm] += mshr[0] - t
+        start = mshr[0]
+    else:
+        start = t
     start = l2_load(m, entry, missing, sm, False, start)
     mshr[0] = start
     l1.mshr_next[sm] += 1
@@ -262,6 +269,21 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, un
     histogram_add(m.count.load_histogram, start - t)
     cache_coming(&l1.cache, way, missing, t, start)
     return larger(arrival, start)
+
+
+cdef inline int64_t l1_store(L1s* l1, MemorySystem* m, int sm, uint32_t entry, unsigned int touched, unsigned int whole,
+                             int64_t t) noexcept nogil:
+    """A store's sectors of one line: written through, nothing allocated. Returns when the SM hears of it."""
+    cdef int64_t* place = l1.store_ps + <int64_t>sm * l1.mshrs + l1.store_next[sm]
+    if place[0] > t:
+        l1.free_ps[sm] += place[0] - t
+        t = place[0]
+    t = l2_store(m, entry, touched, whole, sm, t)
+    place[0] = t
+    l1.store_next[sm] += 1
+    if l1.store_next[sm] == l1.mshrs:
+        l1.store_next[sm] = 0
+    return t
 
 
 cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, Warp* warp, int sm, int64_t now) noexcept nogil:
@@ -280,10 +302,11 @@ cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, W
     for i in range(n):
         entry = <uint32_t>(lines[i] >> 8)
         sectors = lines[i] & 15
-        t = now + port_delay(&l1.free_ps[sm], now, l1.line_ps)
+        t = larger(now, l1.free_ps[sm])
+        l1.free_ps[sm] = t + l1.line_ps
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
-            t = l2_store(m, entry, sectors, lines[i] >> 4 & 15, sm, t)
+            t = l1_store(l1, m, sm, entry, sectors, lines[i] >> 4 & 15, t)
         else:
             m.count.load_sectors += sector_count(sectors)
             if op.kind == OP_ATOMIC:
@@ -294,7 +317,8 @@ cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, W
     warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
     if op.use_distance and op.kind != OP_STORE and not op.flags & FLAG_NO_RETURN:
         warp_pend(warp, warp.v_next + chain_ps(core, op.flags, op.use_distance, op.use_cycles, op.use_steps), arrival)
-    warp_passed(warp, now)
+    # An operation that the L1 can't take yet holds its warp: it has not issued.
+    warp_passed(warp, larger(now, l1.free_ps[sm] - l1.queue_ps))
 
 
 cdef inline void warp_passed(Warp* warp, int64_t now) noexcept nogil:

@@ -16,12 +16,11 @@ cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, uint32_t ent
     return device_read(m, entry, slice, sectors, t)
 
 
-cdef inline void raw_writeback(MemorySystem* m, const Region* region, uint32_t entry, int slice, Line line,
-                               int64_t t) noexcept nogil:
+cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, uint32_t entry, int slice, Line line,
+                                  int64_t t) noexcept nogil:
     """Partly written sectors go out with their byte mask: nothing is read."""
     cdef int sectors = sector_count(line.dirty)
     if region.place == PLACE_HOST:
-        link_write(m, 32 * sectors, WRITE_BACK)
-    else:
-        m.count.device[<int>WRITE_BACK] += sectors
-        device_write(m, entry, slice, sectors, t)
+        return link_write(m, 32 * sectors, WRITE_BACK, t)
+    m.count.device[<int>WRITE_BACK] += sectors
+    return device_write(m, entry, slice, sectors, t)

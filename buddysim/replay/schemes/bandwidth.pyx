@@ -21,13 +21,12 @@ cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wante
     return compressed_fill(m, region, entry, slice, wanted, filled, t, 4, True)
 
 
-cdef void writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
     if region.place == PLACE_HOST:
-        raw_writeback(m, region, entry, slice, line, t)
-    else:
-        compressed_writeback(m, region, entry, slice, line, t, 4, True)
+        return raw_writeback(m, region, entry, slice, line, t)
+    return compressed_writeback(m, region, entry, slice, line, t, 4, True)
 
 
 cdef class Scheme(SchemeBase):

@@ -20,13 +20,12 @@ cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wante
     return raw_fill(m, region, entry, slice, wanted, t)
 
 
-cdef void writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
     if region.place == PLACE_COMPRESSED:
-        compressed_writeback(m, region, entry, slice, line, t, region.kept, False)
-    else:
-        raw_writeback(m, region, entry, slice, line, t)
+        return compressed_writeback(m, region, entry, slice, line, t, region.kept, False)
+    return raw_writeback(m, region, entry, slice, line, t)
 
 
 cdef class Scheme(SchemeBase):

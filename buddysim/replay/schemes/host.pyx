@@ -14,10 +14,10 @@ cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wante
     return raw_fill(m, region, entry, slice, wanted, t)
 
 
-cdef void writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
-    raw_writeback(m, region, entry, slice, line, t)
+    return raw_writeback(m, region, entry, slice, line, t)
 
 
 cdef class Scheme(SchemeBase):

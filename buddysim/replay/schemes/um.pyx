@@ -30,20 +30,20 @@ cdef inline void link_newest(Pages* pages, int64_t page) noexcept nogil:
     pages.older[sentinel] = <int32_t>page
 
 
-cdef inline void evict_oldest(MemorySystem* m) noexcept nogil:
+cdef inline void evict_oldest(MemorySystem* m, int64_t t) noexcept nogil:
     cdef Pages* pages = &m.pages
     cdef int64_t page = pages.newer[pages.n]
     unlink_page(pages, page)
     pages.ready_ps[page] = -1
     pages.resident -= 1
     m.count.pages_evicted += 1
-    link_write(m, <int64_t>128 << pages.entries_shift, MIGRATION_OUT)
+    link_write(m, <int64_t>128 << pages.entries_shift, MIGRATION_OUT, t)
 
 
 cdef inline void bring_page(MemorySystem* m, int64_t page, int64_t t) noexcept nogil:
     cdef Pages* pages = &m.pages
     if pages.resident == pages.capacity:
-        evict_oldest(m)
+        evict_oldest(m, t)
     pages.resident += 1
     link_newest(pages, page)
     pages.ready_ps[page] = link_read(m, <int64_t>128 << pages.entries_shift, MIGRATION_IN, t)
@@ -97,12 +97,12 @@ cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wante
     return raw_fill(m, region, entry, slice, wanted, t)
 
 
-cdef void writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
     if region.place != PLACE_HOST:
         t = page_ready(m, entry, t)
-    raw_writeback(m, region, entry, slice, line, t)
+    return raw_writeback(m, region, entry, slice, line, t)
 
 
 cdef class Scheme(SchemeBase):

@@ -1,0 +1,63 @@
+"""A port with a bandwidth: crossbar, L2 slice, (de)compressor, link, and the channels of `simple` device memory.
+
+Requests reach a port out of order (one has waited for an MSHR or for metadata, the next has not), so a port keeps its use by
+buckets of time, 65.5 ns each, some way into the future: a request takes what is left of the bucket that it arrives in and then of
+the following ones. So a port never carries more than its bandwidth, one that idles delays nobody, and a late request does not
+block an early one that happens to be simulated after it.
+
+Costs are in 1/1024 ps, rounded up: no port is faster than its machine file says.
+"""
+from libc.stdint cimport int64_t, uint32_t
+
+cdef enum:
+    PORT_BUCKETS = 512          # 33.6 us into the future
+    BUCKET_BITS = 16            # log2 of a bucket's ps
+    FINE_BITS = 10              # log2 of the cost units per ps
+    BUCKET_FINE = 67108864      # cost units of a bucket
+
+cdef struct Port:
+    int64_t base                # the oldest bucket kept
+    int64_t full_until          # all buckets before this one are full, or past
+    uint32_t used[512]          # cost units taken of bucket b, at b % PORT_BUCKETS
+
+
+cdef inline void port_rebase(Port* port, int64_t base) noexcept nogil:
+    """Forgets the buckets before `base`."""
+    cdef int64_t bucket
+    if base - port.base >= PORT_BUCKETS:
+        for bucket in range(PORT_BUCKETS):
+            port.used[bucket] = 0
+    else:
+        for bucket in range(port.base, base):
+            port.used[bucket & (PORT_BUCKETS - 1)] = 0
+    port.base = base
+    if port.full_until < base:
+        port.full_until = base
+
+
+cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) noexcept nogil:
+    """Sends a request of `cost` (1/1024 ps) through a port at which it arrives at `t`.
+
+    `now` is the time of the event at hand: nothing arrives earlier any more. Returns how long (ps) the request waits.
+    """
+    cdef int64_t bucket = t >> BUCKET_BITS
+    cdef int64_t place, rest = cost
+    cdef uint32_t* used
+    if now >> BUCKET_BITS > port.base:
+        port_rebase(port, now >> BUCKET_BITS)
+    if bucket < port.full_until:
+        bucket = port.full_until
+    while True:
+        if bucket - port.base >= PORT_BUCKETS:
+            port_rebase(port, bucket - PORT_BUCKETS + 1)
+        used = &port.used[bucket & (PORT_BUCKETS - 1)]
+        if used[0] + rest <= BUCKET_FINE:
+            break
+        rest -= BUCKET_FINE - used[0]
+        used[0] = BUCKET_FINE
+        if bucket == port.full_until:
+            port.full_until += 1
+        bucket += 1
+    place = (bucket << BUCKET_BITS) + (used[0] + rest - cost >> FINE_BITS)
+    used[0] += <uint32_t>rest
+    return place - t if place > t else 0

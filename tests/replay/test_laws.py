@@ -1,0 +1,123 @@
+"""Laws that hold on every trace: nothing appears or vanishes, schemes agree where they must, no roofline is beaten."""
+
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.replay.parameters import engine_numbers
+from tests.replay.bare import run_warps, tiny_machine
+
+ENTRIES = 512
+DEMAND, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, METADATA_READ, METADATA_WRITE = range(6)
+SCHEMES = ("ideal", "bandwidth", "buddy", "host")
+
+masks = st.integers(1, 15)
+loads = st.tuples(st.just(0), st.lists(st.tuples(st.integers(0, ENTRIES - 1), masks, st.just(0)), min_size=1, max_size=6))
+whole_stores = st.tuples(
+    st.just(1), st.lists(st.tuples(st.integers(0, ENTRIES - 1), masks).map(lambda x: (*x, x[1])), min_size=1, max_size=6)
+)
+partial_stores = st.tuples(
+    st.just(1), st.lists(st.tuples(st.integers(0, ENTRIES - 1), masks, st.just(0)), min_size=1, max_size=6)
+)
+atomics = st.tuples(st.just(2), st.lists(st.tuples(st.integers(0, ENTRIES - 1), masks, st.just(0)), min_size=1, max_size=6))
+warps = st.lists(st.lists(loads | whole_stores | partial_stores | atomics, max_size=40), min_size=1, max_size=12)
+states = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=ENTRIES, max_size=ENTRIES).map(
+    lambda pairs: [now | after << 4 for now, after in pairs]
+)
+kept = st.sampled_from([4, 3, 2, 1, 0])
+
+
+@given(warps=warps, state=states, kept=kept, scheme=st.sampled_from(SCHEMES), banked=st.sampled_from(["banked", "simple"]))
+@settings(deadline=None, max_examples=80)
+def test_sectors_and_bytes_are_conserved(warps, state, kept, scheme, banked):
+    machine = tiny_machine(dram__model=banked)
+    regions = [(0, 200, 1, kept), (200, 300, 2, 4), (300, ENTRIES, 0, 4)]
+    count, _ = run_warps(machine, warps, scheme, regions=regions, state=state)
+    found = count["l1_hits"] + count["l1_merged"] + count["l2_read_hits"] + count["l2_read_merged"]
+    assert count["load_sectors"] == found + count["demanded"]
+    assert count["dirtied_sectors"] == count["writeback_sectors"] + count["dirty_left"]
+    assert sum(count["device"]) == sum(count["dram_bursts"]) + sum(count["dram_queued_bursts"])
+    assert sum(count["link_read"]) == count["link_read_total_bytes"]
+    assert sum(count["link_write"]) == count["link_write_total_bytes"]
+    assert count["memory_instructions"] == sum(map(len, warps))
+
+
+@given(warps=warps, state=states, kept=kept, scheme=st.sampled_from(SCHEMES), banked=st.sampled_from(["banked", "simple"]))
+@settings(deadline=None, max_examples=60)
+def test_no_resource_carries_more_than_its_bandwidth(warps, state, kept, scheme, banked):
+    machine = tiny_machine(dram__model=banked, link__bandwidth="1 GB/s")
+    numbers = engine_numbers(machine, ENTRIES, Fraction(1))
+    count, _ = run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=state)
+    # What is only posted (the last write-backs) may still be on its way when the last warp ends.
+    posted = (max(count["dram_bursts"]) - max(0, sum(count["device"][:3])) // numbers["dram_pseudo"]) * numbers["dram_burst_ps"]
+    reads = sum(count["device"][:3]) + count["device"][METADATA_READ]
+    assert count["now_ps"] >= reads * numbers["dram_burst_ps"] // numbers["dram_pseudo"] - max(0, posted)
+    assert count["now_ps"] >= sum(count["link_read"][:2]) * 10**12 // numbers["link_bytes_per_s"]
+    assert count["now_ps"] >= count["line_accesses"] // 2 * numbers["l1_line_ps"] // machine.sm.count
+
+
+@given(warps=warps)
+@settings(deadline=None, max_examples=40)
+def test_incompressible_entries_at_1x_move_what_bandwidth_moves_and_metadata(warps):
+    machine = tiny_machine(buddy__bypass_1x=False)
+    runs = {s: run_warps(machine, warps, s, regions=[(0, ENTRIES, 1, 4)])[0] for s in ("bandwidth", "buddy")}
+    order_free = ("load_sectors", "store_sectors")
+    assert all(runs["buddy"][key] == runs["bandwidth"][key] for key in order_free)
+    assert sum(runs["buddy"]["link_read"]) == sum(runs["buddy"]["link_write"]) == 0
+    if len(warps) == 1:  # with several warps the order of accesses, and so what hits, may differ
+        assert runs["buddy"]["device"][:4] == runs["bandwidth"]["device"][:4]
+    assert runs["bandwidth"]["device"][4:] == [0, 0, 0, 0]
+
+
+@given(warps=warps, kept=kept)
+@settings(deadline=None, max_examples=40)
+def test_zero_entries_move_no_data_without_overlap(warps, kept):
+    machine = tiny_machine(buddy__bypass_1x=False, metadata_cache__overlap=False)
+    count, _ = run_warps(machine, warps, "buddy", regions=[(0, ENTRIES, 1, kept)], state=[0] * ENTRIES)
+    assert sum(count["device"][:4]) == 0
+    assert sum(count["link_read"]) == sum(count["link_write"]) == 0
+
+
+@given(warps=warps, state=states, kept=kept, banked=st.sampled_from(["banked", "simple"]))
+@settings(deadline=None, max_examples=60)
+def test_entries_that_fit_and_free_metadata_make_buddy_bandwidth(warps, state, kept, banked):
+    largest = {4: 7, 3: 6, 2: 4, 1: 3, 0: 1}[kept]
+    fitting = [min(s & 7, largest) | min(s >> 4, largest) << 4 for s in state]
+    machine = tiny_machine(buddy__bypass_1x=False, metadata_cache__perfect=True, dram__model=banked)
+    runs = [
+        run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=fitting)
+        for scheme in ("bandwidth", "buddy")
+    ]
+    assert runs[0] == runs[1]
+
+
+@given(warps=warps, state=states, kept=kept, scheme=st.sampled_from(SCHEMES))
+@settings(deadline=None, max_examples=20)
+def test_the_same_input_gives_the_same_output(warps, state, kept, scheme):
+    machine = tiny_machine()
+    first = run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=state)
+    assert first == run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=state)
+
+
+FASTER = (
+    ("link__bandwidth", "20 GB/s", "200 GB/s"),
+    ("metadata_cache__size", "256 B", "4 KiB"),
+    ("dram__load_to_use", "400 ns", "280 ns"),
+    ("link__load_to_use", "900 ns", "430 ns"),
+    ("l2__size", "8 KiB", "32 KiB"),
+    ("dram__pseudo_channel_bandwidth", "7 GB/s", "14 GB/s"),
+)
+
+
+@given(warps=st.lists(st.lists(loads, min_size=20, max_size=40), min_size=8, max_size=12), change=st.sampled_from(FASTER))
+@settings(deadline=None, max_examples=60)
+def test_a_faster_part_does_not_slow_the_run(warps, change):
+    """Within 3 % and a microsecond: another order of accesses may hit differently."""
+    key, slow, fast = change
+    state = [(0x33, 0x44, 0x66, 0x77)[entry * 7 // 3 % 4] for entry in range(ENTRIES)]
+    times = [
+        run_warps(tiny_machine(**{key: value}), warps, "buddy", regions=[(0, ENTRIES, 1, 2)], state=state)[0]["now_ps"]
+        for value in (slow, fast)
+    ]
+    assert times[1] <= times[0] * 1.03 + 1_000_000

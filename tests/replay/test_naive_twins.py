@@ -1,0 +1,92 @@
+"""The engine against its readable twins, access for access."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.replay.cache import LruTags
+from buddysim.replay.naive_cache import NaiveLruTags
+from buddysim.replay.naive_memory import NaiveMemory
+from buddysim.replay.parameters import engine_numbers
+from tests.replay.bare import run_warps, tiny_machine
+
+ENTRIES = 512
+KINDS = {"device": ("demand", "overfetch", "read_modify_write", "writeback", "metadata_read", "metadata_write")}
+
+
+@given(
+    shape=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    accesses=st.lists(st.tuples(st.integers(0, 90), st.integers(1, 15)), max_size=300),
+)
+def test_cache_equals_its_twin(shape, accesses):
+    fast, naive = LruTags(*shape), NaiveLruTags(*shape)
+    for tag, sectors in accesses:
+        assert fast.access(tag, sectors) == naive.access(tag, sectors)
+
+
+def test_cache_order_survives_the_overflow_of_its_clock():
+    fast, naive = LruTags(1, 4), NaiveLruTags(1, 4)
+    fast.set_clock(0x7FFFFFFD - 6)
+    for tag in (1, 2, 3, 4, 1, 5, 2, 6, 1, 7, 3, 2, 8, 1):
+        assert fast.access(tag, 1) == naive.access(tag, 1)
+
+
+@st.composite
+def lines(draw, kind):
+    mask = draw(st.integers(1, 15))
+    whole = mask & draw(st.integers(0, 15)) if kind == 1 else 0
+    return draw(st.integers(0, ENTRIES - 1) | st.integers(0, 40)), mask, whole
+
+
+@st.composite
+def ops(draw):
+    kind = draw(st.sampled_from([0, 0, 1, 1, 2]))
+    return kind, draw(st.lists(lines(kind), min_size=1, max_size=4))
+
+
+@pytest.mark.parametrize("scheme", ["ideal", "bandwidth", "buddy", "host"])
+@given(
+    warp=st.lists(ops(), min_size=1, max_size=120),
+    state=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=ENTRIES, max_size=ENTRIES),
+    kept=st.lists(st.sampled_from([(0, 4), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0), (2, 4)]), min_size=3, max_size=3),
+    overlap=st.booleans(),
+    eight=st.booleans(),
+    whole=st.booleans(),
+    line=st.sampled_from(["32 B", "64 B"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight, whole, line):
+    machine = tiny_machine(
+        metadata_cache__overlap=overlap,
+        buddy__eight_byte_state=eight,
+        compression__whole_raw_entry=whole,
+        metadata_cache__line=line,
+    )
+    bounds = [0, 130, 300, ENTRIES]
+    regions = [(bounds[i], bounds[i + 1], *kept[i]) for i in range(3)]
+    bytes_of_state = [now | after << 4 for now, after in state]
+    fast, final = run_warps(machine, [warp], scheme, regions=regions, state=bytes_of_state)
+    naive = NaiveMemory(engine_numbers(machine, ENTRIES, Fraction(1)), regions, bytes_of_state, scheme)
+    for kind, touched in warp:
+        for entry, mask, whole_mask in touched:
+            sectors = {s for s in range(4) if mask >> s & 1}
+            if kind == 0:
+                naive.load(entry, sectors)
+            elif kind == 1:
+                naive.store(entry, sectors, {s for s in range(4) if whole_mask >> s & 1})
+            else:
+                naive.atomic(entry, sectors)
+    same = (
+        "load_sectors store_sectors demanded fills fill_sectors writebacks writeback_sectors metadata_accesses metadata_hits "
+        "buddy_fills buddy_writebacks grown shrunk"
+    )
+    assert {key: fast[key] for key in same.split()} == {key: naive.count[key] for key in same.split()}
+    assert fast["l1_hits"] + fast["l1_merged"] == naive.count["l1_found"]
+    assert fast["l2_read_hits"] + fast["l2_read_merged"] == naive.count["l2_found"]
+    for number, kind in enumerate(KINDS["device"]):
+        assert fast["device"][number] == naive.count[f"device.{kind}"], kind
+    assert fast["link_read"][:3] == [naive.count[f"link.{k}"] for k in ("demand", "overfetch", "read_modify_write")]
+    assert fast["link_write"][3] == naive.count["link.writeback"]
+    assert final == naive.state
