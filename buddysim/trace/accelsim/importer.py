@@ -17,7 +17,7 @@ from buddysim.trace.accelsim.footprint import LINE_BYTES, Footprint, Range, merg
 from buddysim.trace.accelsim.image import MemoryImage
 from buddysim.trace.accelsim.kernel_file import KernelTrace
 from buddysim.trace.accelsim.kernelslist import Copy, Free, KernelFile, KernelsList, Malloc, read_kernelslist
-from buddysim.trace.accelsim.opcodes import latencies_of
+from buddysim.trace.accelsim.opcodes import timing_of
 from buddysim.trace.model import Provenance
 from buddysim.trace.writer import TraceWriter
 
@@ -165,7 +165,7 @@ def _survey(commands: KernelsList, options: Options, progress: Callable[[str], o
             plan.present[index] = command
             for name, count in kernel.counts.items():
                 plan.counts[name] = plan.counts.get(name, 0) + count
-            plan.latency_sources[latencies_of(kernel.header.binary_version).source] = None
+            plan.latency_sources[timing_of(kernel.header.binary_version).source] = None
             plan.unknown_opcodes |= kernel.unknown_opcodes
             plan.versions.add(kernel.header.version)
     if not plan.present:

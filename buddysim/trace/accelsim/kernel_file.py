@@ -15,7 +15,7 @@ import numpy.typing as npt
 from buddysim.errors import BuddysimError
 from buddysim.trace.accelsim.header import KernelHeader, parse_header
 from buddysim.trace.accelsim.image import MemoryImage
-from buddysim.trace.accelsim.opcodes import Opcode, classify, latencies_of
+from buddysim.trace.accelsim.opcodes import Opcode, classify, timing_of
 from buddysim.trace.accelsim.parser import KernelParser, index_lines
 
 Records = tuple[
@@ -100,10 +100,10 @@ class KernelTrace:
 
     def records(self) -> Iterator[Records]:
         """Blocks, warps, ops, lines and program counters, some whole thread blocks at a time; once."""
-        latencies = latencies_of(self.header.binary_version)
+        timing = timing_of(self.header.binary_version)
 
         def look_up(text: str) -> Opcode:
-            return classify(text, latencies)
+            return classify(text, timing)
 
         yield from self._raw(look_up) if self.is_raw else self._grouped(look_up)
 

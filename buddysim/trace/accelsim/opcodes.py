@@ -32,38 +32,64 @@ class Role(IntEnum):
     UNSUPPORTED = 14
 
 
+class Unit(IntEnum):
+    """Where an instruction executes."""
+
+    INTEGER = 0
+    SINGLE = 1
+    DOUBLE = 2
+    SPECIAL = 3
+    TENSOR = 4
+    BRANCH = 5
+    TEXTURE = 6
+    UNIFORM = 7
+    SHARED = 8  # shared memory
+    MEMORY = 9  # the others of the load-store unit, and what executes nowhere
+
+
 @dataclass(frozen=True)
-class Latencies:
-    """Execution latency of each unit, in core cycles."""
+class Timing:
+    """Per unit, in core cycles: execution latency, and the least time between two instructions (initiation interval).
+
+    Shared memory's latency is without bank conflicts. An access without active lanes takes none.
+    """
 
     source: str
-    integer: int
-    single: int
-    double: int
-    special: int
-    tensor: int
-    branch: int
-    texture: int = 200
-    uniform: int = 4
-    shared: int = 20
-    memory: int = 1  # address generation; what a predicated-off access costs
+    integer: tuple[int, int]
+    single: tuple[int, int]
+    double: tuple[int, int]
+    special: tuple[int, int]
+    tensor: tuple[int, int]
+    branch: tuple[int, int]
+    texture: tuple[int, int] = (200, 4)
+    uniform: tuple[int, int] = (4, 1)
+    shared: tuple[int, int] = (20, 1)
+    memory: tuple[int, int] = (0, 1)
+
+    def of(self, unit: Unit) -> tuple[int, int]:
+        """Latency and initiation interval of a unit."""
+        pair: tuple[int, int] = getattr(self, unit.name.lower())
+        return pair
 
 
 _CONFIG = "Accel-Sim tested-cfgs/{}/trace.config"
 
-LATENCIES = {
-    60: Latencies("assumed: no such configuration; as sm_70, branches on the integer unit", 2, 2, 8, 20, 2, 2),
-    70: Latencies(_CONFIG.format("SM7_GV100"), 2, 2, 8, 20, 2, 4),
-    75: Latencies(_CONFIG.format("SM75_RTX2060"), 2, 2, 64, 21, 16, 4),
-    80: Latencies(_CONFIG.format("SM80_A100"), 4, 4, 6, 23, 12, 4),
-    90: Latencies(_CONFIG.format("SM90_H100"), 4, 4, 8, 23, 1, 4),
+TIMINGS = {
+    60: Timing(
+        "assumed: as sm_70, branches on the integer unit, because there is no such configuration",
+        (2, 2), (2, 2), (8, 4), (20, 8), (2, 2), (2, 2),
+    ),
+    70: Timing(_CONFIG.format("SM7_GV100"), (2, 2), (2, 2), (8, 4), (20, 8), (2, 2), (4, 4)),
+    75: Timing(_CONFIG.format("SM75_RTX2060"), (2, 2), (2, 2), (64, 64), (21, 8), (16, 16), (4, 4)),
+    80: Timing(_CONFIG.format("SM80_A100"), (4, 2), (4, 2), (6, 4), (23, 8), (12, 8), (4, 4)),
+    90: Timing(_CONFIG.format("SM90_H100"), (4, 2), (4, 2), (8, 2), (23, 8), (1, 1), (4, 4)),
 }
 
 
-def latencies_of(binary_version: int) -> Latencies:
-    """Latencies of the SASS version, or of the newest one before it that is known."""
-    known = [version for version in LATENCIES if version <= binary_version]
-    return LATENCIES[max(known, default=min(LATENCIES))]
+def timing_of(binary_version: int) -> Timing:
+    """Timing of the SASS version, or of the newest one before it that is known."""
+    known = [version for version in TIMINGS if version <= binary_version]
+    return TIMINGS[max(known, default=min(TIMINGS))]
 
 
 _ROLES = {
@@ -102,16 +128,16 @@ DEPBAR LDGDEPBAR"""
 _UNITS = {
     name: unit
     for names, unit in (
-        (_SINGLE, "single"),
-        (_DOUBLE, "double"),
-        ("MUFU", "special"),
-        (_TENSOR, "tensor"),
-        (_BRANCH, "branch"),
-        (_TEXTURE, "texture"),
-        (_UNIFORM, "uniform"),
-        (_INTEGER, "integer"),
-        ("EXIT BAR MEMBAR LD LDG LDL LDGSTS ST STG STL ATOM ATOMG RED REDG", "memory"),
-        ("LDS STS ATOMS LDSM STSM", "shared"),
+        (_SINGLE, Unit.SINGLE),
+        (_DOUBLE, Unit.DOUBLE),
+        ("MUFU", Unit.SPECIAL),
+        (_TENSOR, Unit.TENSOR),
+        (_BRANCH, Unit.BRANCH),
+        (_TEXTURE, Unit.TEXTURE),
+        (_UNIFORM, Unit.UNIFORM),
+        (_INTEGER, Unit.INTEGER),
+        ("EXIT BAR MEMBAR LD LDG LDL LDGSTS ST STG STL ATOM ATOMG RED REDG", Unit.MEMORY),
+        ("LDS STS ATOMS LDSM STSM", Unit.SHARED),
     )
     for name in names.split()
 }
@@ -124,7 +150,9 @@ class Opcode:
     Parameters
     ----------
     role : what it does to memory
-    latency : execution latency, core cycles
+    unit : where it executes
+    latency : of its execution, core cycles
+    interval : core cycles until the unit takes another instruction
     width : bytes per lane, if it accesses memory
     registers : consecutive registers that its destination names by the first
     bypass_l1 : a load that the L2 must serve
@@ -133,7 +161,9 @@ class Opcode:
     """
 
     role: Role
+    unit: Unit
     latency: int
+    interval: int
     width: int
     registers: int
     bypass_l1: bool
@@ -154,7 +184,7 @@ def access_width(modifiers: list[str]) -> int:
     return 4
 
 
-def classify(text: str, latencies: Latencies) -> Opcode:
+def classify(text: str, timing: Timing) -> Opcode:
     """Look an opcode up, such as ``LDG.E.128.STRONG.GPU``."""
     name, *modifiers = text.split(".")
     role = _ROLES.get(name, Role.PLAIN)
@@ -164,11 +194,15 @@ def classify(text: str, latencies: Latencies) -> Opcode:
     registers = 1
     if role in (Role.LOAD, Role.GENERIC_LOAD, Role.LOCAL_LOAD, Role.ATOMIC) or name in ("LDS", "LDC"):
         registers = max(1, width // 4)
-    elif "WIDE" in modifiers or _UNITS.get(name) == "double":
+    elif "WIDE" in modifiers or _UNITS.get(name) == Unit.DOUBLE:
         registers = 2
+    unit = _UNITS.get(name, Unit.INTEGER)
+    latency, interval = timing.of(unit)
     return Opcode(
         role=role,
-        latency=getattr(latencies, _UNITS.get(name, "integer")),
+        unit=unit,
+        latency=latency,
+        interval=interval,
         width=width,
         registers=registers,
         bypass_l1=role in (Role.LOAD, Role.GENERIC_LOAD) and "STRONG" in modifiers and "GPU" in modifiers,

@@ -22,6 +22,8 @@ cdef enum:
     N_REGISTERS = 512           # R0..R254 at 0, UR0..UR62 at 256
     NO_REGISTER = -1            # a register that always reads zero, or a predicate
     MAX_OPERANDS = 16           # registers that one side of an instruction names
+    N_UNITS = 10
+    UNIT_QUEUE = 4              # instructions of a warp that can wait for a unit without holding up issue
     NOMINAL_STEP = 6            # cycles of a dependent wait; only to find the longer of two paths
 
 cdef struct OpcodeEntry:
@@ -30,7 +32,9 @@ cdef struct OpcodeEntry:
     uint8_t registers           # that the destination names by the first
     uint8_t bypass_l1
     uint8_t no_return
+    uint8_t unit
     uint16_t latency            # core cycles
+    uint16_t interval           # core cycles until the unit takes another
 
 cdef struct Clock:              # a warp's time: execution cycles and dependent waits
     uint64_t cycles

@@ -1,8 +1,9 @@
 """Parses the instruction lines of Accel-Sim kernel traces and times each warp's instruction stream.
 
 A warp issues in order, one instruction per cycle at most. An instruction waits for its registers: if a fixed-latency
-instruction wrote one, until that has executed and a pipeline step more. Loads return at once here; what really delays a
-warp is their use, which is what `use_*` of an operation says.
+instruction wrote one, until that has executed and a pipeline step more. An execution unit starts an instruction per
+interval; a few can queue for it before issue has to wait. Loads return at once here; what really delays a warp is their
+use, which is what `use_*` of an operation says.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -146,6 +147,7 @@ cdef class KernelParser:
     cdef uint64_t number, last_op_number, async_group
     cdef bint drop_async
     cdef Clock[N_REGISTERS] ready
+    cdef Clock[N_UNITS] unit_free
     cdef size_t[N_REGISTERS] loader     # 1 + index in `pending` of the operation that writes the register
     cdef uint64_t n_instructions, n_lane_instructions, n_memory, n_off, n_shared, n_local, n_other, n_barriers
     cdef uint64_t n_lines, n_sectors
@@ -378,6 +380,7 @@ cdef class KernelParser:
         self.pending.n = 0
         memset(self.ready, 0, sizeof(self.ready))
         memset(self.loader, 0, sizeof(self.loader))
+        memset(self.unit_free, 0, sizeof(self.unit_free))
         return 0
 
     cdef int end_warp(self) except -1:
@@ -472,7 +475,9 @@ cdef class KernelParser:
             entry.registers = found.registers
             entry.bypass_l1 = found.bypass_l1
             entry.no_return = found.no_return
+            entry.unit = found.unit
             entry.latency = found.latency
+            entry.interval = found.interval
             if len(self.opcode_index) < 1 << 16:
                 self.opcode_index[text] = index
         return (<OpcodeEntry*>self.opcodes.data)[<size_t>index]
@@ -678,8 +683,9 @@ cdef class KernelParser:
     cdef int issue(self, Instruction* instruction) except -1:
         """Let the instruction issue when its registers allow, and note what it means for memory."""
         cdef int role = self.role_of(instruction), i, j, register, n_registers = instruction.opcode.registers
-        cdef uint64_t latency = instruction.opcode.latency
-        cdef Clock clock, done
+        cdef uint64_t latency = instruction.opcode.latency, interval = instruction.opcode.interval
+        cdef int unit = instruction.opcode.unit
+        cdef Clock clock, done, start
         cdef size_t index
         cdef bint waits_for_memory = False
         self.number += 1
@@ -700,6 +706,14 @@ cdef class KernelParser:
                 register = nth_register(instruction.destinations[i], j)
                 if register != NO_REGISTER and later(self.ready[register], clock):
                     clock = self.ready[register]
+        # A unit takes an instruction per interval; a few can queue for it.
+        start = self.unit_free[unit]
+        if start.cycles > UNIT_QUEUE * interval:
+            start.cycles -= UNIT_QUEUE * interval
+            if later(start, clock):
+                clock = start
+        start = self.unit_free[unit] if later(self.unit_free[unit], clock) else clock
+        self.unit_free[unit].cycles, self.unit_free[unit].steps = start.cycles + interval, start.steps
         self.now = clock
         for i in range(instruction.n_sources):
             register = instruction.sources[i]
@@ -737,7 +751,7 @@ cdef class KernelParser:
             else:
                 self.n_other += 1
 
-        done.cycles, done.steps = clock.cycles + latency, clock.steps + 1
+        done.cycles, done.steps = start.cycles + latency, start.steps + 1
         for i in range(instruction.n_destinations):
             for j in range(n_registers):
                 register = nth_register(instruction.destinations[i], j)
