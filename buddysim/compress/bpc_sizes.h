@@ -117,6 +117,7 @@ static inline void bpc_sizes(int path, const uint8_t *data, int64_t entries, int
 {
     const uint32_t flip = unsigned_words ? 0x80000000u : 0;
     int64_t done = 0;
+    (void)path;
 #if BPC_HAS_VECTORS
     if (path == BPC_VECTOR_4) {
         done = entries / 4 * 4;
