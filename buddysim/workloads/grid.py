@@ -98,9 +98,7 @@ def write_kernel(
     writer.begin_kernel(name, (blocks, 1, 1), (32 * warps_per_block, 1, 1), registers=32)
     for first in range(0, blocks, at_once):
         numbers = np.arange(first, min(first + at_once, blocks), dtype=np.uint64)
-        ops = np.empty((len(numbers) * warps_per_block * repeats, len(turn)), dtype=OP_DTYPE)
-        ops[:] = turn
-        ops = ops.reshape(-1)
+        ops = np.tile(turn, len(numbers) * warps_per_block * repeats)
         ops["first_line"] = np.arange(len(ops), dtype=np.uint32) * per_operation
         lines = lines_of(numbers.reshape(-1, 1, 1, 1, 1))
         shape = (len(numbers), warps_per_block, repeats, len(turn), per_operation)

@@ -48,8 +48,8 @@ class Metadata(Workload):
         lap, page, visited = np.meshgrid(
             np.arange(self.laps), np.arange(per_warp), np.arange(self.entries_per_visit), indexing="ij"
         )
-        within = page * PAGE_ENTRIES + lap * self.entries_per_visit + visited
-        within = within.astype(np.uint64).reshape(1, 1, -1, 1, 1)
+        entry = page * PAGE_ENTRIES + lap * self.entries_per_visit + visited
+        within = entry.astype(np.uint64).reshape(1, 1, -1, 1, 1)
 
         def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
             first = (block * np.uint64(self.warps_per_block) + warp) * np.uint64(per_warp * PAGE_ENTRIES)
