@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 32
 ENTRY_BYTES = 128
 METADATA_ENTRIES_PER_BYTE = 2
+SENSITIVITY = ("half_gaps_time_ps", "double_gaps_time_ps")
 DEMAND, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, METADATA_READ, METADATA_WRITE, MIGRATION_IN, MIGRATION_OUT = range(8)
 
 
@@ -33,6 +34,7 @@ class Result:
     per_allocation : one dict per allocation
     utilization : share of its limit that each resource reached over the run, 0 to 1
     provenance : versions, checksums, seed, what was assumed
+    sensitivity : simulated time with the trace's gaps halved and doubled; None where it was not asked for (sensitivity.py)
     """
 
     scheme: str
@@ -42,6 +44,7 @@ class Result:
     utilization: dict[str, float]
     provenance: dict[str, Any]
     speed: dict[str, float] = field(default_factory=dict)
+    sensitivity: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(SENSITIVITY))
 
     @property
     def assumptions(self) -> dict[str, str]:
@@ -53,6 +56,7 @@ class Result:
         return {
             **self.counters,
             **{f"utilization.{name}": share for name, share in self.utilization.items()},
+            **{f"sensitivity.{name}": time_ps for name, time_ps in self.sensitivity.items()},
             "per_kernel": self.per_kernel,
             "per_allocation": self.per_allocation,
             **{f"speed.{name}": value for name, value in self.speed.items()},

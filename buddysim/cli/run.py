@@ -1,0 +1,204 @@
+"""``python -m buddysim run``: replay a trace and say what it costs and what it gains."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from buddysim.buddy import Targets
+    from buddysim.machine import Machine
+    from buddysim.replay import Result
+    from buddysim.trace import Trace
+
+NAME = "run"
+HELP = """replay a trace and show what a memory configuration costs and gains
+
+Without --scheme: Buddy Compression beside a GPU with unlimited memory. Targets come from the trace's own values
+(see: profile) unless a file gives them. The screen is a summary; --json keeps everything."""
+
+DEFAULT_SCHEMES = ("buddy", "ideal")
+BASELINE = "ideal"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the trace file")
+    parser.add_argument(
+        "--machine", metavar="NAME|FILE.toml", default="p100-nvlink2", help="what is simulated (default: p100-nvlink2)"
+    )
+    parser.add_argument(
+        "--scheme",
+        metavar="NAME[,NAME...]",
+        default=",".join(DEFAULT_SCHEMES),
+        help=f"memory configurations: ideal, bandwidth, buddy, um, host (default: {','.join(DEFAULT_SCHEMES)})",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        nargs="+",
+        default=[],
+        dest="settings",
+        help="change the machine, for example l2.size=6MiB; may be repeated",
+    )
+    parser.add_argument("--targets", metavar="FILE", help="target ratios, as profile -o writes them")
+    parser.add_argument(
+        "--threshold",
+        metavar="SHARE",
+        type=float,
+        default=0.3,
+        help="Buddy Threshold: share of an allocation's entries that may overflow its target (default: 0.3)",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of sizes that the trace doesn't know")
+    parser.add_argument(
+        "--distribution", metavar="NAME", default="isca20-hpc", help="of those sizes (default: isca20-hpc)"
+    )
+    parser.add_argument(
+        "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
+    parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
+    parser.add_argument(
+        "--no-sensitivity",
+        action="store_true",
+        help="don't run again with gaps halved and doubled where the trace had to assume them",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from buddysim.report.atomic import check_writable
+    from buddysim.report.parquet import check_parquet
+    from buddysim.trace import open_trace
+
+    outputs = [path for path in (args.json, args.parquet) if path not in (None, "-")]
+    schemes = chosen_schemes(args.scheme)
+    kernels = chosen_kernels(args.kernels)
+    if args.parquet is not None:
+        check_parquet()
+    machine = _machine(args)
+    with open_trace(args.file) as trace:
+        for path in outputs:
+            _keep_inputs(path, args)
+            check_writable(path)
+        results = _run_all(trace, machine, schemes, kernels, args)
+    _report(results, args)
+    return 0
+
+
+def chosen_schemes(text: str) -> list[str]:
+    """Scheme names separated by commas, each once; a BuddysimError names the nearest of an unknown one."""
+    from buddysim.errors import BuddysimError
+    from buddysim.machine.units import hint, shortened
+    from buddysim.replay import scheme_names
+
+    known = scheme_names()
+    chosen = [name.strip() for name in text.split(",")]
+    for name in chosen:
+        if name not in known:
+            near = hint(name, known)
+            raise BuddysimError(f"--scheme: {shortened(name)} is unknown: expected one of {', '.join(known)}{near}")
+    return list(dict.fromkeys(chosen))
+
+
+def chosen_kernels(text: str | None) -> slice | None:
+    """``3``, ``3:7``, ``3:`` or ``:7`` as a slice."""
+    from buddysim.errors import BuddysimError
+    from buddysim.machine.units import shortened
+
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(":")]
+    if len(parts) > 2 or not all(part == "" or (part.isdecimal() and len(part) < 10) for part in parts) or text == "":
+        raise BuddysimError(f"--kernels: {shortened(text)}: expected a kernel or FIRST:END, for example 3 or 3:7")
+    first = int(parts[0]) if parts[0] else 0
+    if len(parts) == 1:
+        return slice(first, first + 1)
+    end = int(parts[1]) if parts[1] else None
+    if end is not None and end <= first:
+        raise BuddysimError(f"--kernels: {shortened(text)}: no kernel in it: expected the end after the first")
+    return slice(first, end)
+
+
+def _machine(args: argparse.Namespace) -> Machine:
+    from buddysim.machine import Machine
+    from buddysim.machine.settings import parse_settings
+
+    machine = Machine.load(args.machine)
+    overrides = parse_settings(setting for group in args.settings for setting in group)
+    return machine.with_overrides(overrides, "--set") if overrides else machine
+
+
+def _keep_inputs(path: str, args: argparse.Namespace) -> None:
+    """An output must not replace what the run reads."""
+    from buddysim.errors import BuddysimError
+
+    for given in (args.file, args.targets, args.machine):
+        if given is not None and Path(given).exists() and Path(path).resolve() == Path(given).resolve():
+            raise BuddysimError(f"{path}: is an input of this run: expected another file to write")
+
+
+def _run_all(
+    trace: Trace, machine: Machine, schemes: Sequence[str], kernels: slice | None, args: argparse.Namespace
+) -> dict[str, Result]:
+    from buddysim.replay import simulate
+    from buddysim.replay.sensitivity import Progress, with_gap_sensitivity
+    from buddysim.report.progress import progress_bars
+
+    targets = _targets(trace, schemes, args)
+
+    def run_one(scheme: str, gap_scale: Fraction, progress: Progress | None) -> Result:
+        return simulate(
+            trace,
+            machine,
+            scheme,
+            targets,
+            threshold=args.threshold,
+            seed=args.seed,
+            distribution=args.distribution,
+            kernels=kernels,
+            gap_scale=gap_scale,
+            progress=progress,
+        )
+
+    with progress_bars() as start_bar:
+        results = {scheme: run_one(scheme, Fraction(1), start_bar(scheme) if start_bar else None) for scheme in schemes}
+        if _asks_for_sensitivity(trace, schemes, args):
+            results = with_gap_sensitivity(results, run_one, start_bar("half and double gaps") if start_bar else None)
+    return results
+
+
+def _targets(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> Targets | None:
+    """The targets of every run, read or profiled once."""
+    from buddysim.buddy import Targets, profile
+    from buddysim.replay.scheme import load_scheme
+
+    if args.targets is not None:
+        return Targets.load(args.targets, trace)
+    if any(load_scheme(scheme).uses_targets for scheme in schemes):
+        return profile(trace, threshold=args.threshold, seed=args.seed, distribution=args.distribution).targets
+    return None
+
+
+def _asks_for_sensitivity(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> bool:
+    assumed = "gaps" in trace.provenance.assumptions
+    return assumed and not args.no_sensitivity and BASELINE in schemes and len(schemes) > 1
+
+
+def _report(results: Mapping[str, Result], args: argparse.Namespace) -> None:
+    from buddysim.report.jsonfile import write_json
+    from buddysim.report.parquet import write_parquet
+    from buddysim.report.table import print_result
+
+    content = {scheme: result.to_dict() for scheme, result in results.items()}
+    if args.parquet is not None:
+        write_parquet(args.parquet, content)
+    if args.json is not None:
+        write_json(args.json, content)
+    if args.json == "-":
+        return
+    written = [path for path in (args.json, args.parquet) if path is not None]
+    kept = f"full result: {', '.join(written)}" if written else "full result: not kept (--json FILE writes it)"
+    print_result(content, kept)

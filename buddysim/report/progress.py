@@ -1,0 +1,38 @@
+"""How far a run is, on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from buddysim.report.quantities import rate_text
+
+Report = Callable[[int, int], None]
+Starter = Callable[[str], Report]
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{rate_text(speed)} memory instr.")
+
+
+@contextmanager
+def progress_bars() -> Iterator[Starter | None]:
+    """Gives a function that starts a bar of some name; None where standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), _Rate())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr), transient=True) as progress:
+
+        def start(name: str) -> Report:
+            task = progress.add_task(name, total=None)
+            return lambda done, total: progress.update(task, completed=done, total=max(total, 1))
+
+        yield start

@@ -1,0 +1,218 @@
+"""``run``, end to end on small traces."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import buddysim
+from buddysim.cli import main
+from buddysim.cli.run import chosen_kernels
+from buddysim.errors import BuddysimError
+from buddysim.workloads import make_trace
+
+NOT_COMPARED = ("speed.", "provenance")
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "stream.bin"
+    settings = {"footprint": "1 MiB", "op": "copy", "laps": "3", "sizes": "32 B:3, 128 B:1"}
+    make_trace("stream", path, settings)
+    return path
+
+
+@pytest.fixture(scope="module")
+def untimed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "untimed.bin"
+    make_trace("stream", path, {"footprint": "256 KiB", "gap": "20", "timed": "false", "sizes": "64 B"})
+    return path
+
+
+def ran(capsys, *arguments):
+    assert main(["run", *map(str, arguments)]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return shown.out
+
+
+def counted(result):
+    return {key: value for key, value in result.items() if not key.startswith(NOT_COMPARED)}
+
+
+def test_shows_buddy_beside_ideal_on_one_screen(stream, capsys):
+    shown = ran(capsys, stream)
+    for text in (
+        "stream.bin on p100-nvlink2: 3 kernels",
+        "slowdown against ideal",
+        "effective compression ratio",
+        "buddy-access share",
+        "metadata hits",
+        "busiest resource",
+        "share of its limit",
+        "assumed: trace.contents",
+        "full result: not kept (--json FILE writes it)",
+    ):
+        assert text in shown
+    heading = next(line for line in shown.splitlines() if "buddy" in line and "ideal" in line)
+    assert heading.split() == ["buddy", "ideal"]
+    assert len(shown.splitlines()) <= 50
+    assert max(map(len, shown.splitlines())) <= 110
+
+
+def test_json_is_what_python_gives(stream, tmp_path, capsys):
+    path = tmp_path / "out.json"
+    shown = ran(capsys, stream, "--json", path, "--scheme", "buddy,ideal", "--set", "l2.size=2MiB", "--seed", "3")
+    assert f"full result: {path}" in shown
+    content = json.loads(path.read_text())
+    assert sorted(content) == ["buddy", "ideal"]
+    machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"l2.size": "2 MiB"})
+    for scheme in content:
+        result = buddysim.simulate(stream, machine, scheme, seed=3).to_dict()
+        assert counted(content[scheme]) == json.loads(json.dumps(counted(result)))
+        assert content[scheme]["provenance"] == json.loads(json.dumps(result["provenance"]))
+    assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_json_on_standard_output_is_alone_there(stream, capsys):
+    shown = ran(capsys, stream, "--json", "-", "--scheme", "ideal")
+    content = json.loads(shown)
+    assert list(content) == ["ideal"]
+    again = json.loads(ran(capsys, stream, "--json", "-", "--scheme", "ideal"))
+    assert counted(again["ideal"]) == counted(content["ideal"])
+
+
+def test_some_kernels(stream, capsys):
+    content = json.loads(ran(capsys, stream, "--json", "-", "--kernels", "1:3", "--scheme", "buddy"))
+    assert [kernel["index"] for kernel in content["buddy"]["per_kernel"]] == [1, 2]
+    assert content["buddy"]["memory_instructions"] == 2 * 2 * 8192
+
+
+def test_targets_of_a_file(stream, tmp_path, capsys):
+    assert main(["profile", str(stream), "-o", str(tmp_path / "targets.toml")]) == 0
+    text = (tmp_path / "targets.toml").read_text()
+    assert '"4x"' in text
+    (tmp_path / "targets.toml").write_text(text.replace('"4x"', '"1.33x"'))
+    capsys.readouterr()
+    arguments = (stream, "--scheme", "buddy", "--json", "-")
+    profiled = json.loads(ran(capsys, *arguments))["buddy"]
+    given = json.loads(ran(capsys, *arguments, "--targets", tmp_path / "targets.toml"))["buddy"]
+    assert profiled["compression.ratio"] == 4
+    assert given["compression.ratio"] == pytest.approx(4 / 3)
+    assert set(given["provenance"]["targets"].values()) == {"1.33x"}
+
+
+def test_assumed_gaps_are_halved_and_doubled(untimed, capsys):
+    content = json.loads(ran(capsys, untimed, "--json", "-"))
+    for scheme, result in content.items():
+        half, double = (result[f"sensitivity.{name}_gaps_time_ps"] for name in ("half", "double"))
+        assert half < result["time_ps"] < double
+        direct = buddysim.simulate(untimed, scheme=scheme, gap_scale=2)
+        assert direct.counters["time_ps"] == double
+    assert "if gaps were half of the assumed ones" in ran(capsys, untimed)
+
+
+def test_sensitivity_can_be_left_out_and_known_gaps_need_none(untimed, stream, capsys):
+    for arguments in ((untimed, "--no-sensitivity"), (untimed, "--scheme", "buddy"), (stream,)):
+        content = json.loads(ran(capsys, *arguments, "--json", "-"))
+        assert content["buddy"]["sensitivity.half_gaps_time_ps"] is None
+    assert "if gaps were" not in ran(capsys, untimed, "--no-sensitivity")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--scheme", "bddy"], "nearest: buddy"),
+        (["--scheme", "buddy,"], "expected one of"),
+        (["--kernels", "7:9"], "the trace has kernels 0 to 2"),
+        (["--kernels", "a:b"], "expected a kernel or FIRST:END"),
+        (["--kernels", "5:3"], "no kernel in it"),
+        (["--set", "l2.siz=3MiB"], "nearest: l2.size"),
+        (["--set", "l2.size=3"], "the unit is missing"),
+        (["--set", "l2.ways=0"], "l2.ways"),
+        (["--machine", "p100"], "nearest: p100-nvlink2"),
+        (["--threshold", "3"], "expected a share from 0 to 1"),
+        (["--threshold", "much"], "much"),
+        (["--distribution", "nothing"], "isca20-hpc"),
+        (["--targets", "missing.toml"], "missing.toml"),
+        (["--json", "missing/out.json"], "there is no folder missing"),
+        (["--json", "."], "is a folder"),
+        (["--json", "t.bin"], "is an input of this run"),
+        (["--seed", "-1"], "seed -1"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_no_file(stream, tmp_path, monkeypatch, capsys, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.bin").write_bytes(stream.read_bytes())
+    assert _exit_code(["run", "t.bin", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert error.startswith("buddysim: error: ")
+    assert [file.name for file in tmp_path.iterdir()] == ["t.bin"]
+
+
+def _exit_code(arguments):
+    try:
+        return main(arguments)
+    except SystemExit as left:
+        return left.code
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x8fBUDDY\r\n"])
+def test_files_that_are_no_traces(tmp_path, capsys, content):
+    (tmp_path / "t.bin").write_bytes(content)
+    assert main(["run", str(tmp_path / "t.bin")]) == 2
+    assert "t.bin" in capsys.readouterr().err
+
+
+def test_parquet_that_cannot_be_written_says_what_to_install(stream, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    assert main(["run", str(stream), "--parquet", str(tmp_path / "x.parquet")]) == 2
+    assert "pip install 'buddysim[data]'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [("3", slice(3, 4)), ("3:7", slice(3, 7)), ("3:", slice(3, None)), (":7", slice(0, 7)), (":", slice(0, None))],
+)
+def test_kernels(text, chosen):
+    assert chosen_kernels(text) == chosen
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1:2:3", "x", "3:3", "1.5", "9999999999999"])
+def test_kernels_that_make_no_sense(text):
+    with pytest.raises(BuddysimError, match="--kernels"):
+        chosen_kernels(text)
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path):
+    """Ctrl-C while the replay is under way: exit code 130, one line, no output file."""
+    make_trace("stream", tmp_path / "t.bin", {"footprint": "64 MiB", "laps": "200", "timed": "false"})
+    command = [sys.executable, "-m", "buddysim", "run", str(tmp_path / "t.bin"), "--json", str(tmp_path / "out.json")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ))
+    _wait_until_mapped(process.pid, "t.bin")
+    process.send_signal(signal.SIGINT)
+    output, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.decode() == "buddysim: interrupted; nothing half-written was left\n"
+    assert output == b""
+    assert [file.name for file in tmp_path.iterdir()] == ["t.bin"]
+
+
+def _wait_until_mapped(pid, name):
+    """Until the process has opened the trace, so that it is past its imports."""
+    deadline = time.monotonic() + 60
+    while name not in Path(f"/proc/{pid}/maps").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(0.5)

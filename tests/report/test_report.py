@@ -1,0 +1,152 @@
+"""Results as table, JSON and rows."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+import buddysim
+from buddysim.errors import BuddysimError
+from buddysim.report.atomic import check_writable, write_whole
+from buddysim.report.jsonfile import to_json, write_json
+from buddysim.report.parquet import tidy_rows, write_parquet
+from buddysim.report.quantities import bytes_text, rate_text, share_text, time_text
+from buddysim.report.table import RESOURCES, busiest_resource, print_result
+from buddysim.workloads import make_trace
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "t.bin"
+    make_trace("stream", path, {"footprint": "256 KiB", "op": "copy", "sizes": "32 B:3, 128 B:1"})
+    return {scheme: buddysim.simulate(path, scheme=scheme).to_dict() for scheme in ("buddy", "ideal", "host")}
+
+
+def printed(results, width=100):
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    print_result(results, "full result: there", console)
+    return console.file.getvalue()
+
+
+def row(shown, label):
+    line = next(line for line in shown.splitlines() if line.strip().startswith(label))
+    return line.strip().removeprefix(label).split("  ")
+
+
+def cells(shown, label):
+    return [cell.strip() for cell in row(shown, label) if cell.strip()]
+
+
+def test_table_says_what_the_counters_say(results):
+    shown = printed(results)
+    buddy, ideal = results["buddy"], results["ideal"]
+    assert cells(shown, "cycles") == [f"{result['cycles']:,}" for result in results.values()]
+    assert cells(shown, "slowdown against ideal")[0] == f"{buddy['time_ps'] / ideal['time_ps']:.3f}"
+    assert cells(shown, "effective compression ratio")[0] == "4.00"
+    assert cells(shown, "buddy-access share") == [share_text(buddy["buddy.access_share"]), "-", "-"]
+    assert shown.rstrip().endswith("full result: there")
+
+
+def test_table_without_the_baseline_has_no_slowdown(results):
+    assert "slowdown" not in printed({"buddy": results["buddy"]})
+
+
+def test_a_narrow_terminal_is_enough(results):
+    assert max(map(len, printed(results, width=80).splitlines())) <= 80
+
+
+def test_names_from_a_file_cannot_steer_the_terminal(results):
+    changed = json.loads(json.dumps(results["buddy"]))
+    changed["per_allocation"][0]["name"] = "\x1b[2Jname" + 100 * "x"
+    changed["provenance"]["assumptions"]["trace.gaps"] = "a\x1b]0;title\x07b\nc"
+    shown = printed({"buddy": changed})
+    assert "\x1b" not in shown
+    assert "?[2Jname" in shown
+
+
+def test_every_resource_has_a_name_for_people(results):
+    shares = [key.removeprefix("utilization.") for key in results["buddy"] if key.startswith("utilization.")]
+    assert set(shares) <= set(RESOURCES)
+    name, share = busiest_resource(results["buddy"])
+    assert share == max(results["buddy"][f"utilization.{name}"] for name in shares)
+
+
+def test_json_is_sorted_and_the_same_every_time(results, tmp_path, capsys):
+    text = to_json(results)
+    assert json.loads(text) == json.loads(json.dumps(results))
+    backwards = {scheme: dict(reversed(result.items())) for scheme, result in reversed(results.items())}
+    assert to_json(backwards) == text
+    write_json(tmp_path / "r.json", results)
+    assert (tmp_path / "r.json").read_text() == text
+    write_json("-", results)
+    assert capsys.readouterr().out == text
+
+
+def test_rows_are_tidy(results):
+    rows = list(tidy_rows(results))
+    keys = [(row["scheme"], row["scope"], row["index"], row["counter"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    values = {key: row["value"] for key, row in zip(keys, rows, strict=True)}
+    texts = {key: row["text"] for key, row in zip(keys, rows, strict=True)}
+    buddy = results["buddy"]
+    assert values["buddy", "run", None, "time_ps"] == buddy["time_ps"]
+    assert values["buddy", "kernel", 0, "cycles"] == buddy["per_kernel"][0]["cycles"]
+    assert texts["buddy", "allocation", 1, "target"] == "4x"
+    assert values["buddy", "run", None, "latency.l1_miss_histogram.0"] == buddy["latency.l1_miss_histogram"][0]
+    assert values["ideal", "run", None, "sensitivity.half_gaps_time_ps"] is None
+    assert {row["machine"] for row in rows} == {"p100-nvlink2"}
+
+
+def test_parquet_holds_the_rows(results, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_parquet(tmp_path / "r.parquet", results)
+    assert parquet.read_table(tmp_path / "r.parquet").to_pylist() == list(tidy_rows(results))
+    assert [file.name for file in tmp_path.iterdir()] == ["r.parquet"]
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    (tmp_path / "out").write_text("before")
+
+    def broken(path):
+        path.write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "out", broken)
+    assert (tmp_path / "out").read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(BuddysimError, match="can't be written"):
+        write_whole(tmp_path / "missing" / "out", broken)
+
+
+def test_what_cannot_be_written_is_said_beforehand(tmp_path):
+    with pytest.raises(BuddysimError, match="is a folder"):
+        check_writable(tmp_path)
+    with pytest.raises(BuddysimError, match="there is no folder"):
+        check_writable(tmp_path / "a" / "b")
+    check_writable(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (time_text(143_645_606), "143.6 us"),
+        (time_text(0), "0 ps"),
+        (time_text(999), "999 ps"),
+        (time_text(5_000_000_000_000), "5.0 s"),
+        (bytes_text(36_186_880), "36.2 MB"),
+        (bytes_text(484), "484 B"),
+        (rate_text(3_331_867), "3.3 M/s"),
+        (rate_text(12.4), "12/s"),
+        (share_text(0.1766), "17.7 %"),
+        (share_text(0.0), "0 %"),
+        (share_text(1, 0), "-"),
+        (share_text(0.00084), "0.084 %"),
+        (share_text(3, 4), "75.0 %"),
+    ],
+)
+def test_quantities(text, expected):
+    assert text == expected
