@@ -23,7 +23,7 @@ help:
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
-	@echo "make traces    convert the larger traces into traces/large/"
+	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
 	@echo "make clean     remove everything that was built"
 
 run: build
@@ -39,7 +39,9 @@ bench: build
 	$(python) -m benchmarks
 
 traces: build
-	$(python) -m tools.make_traces
+	@test -n "$(CAPTURES)" || { \
+	    echo "buddysim: error: make traces CAPTURES=FOLDER: expected the folder whose data/ holds the archives" >&2; exit 2; }
+	$(python) tools/make_traces.py --shared "$(CAPTURES)" -o traces/large
 
 lint: build
 	$(python) -m ruff check .

@@ -58,7 +58,9 @@ def test_the_sdist_holds_every_source(sdist: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert sources() <= names
     assert {"LICENSE", "README.md", "pyproject.toml", "setup.py", "Makefile"} <= names
-    assert not [name for name in names if name.endswith((".c", ".so", ".html", ".bin"))]
+    assert {"traces/fdtd2048.bin", "traces/MANIFEST.toml", "tests/conftest.py"} <= names
+    assert not [name for name in names if name.endswith((".c", ".so", ".html", ".pyc"))]
+    assert not [name for name in names if name.startswith("traces/large/")]
 
 
 @pytest.mark.slow
