@@ -30,8 +30,8 @@ cdef struct DramTiming:         # all in ps
     int64_t ccd_slots           # tCCD_L in bursts
     int64_t act_interval        # the larger of tRRD and tFAW / 4
     int64_t wr
-    int64_t wtr
-    int64_t rtw
+    int64_t read_to_write       # idle bus between read data and write data
+    int64_t write_to_read       # idle bus between write data and read data
     int64_t rtp
     int64_t rfc
     int64_t refi
@@ -248,7 +248,7 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
     first = larger(t / dram.burst_ps, channel.last_slot + 1)
     start = first
     if channel.last_slot != channel.turned_slot:        # reads have come since the last drain: turn the bus
-        start += (timing.rtw + dram.burst_ps - 1) / dram.burst_ps
+        start += (timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
     end = start
     for i in range(channel.n_queued):
         bank = &dram.banks[pseudo * dram.n_banks + queue[i].bank]
@@ -265,7 +265,7 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
         channel.bursts += queue[i].bursts
     channel.drain_ps = first * dram.burst_ps
     channel.drained_ps = end * dram.burst_ps
-    end += (timing.wtr + dram.burst_ps - 1) / dram.burst_ps
+    end += (timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
     for slot in range(first, end):              # no read fits between the writes: the bus is turned around
         if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
             calendar_take(channel, slot)

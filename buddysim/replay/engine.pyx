@@ -100,7 +100,7 @@ cdef class Engine:
     cdef EventTree tree
     cdef LookAhead ahead
     cdef int n_sms, n_schedulers, max_blocks
-    cdef int64_t block_interval_ps
+    cdef int64_t block_interval_ps, block_latency_ps
     cdef Scheduler* schedulers
     cdef Warp* warps
     cdef Room* rooms
@@ -133,7 +133,7 @@ cdef class Engine:
         self.free_chunk = -1
         self.n_sms, self.n_schedulers = n["sms"], n["schedulers"]
         self.max_blocks = n["sm_blocks"]
-        self.block_interval_ps = n["block_interval_ps"]
+        self.block_interval_ps, self.block_latency_ps = n["block_interval_ps"], n["block_latency_ps"]
 
         self.core.cycle_ps, self.core.step_ps = n["cycle_ps"], n["step_ps"]
         self.core.issue_interval_ps, self.core.assumed_ps = n["issue_interval_ps"], n["assumed_ps"]
@@ -508,6 +508,7 @@ cdef class Engine:
         room.shared -= kernel.shared_per_block
         start = larger(self.now_ps, room.next_block_ps)
         room.next_block_ps = start + self.block_interval_ps
+        start += self.block_latency_ps
         for i in range(<int>record.n_warps):
             slot = lowest_bit(room.free_slots)
             room.free_slots &= room.free_slots - 1

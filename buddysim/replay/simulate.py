@@ -279,7 +279,8 @@ class Run:
             keep = L2_FILL_FACTOR * self.machine.l2.size // 128
             self.engine.fill_l2(max(first, end - keep), end)
         else:
-            self.engine.drop_l2(first, end)
+            whole = first + (event.address % 128 != 0), end - ((event.address + event.bytes) % 128 != 0)
+            self.engine.drop_l2(*whole)
 
 
 def _chosen_kernels(trace: Trace, chosen: slice | range | None) -> list[Kernel]:
