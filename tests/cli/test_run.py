@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -199,20 +199,29 @@ def test_an_interrupted_run_leaves_nothing(tmp_path):
     """Ctrl-C while the replay is under way: exit code 130, one line, no output file."""
     make_trace("stream", tmp_path / "t.bin", {"footprint": "64 MiB", "laps": "200", "timed": "false"})
     command = [sys.executable, "-m", "buddysim", "run", str(tmp_path / "t.bin"), "--json", str(tmp_path / "out.json")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ))
-    _wait_until_mapped(process.pid, "t.bin")
-    process.send_signal(signal.SIGINT)
-    output, error = process.communicate(timeout=60)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            _wait_until_open(process.pid, "t.bin")
+            process.send_signal(signal.SIGINT)
+            output, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert error.decode() == "buddysim: interrupted; nothing half-written was left\n"
     assert output == b""
     assert [file.name for file in tmp_path.iterdir()] == ["t.bin"]
 
 
-def _wait_until_mapped(pid, name):
+def _wait_until_open(pid, name):
     """Until the process has opened the trace, so that it is past its imports."""
     deadline = time.monotonic() + 60
-    while name not in Path(f"/proc/{pid}/maps").read_text():
-        assert time.monotonic() < deadline
+    while not any(Path(target).name == name for target in _open_files(pid)):
+        assert time.monotonic() < deadline, "the trace was never opened"
         time.sleep(0.05)
     time.sleep(0.5)
+
+
+def _open_files(pid):
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            yield str(link.readlink())

@@ -70,7 +70,7 @@ def test_names_from_a_file_cannot_steer_the_terminal(results):
 def test_every_resource_has_a_name_for_people(results):
     shares = [key.removeprefix("utilization.") for key in results["buddy"] if key.startswith("utilization.")]
     assert set(shares) <= set(RESOURCES)
-    name, share = busiest_resource(results["buddy"])
+    _, share = busiest_resource(results["buddy"])
     assert share == max(results["buddy"][f"utilization.{name}"] for name in shares)
 
 
