@@ -41,6 +41,11 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return archive
 
 
+def test_every_extension_has_its_stub() -> None:
+    without = [path.name for path in PACKAGE.rglob("*.pyx") if not path.with_suffix(".pyi").exists()]
+    assert not without
+
+
 def test_every_folder_is_a_package() -> None:
     folders = {path.parent for path in PACKAGE.rglob("*.py*") if "__pycache__" not in path.parts}
     assert not [folder for folder in folders if not (folder / "__init__.py").exists()]

@@ -244,7 +244,7 @@ def _per_allocation(run: Run, regions: list[tuple[int, int, int]]) -> list[dict[
                 "buddy_access_share": buddy / (fills + writebacks) if fills + writebacks else 0.0,
             }
         )
-    return sorted(rows, key=lambda row: row["index"])  # type: ignore[arg-type,return-value]
+    return sorted(rows, key=lambda row: row["index"])
 
 
 def _utilization(numbers: dict[str, object], raw: dict[str, Any], time_ps: int) -> dict[str, float]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +126,7 @@ class Run:
             self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme
         )
         self.per_kernel: list[dict[str, object]] = []
-        self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, int], int]] = {}
+        self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, Any], int]] = {}
         self.skipped_copies = 0
 
     def _regions(self) -> NDArray[np.int64]:

@@ -1,0 +1,1 @@
+# For other extensions only (events.pxd): nothing here is visible from Python.

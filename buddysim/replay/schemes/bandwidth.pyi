@@ -1,0 +1,3 @@
+from buddysim.replay.scheme import SchemeBase
+
+class Scheme(SchemeBase): ...
