@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import resource
 import sys
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.errors import BuddysimError
@@ -34,7 +36,7 @@ class Result:
     per_allocation : one dict per allocation
     utilization : share of its limit that each resource reached over the run, 0 to 1
     provenance : versions, checksums, seed, what was assumed
-    sensitivity : simulated time with the trace's gaps halved and doubled; None where it was not asked for (sensitivity.py)
+    sensitivity : simulated time with the trace's gaps halved and doubled (sensitivity.py); None where not asked for
     """
 
     scheme: str
@@ -308,6 +310,13 @@ def os_name(path: object) -> str:
 
 
 def _peak_rss_bytes() -> int:
-    """Peak resident memory of this process (Linux counts it in KiB)."""
+    """Peak resident memory of this process.
+
+    Linux's ``ru_maxrss`` (in KiB) also counts what the parent held when it started the process; ``VmHWM`` doesn't.
+    """
+    with contextlib.suppress(OSError), Path("/proc/self/status").open(encoding="ascii", errors="replace") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

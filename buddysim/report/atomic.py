@@ -21,7 +21,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise BuddysimError(f"{target}: no permission to write in {folder}")
 
 
-def write_whole(path: str | os.PathLike[str], write: Callable[[Path], None]) -> None:
+def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> None:
     """Lets `write` fill a file of another name in the same folder, then gives it its own."""
     target = Path(path)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.partial")

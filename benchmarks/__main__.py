@@ -1,0 +1,97 @@
+"""``python -m benchmarks``: measure, print a table, keep it as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import buddysim
+from benchmarks import compress_speed, decode_speed, memory, replay_speed
+from benchmarks.measurement import Measurement
+from buddysim.report.atomic import check_writable, write_whole
+
+OUT = Path("out") / "benchmarks"
+MODULES = {"replay": replay_speed, "decode": decode_speed, "compress": compress_speed, "memory": memory}
+
+Measure = Callable[[Path, bool], list[Measurement]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="measure the simulator's speed and memory"
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller inputs: a minute rather than several")
+    parser.add_argument("--only", choices=sorted(MODULES), action="append", help="what to measure; may be repeated")
+    parser.add_argument(
+        "--json", metavar="FILE", type=Path, default=OUT / "latest.json", help="where to keep the figures"
+    )
+    args = parser.parse_args()
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(args.json)
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, emoji=False, width=160)
+    rows: list[Measurement] = []
+    with tempfile.TemporaryDirectory(dir=args.json.parent) as folder:
+        for name in args.only or MODULES:
+            print(f"measuring {name} ..", file=sys.stderr)
+            rows += MODULES[name].measure(Path(folder), args.quick)
+    console.print(machine_name())
+    console.print(_table(rows))
+    content = {
+        "buddysim": buddysim.__version__,
+        "machine": machine_name(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quick": args.quick,
+        "measurements": [row.to_dict() for row in rows],
+    }
+    write_whole(args.json, lambda path: path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8"))
+    console.print(f"kept in {args.json}")
+    return 0
+
+
+def machine_name() -> str:
+    """Processor, number of its cores, Python and numpy."""
+    import numpy
+
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        model = names[0] if names else model
+    return f"{model}, {os.cpu_count()} cores; Python {platform.python_version()}, numpy {numpy.__version__}"
+
+
+def _table(rows: list[Measurement]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading, justify in (
+        ("measured", "left"),
+        ("best", "right"),
+        ("median", "right"),
+        ("asked", "right"),
+        ("", "left"),
+        ("unit", "left"),
+        ("beside", "left"),
+    ):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for row in rows:
+        asked = "" if row.asked is None else f"{'<' if row.smaller_is_better else '>='} {row.asked:g}"
+        verdict = {None: "", True: "met", False: "NOT MET"}[row.met]
+        table.add_row(row.name, f"{row.best:.2f}", f"{row.median:.2f}", asked, verdict, row.unit, row.beside)
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

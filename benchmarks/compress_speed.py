@@ -1,0 +1,25 @@
+"""The rows of `bench_compress` as measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks import bench_compress
+from benchmarks.measurement import Measurement
+
+BESIDE = "public implementations 0.11-0.15"
+
+
+def measure(folder: Path, quick: bool) -> list[Measurement]:
+    """Sizes found, entries encoded and decoded, sizes drawn, each on one core."""
+    return [_measurement(row) for row in bench_compress.run()]
+
+
+def _measurement(row: bench_compress.Row) -> Measurement:
+    name, unit, value, asked = str(row["name"]), str(row["unit"]), row["value"], row["asked"]
+    assert isinstance(value, float)
+    of_cores = f"{unit} per core"
+    if asked is None:
+        return Measurement.of(name, of_cores, [value])
+    assert isinstance(asked, float)
+    return Measurement.of(name, of_cores, [value], asked=asked, beside=BESIDE)

@@ -1,0 +1,71 @@
+"""What a benchmark gives: a row of the table."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One figure, beside the one asked for.
+
+    Attributes
+    ----------
+    name : what was measured
+    unit : of all the figures
+    best, median : over the repetitions
+    asked : what it must be at least (at most, where `smaller_is_better`); None where nothing is asked
+    all : the figure of every repetition
+    beside : published or known figures to hold it against
+    """
+
+    name: str
+    unit: str
+    best: float
+    median: float
+    asked: float | None = None
+    smaller_is_better: bool = False
+    all: tuple[float, ...] = field(default=())
+    beside: str = ""
+
+    @classmethod
+    def of(cls, name: str, unit: str, figures: list[float], **more: Any) -> Measurement:
+        """Of several repetitions, the largest the best (the smallest, where `smaller_is_better`)."""
+        best = min(figures) if more.get("smaller_is_better") else max(figures)
+        return cls(name, unit, best, statistics.median(figures), all=tuple(figures), **more)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it is as asked; None where nothing is asked."""
+        if self.asked is None:
+            return None
+        return self.best <= self.asked if self.smaller_is_better else self.best >= self.asked
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "met": self.met}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds that something took: by the clock, and of processor time in all its threads."""
+
+    wall_s: float
+    processor_s: float
+
+    @property
+    def core_s(self) -> float:
+        """Seconds that one core would need: threads that helped count in full."""
+        return max(self.wall_s, self.processor_s)
+
+
+def timed(action: Callable[[], Given]) -> tuple[Given, Timed]:
+    """Does it; gives what it gave, and how long it took."""
+    wall, processor = time.perf_counter(), time.process_time()
+    given = action()
+    return given, Timed(time.perf_counter() - wall, time.process_time() - processor)

@@ -1,0 +1,39 @@
+"""Peak resident memory of a run in a process of its own, against the length of the trace."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.measurement import Measurement
+from buddysim.workloads import make_trace
+
+MEGA = 10**6
+FULL = {"footprint": "8 GB", "instructions": "200000000"}
+TENTH = {"footprint": "8 GB", "instructions": "20000000"}
+
+
+def measure(folder: Path, quick: bool) -> list[Measurement]:
+    """200 million memory instructions over 8 GB, and a tenth of them (only those, where it shall be quick)."""
+    rows = [_peak(folder, "20 M memory instructions over 8 GB", TENTH, 400.0 if quick else None)]
+    if not quick:
+        rows.append(_peak(folder, "200 M memory instructions over 8 GB", FULL, 400.0))
+    return [row for pair in rows for row in pair]
+
+
+def _peak(folder: Path, name: str, settings: dict[str, str], asked: float | None) -> list[Measurement]:
+    path = folder / "scale.bin"
+    make_trace("scale", path, settings)
+    command = [sys.executable, "-m", "buddysim", "run", str(path), "--scheme", "buddy", "--json", "-"]
+    try:
+        run = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    finally:
+        path.unlink()
+    result = json.loads(run.stdout)["buddy"]
+    peak, speed = result["speed.peak_rss_bytes"] / MEGA, result["speed.memory_instructions_per_s"] / MEGA
+    return [
+        Measurement.of(f"peak memory, {name}", "MB", [peak], asked=asked, smaller_is_better=True),
+        Measurement.of(f"replay, {name}", "M memory instructions/s", [speed]),
+    ]

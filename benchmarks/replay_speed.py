@@ -1,0 +1,52 @@
+"""Memory instructions and line accesses per second of one core: scheme `buddy`, banked DRAM, all warps resident."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import buddysim
+from benchmarks.measurement import Measurement, timed
+from buddysim.buddy import profile
+from buddysim.workloads import make_trace
+
+REPEATS = 5
+MILLION = 10**6
+BESIDE_STREAM = "C sketch of an event loop 6.3; Accel-Sim 0.002-0.008 (all warp instructions)"
+BESIDE_RANDOM = (
+    "C sketch of an event loop 13; bare C loop of L2, metadata and channels 60-80 (random), 100-180 (streaming)"
+)
+
+
+def measure(folder: Path, quick: bool) -> list[Measurement]:
+    """Streaming and fully divergent loads on the paper's machine: 8 blocks of 8 warps on each of its 56 SMs."""
+    megabytes = 64 if quick else 512
+    stream = {"footprint": f"{megabytes} MiB", "lines_per_warp": "64"}
+    random = {
+        "footprint": f"{megabytes} MiB",
+        "operations": str(28672 if quick else 28672 * 6),
+        "operations_per_warp": "8",
+    }
+    return [
+        *_rates(folder, "stream", stream, "memory_instructions", 5.0, BESIDE_STREAM),
+        *_rates(folder, "random", random, "line_accesses", 10.0, BESIDE_RANDOM),
+    ]
+
+
+def _rates(
+    folder: Path, workload: str, settings: dict[str, str], counted: str, asked: float, beside: str
+) -> list[Measurement]:
+    path = folder / f"{workload}.bin"
+    make_trace(workload, path, settings)
+    per_core, per_wall = [], []
+    with buddysim.open_trace(path) as trace:
+        targets = profile(trace).targets
+        for _ in range(REPEATS):
+            result, time = timed(lambda: buddysim.simulate(trace, scheme="buddy", targets=targets))
+            count = result.counters[counted]
+            per_core.append(count / time.core_s / MILLION)
+            per_wall.append(count / result.speed["seconds"] / MILLION)
+    what = counted.replace("_", " ")
+    return [
+        Measurement.of(f"replay, {workload}", f"M {what}/s per core", per_core, asked=asked, beside=beside),
+        Measurement.of(f"replay, {workload}, decoding in a second thread", f"M {what}/s", per_wall),
+    ]

@@ -1,0 +1,41 @@
+"""The benchmarks' own arithmetic, and that they run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.measurement import Measurement, Timed, timed
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_best_and_median():
+    row = Measurement.of("x", "M/s", [3.0, 5.0, 4.0], asked=5.0)
+    assert (row.best, row.median, row.met) == (5.0, 4.0, True)
+    row = Measurement.of("x", "MB", [300.0, 500.0, 410.0], asked=250.0, smaller_is_better=True)
+    assert (row.best, row.median, row.met) == (300.0, 410.0, False)
+    assert Measurement.of("x", "s", [1.0]).met is None
+
+
+def test_helping_threads_count_as_time_of_the_core():
+    assert Timed(1.0, 1.5).core_s == 1.5
+    assert Timed(1.0, 0.5).core_s == 1.0
+    given, time = timed(lambda: sum(range(10**6)))
+    assert given == 499999500000
+    assert 0 < time.processor_s <= time.core_s
+
+
+@pytest.mark.slow
+def test_every_benchmark_runs(tmp_path):
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--json", str(tmp_path / "out.json")]
+    run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert "BPC sizes" in run.stdout
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert len(content["measurements"]) > 10
+    assert all(row["best"] > 0 for row in content["measurements"])
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
