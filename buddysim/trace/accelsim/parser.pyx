@@ -85,6 +85,10 @@ cdef inline bint later(Clock a, Clock b) noexcept nogil:
     return a.cycles + NOMINAL_STEP * a.steps > b.cycles + NOMINAL_STEP * b.steps
 
 
+cdef inline uint64_t advance(uint64_t now, uint64_t then) noexcept nogil:
+    return now - then if now > then else 0
+
+
 cdef inline uint32_t saturated(uint64_t value, uint64_t most) noexcept nogil:
     return <uint32_t>(value if value < most else most)
 
@@ -389,8 +393,8 @@ cdef class KernelParser:
             self.fail(f"{self.left} instructions of warp {self.warp} are missing")
         warp.n_ops = <uint32_t>self.ops.n - warp.first_op
         warp.tail_gap = saturated(self.number - self.last_op_number, 0xFFFFFFFF)
-        warp.tail_cycles = saturated(self.now.cycles - self.last_op_clock.cycles, 0xFFFFFFFF)
-        warp.tail_steps = saturated(self.now.steps - self.last_op_clock.steps, 0xFFFFFFFF)
+        warp.tail_cycles = saturated(advance(self.now.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
+        warp.tail_steps = saturated(advance(self.now.steps, self.last_op_clock.steps), 0xFFFFFFFF)
         self.in_warp = False
         return 0
 
@@ -677,8 +681,8 @@ cdef class KernelParser:
             return
         pending.open = False
         op.use_distance = saturated(self.number - pending.number, 0xFFFFFFFF)
-        op.use_cycles = saturated(clock.cycles - pending.issued.cycles, 0xFFFFFFFF)
-        op.use_steps = <uint16_t>saturated(clock.steps - pending.issued.steps, 0xFFFF)
+        op.use_cycles = saturated(advance(clock.cycles, pending.issued.cycles), 0xFFFFFFFF)
+        op.use_steps = <uint16_t>saturated(advance(clock.steps, pending.issued.steps), 0xFFFF)
 
     cdef int issue(self, Instruction* instruction) except -1:
         """Let the instruction issue when its registers allow, and note what it means for memory."""
@@ -789,17 +793,19 @@ cdef class KernelParser:
         memset(op, 0, sizeof(WarpOp))
         op.first_line = <uint32_t>first_line
         op.gap = saturated(self.number - self.last_op_number - 1, 0xFFFFFFFF)
-        op.chain_cycles = saturated(clock.cycles - self.last_op_clock.cycles, 0xFFFFFFFF)
-        op.chain_steps = saturated(clock.steps - self.last_op_clock.steps, 0xFFFFFFFF)
+        op.chain_cycles = saturated(advance(clock.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
+        op.chain_steps = saturated(advance(clock.steps, self.last_op_clock.steps), 0xFFFFFFFF)
+        # A later path can have fewer cycles and more steps: what can't be subtracted is left for the next operation.
+        self.last_op_clock.cycles += op.chain_cycles
+        self.last_op_clock.steps += op.chain_steps
         op.n_lines = <uint8_t>n_lines
         op.kind = <uint8_t>kind
         op.bytes_per_lane = 0 if kind == OP_BARRIER else instruction.opcode.width
         op.flags = FLAG_TIMED
-        pending.issued = clock
+        pending.issued = self.last_op_clock
         pending.number = self.number
         pending.group = 0
         pending.open = kind == OP_LOAD or kind == OP_ATOMIC
-        self.last_op_clock = clock
         self.last_op_number = self.number
         self.n_lines += n_lines
         for i in range(n_lines):
