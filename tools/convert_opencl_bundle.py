@@ -1,6 +1,6 @@
 """Converts a bundle of an OpenCL capture (a folder, or a .tar.xz of one) into a trace file.
 
-    python tools/convert_opencl_bundle.py BUNDLE -o OUT.bin [--launches FIRST:END] [--contents-every N]
+python tools/convert_opencl_bundle.py BUNDLE -o OUT.bin [--launches FIRST:END] [--contents-every N]
 """
 
 from __future__ import annotations

@@ -94,10 +94,10 @@ SMALL = (
         BSD_QISHAO,
         contents_every=8,
     ),
-    Recipe("vectoradd-ampere", "accelsim/vectoradd-ampere.tar.xz", "vectorAdd on 50,000 floats, SASS of sm_80", MIT_MGPUSIM),
     Recipe(
-        "matmul-pascal", "accelsim/matmul-pascal.tar.xz", "matrix product, 32 x 32, SASS of sm_61", MIT_MICROGPUSIM
+        "vectoradd-ampere", "accelsim/vectoradd-ampere.tar.xz", "vectorAdd on 50,000 floats, SASS of sm_80", MIT_MGPUSIM
     ),
+    Recipe("matmul-pascal", "accelsim/matmul-pascal.tar.xz", "matrix product, 32 x 32, SASS of sm_61", MIT_MICROGPUSIM),
     Recipe("lud256", "traces/lud256.tar.xz", "Rodinia LU decomposition, 256 x 256, whole run, no values", RODINIA),
     Recipe("backprop16k", "traces/backprop16k.tar.xz", "Rodinia back-propagation, 16,384 inputs, no values", RODINIA),
     Recipe(
@@ -187,7 +187,9 @@ def manifest(made: Sequence[tuple[Recipe, Path]]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Make the traces that were asked for."""
     parser = argparse.ArgumentParser(prog="make_traces.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--shared", type=Path, required=True, metavar="PATH", help="folder whose data/ holds the archives")
+    parser.add_argument(
+        "--shared", type=Path, required=True, metavar="PATH", help="folder whose data/ holds the archives"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="default: traces/large, or traces")
     parser.add_argument("--small", action="store_true", help="make those of the repository, and their manifest")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")

@@ -17,7 +17,9 @@ HELP = "convert traces of another tool into a trace file"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     formats = parser.add_subparsers(title="formats", dest="format", metavar="FORMAT", required=True)
-    accelsim = formats.add_parser("accelsim", help="SASS traces of Accel-Sim's tracer, versions 1 to 6", allow_abbrev=False)
+    accelsim = formats.add_parser(
+        "accelsim", help="SASS traces of Accel-Sim's tracer, versions 1 to 6", allow_abbrev=False
+    )
     accelsim.add_argument("kernelslist", metavar="KERNELSLIST", help="kernelslist.g, or kernelslist of raw traces")
     accelsim.add_argument("-o", "--output", required=True, metavar="OUT.bin", help="the trace file to write")
     accelsim.add_argument(
@@ -64,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     print(
         f"{args.output}: {summary.kernels} kernels, {counts['warp_instructions']} warp instructions "
         f"({counts['lane_instructions']} lane instructions), {counts['memory_lines']} memory lines "
-        f"({counts['predicated_off']} predicated off), {counts['barriers']} barriers, {counts['lines']} lines of 128 B, "
-        f"{counts['sectors']} sectors; {summary.allocations} allocations, {summary.snapshots} snapshots"
+        f"({counts['predicated_off']} predicated off), {counts['barriers']} barriers, {counts['lines']} lines "
+        f"of 128 B, {counts['sectors']} sectors; {summary.allocations} allocations, {summary.snapshots} snapshots"
     )
     return 0

@@ -105,12 +105,12 @@ def coalesce(addresses, lanes, bytes_per_lane, is_store):
     cdef const uint8_t[::1] lane_view = np.ascontiguousarray(lanes, dtype=np.uint8)
     cdef const uint8_t[::1] width_view = np.ascontiguousarray(bytes_per_lane, dtype=np.uint8)
     cdef const uint8_t[::1] store_view = np.ascontiguousarray(is_store, dtype=np.uint8)
-    cdef Py_ssize_t n_ops = lane_view.shape[0], op, n = 0, lane = 0, widest = 0
+    cdef Py_ssize_t n_ops = lane_view.shape[0], op, n = 0, lane = 0
     if width_view.shape[0] != n_ops or store_view.shape[0] != n_ops:
         raise ValueError("lanes, bytes_per_lane and is_store must be of one length")
     for op in range(n_ops):
         if lane_view[op] > MAX_LANES or not 1 <= width_view[op] <= MAX_BYTES_PER_LANE:
-            raise ValueError(f"op {op}: {lane_view[op]} lanes of {width_view[op]} bytes; expected 0..32 of 1..128 bytes")
+            raise ValueError(f"op {op}: {lane_view[op]} lanes of {width_view[op]} B; expected 0..32 of 1..128 B")
         n += lane_view[op]
     if n != address_view.shape[0]:
         raise ValueError(f"{address_view.shape[0]} addresses for {n} active lanes")

@@ -143,7 +143,9 @@ def _survey(commands: KernelsList, options: Options, progress: Callable[[str], o
     plan = _Plan()
     if commands.ignored:
         names = ", ".join(sorted({repr(name[:30]) for name in commands.ignored})[:3])
-        plan.warnings.append(f"{commands.path}: ignored {len(commands.ignored)} lines that are no known command: {names}")
+        plan.warnings.append(
+            f"{commands.path}: ignored {len(commands.ignored)} lines that are no known command: {names}"
+        )
     for index, command in enumerate(commands.commands):
         if not isinstance(command, KernelFile):
             continue
@@ -293,12 +295,14 @@ class _Conversion:
         if command.payload is None or command.kind != "htod":
             return
         if not command.payload.is_file():
-            self.summary.warnings.append(f"{command.payload}: the copied bytes are missing; the copy stays without values")
+            self.summary.warnings.append(
+                f"{command.payload}: the copied bytes are missing; the copy stays without values"
+            )
             return
         if command.payload.stat().st_size != command.bytes:
             raise BuddysimError(
-                f"{command.payload}: {command.payload.stat().st_size} bytes, expected the {command.bytes} of the copy in "
-                f"line {command.line} of {self.commands.path}"
+                f"{command.payload}: {command.payload.stat().st_size} bytes, expected the {command.bytes} of the copy "
+                f"in line {command.line} of {self.commands.path}"
             )
         self._load(command.payload, command.address)
 
@@ -377,4 +381,3 @@ class _Conversion:
 
 def _lines(command: Malloc | Copy) -> Range:
     return command.address // LINE_BYTES, -(-(command.address + command.bytes) // LINE_BYTES)
-

@@ -65,9 +65,7 @@ class Warp:
     tail: tuple[int, int] = (0, 0)
 
 
-def parse(
-    text: str, header: KernelHeader, classify: Callable[[str], Opcode]
-) -> list[tuple[int, list[Warp]]]:
+def parse(text: str, header: KernelHeader, classify: Callable[[str], Opcode]) -> list[tuple[int, list[Warp]]]:
     """Thread blocks (linear number, warps) of the text after the header."""
     blocks: list[tuple[int, list[Warp]]] = []
     lines = iter(text.split("\n"))

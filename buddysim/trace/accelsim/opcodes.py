@@ -1,8 +1,8 @@
 """What the importer must know about a SASS opcode: what it does to memory, and how long it takes.
 
 Latencies are those of Accel-Sim's tested configurations, so that a replayed trace can be held against it: files
-``gpu-simulator/configs/tested-cfgs/*/trace.config`` of accel-sim/accel-sim-framework (``trace_opcode_latency_*`` and the
-specialised units for branches, textures, tensor cores and the uniform datapath); shared memory is
+``gpu-simulator/configs/tested-cfgs/*/trace.config`` of accel-sim/accel-sim-framework (``trace_opcode_latency_*`` and
+the specialised units for branches, textures, tensor cores and the uniform datapath); shared memory is
 ``gpgpu_smem_latency``. Which opcode runs on which unit follows ``gpu-simulator/ISA_Def/*_opcode.h`` there.
 """
 
@@ -77,7 +77,12 @@ _CONFIG = "Accel-Sim tested-cfgs/{}/trace.config"
 TIMINGS = {
     60: Timing(
         "assumed: as sm_70, branches on the integer unit, because there is no such configuration",
-        (2, 2), (2, 2), (8, 4), (20, 8), (2, 2), (2, 2),
+        (2, 2),
+        (2, 2),
+        (8, 4),
+        (20, 8),
+        (2, 2),
+        (2, 2),
     ),
     70: Timing(_CONFIG.format("SM7_GV100"), (2, 2), (2, 2), (8, 4), (20, 8), (2, 2), (4, 4)),
     75: Timing(_CONFIG.format("SM75_RTX2060"), (2, 2), (2, 2), (64, 64), (21, 8), (16, 16), (4, 4)),

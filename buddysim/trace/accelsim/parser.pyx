@@ -18,7 +18,8 @@ from buddysim.trace.accelsim.image cimport MemoryImage
 from buddysim.trace.accelsim.text cimport Cursor, next_token, parse_decimal, parse_hex, token_is
 from buddysim.trace.coalesce cimport MAX_OP_LINES, coalesce_op
 from buddysim.trace.records cimport (
-    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE, BlockRecord, WarpOp, WarpRecord
+    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE,
+    BlockRecord, WarpOp, WarpRecord,
 )
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
@@ -62,7 +63,7 @@ cdef class _Rows:
         cdef size_t room
         cdef char* data
         if self.n + count > self.room:
-            room = max(2 * self.room, self.n + count, 64)
+            room = max(2 * self.room, self.n + count, <size_t>64)
             data = <char*>realloc(self.data, room * self.row_bytes)
             if data == NULL:
                 raise MemoryError("no memory for a kernel's operations")
@@ -404,8 +405,7 @@ cdef class KernelParser:
         cdef Instruction instruction
         cdef Cursor token, name
         cdef int64_t width = 0
-        cdef int i
-        for i in range(self.prefix):
+        for _ in range(self.prefix):
             if not next_token(&line, &token):
                 self.fail(f"expected {self.prefix} numbers of block and warp first")
         if self.line_info and not next_token(&line, &token):
@@ -534,9 +534,8 @@ cdef class KernelParser:
 
     cdef int read_store_data(self, Cursor* line, Instruction* instruction) except -1:
         """Nothing more, or STORE_DATA type registers REGr:Tt:value Tt:value ..."""
-        cdef Cursor token, kind, part
+        cdef Cursor token, kind
         cdef int64_t count = 0, number = -1, lane = -1
-        cdef uint32_t known_lanes = 0
         cdef uint8_t values[32][32]
         cdef uint8_t sizes[32]
         cdef uint64_t bits = 0

@@ -12,10 +12,10 @@ TAIL: Final = 1  # after the last
 LOADS_IN_FLIGHT: Final = 8  # a load is used before this many further accesses have issued
 
 GAPS_TEXT: Final = (
-    f"assumed, as only accesses were captured: {GAP_FIRST} other instructions before a warp's first access, {GAP} before "
-    f"each further one, {TAIL} after the last; no barriers; untimed"
+    f"assumed, as only accesses were captured: {GAP_FIRST} other instructions before a warp's first access, {GAP} "
+    f"before each further one, {TAIL} after the last; no barriers; untimed"
 )
 DEPENDENCIES_TEXT: Final = (
-    "assumed: a load is first used by the first instruction that leads to the warp's next store or atomic, but no later "
-    f"than {LOADS_IN_FLIGHT} accesses on, or by the first one after the last access"
+    "assumed: a load is first used by the first instruction that leads to the warp's next store or atomic, but no "
+    f"later than {LOADS_IN_FLIGHT} accesses on, or by the first one after the last access"
 )

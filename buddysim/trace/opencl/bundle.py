@@ -107,7 +107,10 @@ def _take(bundle: Bundle, live: dict[int, Buffer], event: dict[str, Any]) -> Non
             if any(total % part for total, part in zip(grid, block, strict=True)):
                 raise ValueError(f"a launch of {grid} threads in work-groups of {block}")
             groups = (grid[0] // block[0], grid[1] // block[1], grid[2] // block[2])
-            if groups[0] * groups[1] * groups[2] > MAX_GRID_BLOCKS or block[0] * block[1] * block[2] > MAX_BLOCK_THREADS:
+            if (
+                groups[0] * groups[1] * groups[2] > MAX_GRID_BLOCKS
+                or block[0] * block[1] * block[2] > MAX_BLOCK_THREADS
+            ):
                 raise ValueError(f"a launch of {groups} work-groups of {block}")
             bundle.launches[launch] = Launch(launch, str(event["name"]), groups, block)
         case "kernel_end":

@@ -85,16 +85,14 @@ def convert_bundle(
         indices = _Allocations(bundle, writer)
         indices.at(wanted[0])
         _write_kernels(bundle, (wanted[0], wanted[-1] + 1), writer, indices, summary, progress)
+        expected = sum(bundle.recorded[launch] for launch in wanted)
+        if summary.operations != expected:
+            raise BuddysimError(f"{bundle.trace}: {summary.operations} operations, expected {expected} by meta.jsonl")
         for launch in sorted(bundle.snapshots):
             if options.snapshots is None or launch in options.snapshots:
                 progress(f"snapshot after launch {launch}")
                 _write_snapshot(bundle, launch, writer, indices, options)
                 summary.snapshots += 1
-    missing = {launch: bundle.recorded[launch] for launch in wanted}
-    if summary.operations != sum(missing.values()):
-        raise BuddysimError(
-            f"{bundle.trace}: {summary.operations} operations, expected {sum(missing.values())} by meta.jsonl"
-        )
     return summary
 
 
@@ -136,7 +134,12 @@ class _Allocations:
     def at(self, launch: int) -> None:
         """Bring the allocations to where they are before `launch`."""
         for number, buffer in enumerate(self._bundle.buffers):
-            if number in self._indices and number not in self._freed and buffer.died is not None and buffer.died <= launch:
+            if (
+                number in self._indices
+                and number not in self._freed
+                and buffer.died is not None
+                and buffer.died <= launch
+            ):
                 self._writer.free_allocation(self._indices[number])
                 self._freed.add(number)
         for number, buffer in enumerate(self._bundle.buffers):
@@ -238,9 +241,7 @@ def _read_pages(file: BufferFile, buffer: Buffer) -> tuple[npt.NDArray[np.uint8]
     return data, pages
 
 
-def _classes(
-    data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: Buffer
-) -> npt.NDArray[np.uint8]:
+def _classes(data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: Buffer) -> npt.NDArray[np.uint8]:
     """Size class of every entry of the buffer, unknown where its page isn't there."""
     found = entry_classes(data)
     entries = -(-buffer.bytes // _ENTRY_BYTES)

@@ -17,7 +17,9 @@ _ACCESS = [
 ]  # fmt: skip
 _CONTROL = ["EXIT", "BAR.SYNC", "BAR.ARV", "MEMBAR.SC.GPU", "LDGDEPBAR", "DEPBAR.LE", "NOP"]
 
-_registers = st.sampled_from([f"R{n}" for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 252, 253, 254, 255)] + ["UR4", "UR62", "UR63"])
+_registers = st.sampled_from(
+    [f"R{n}" for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 252, 253, 254, 255)] + ["UR4", "UR62", "UR63"]
+)
 
 
 @st.composite

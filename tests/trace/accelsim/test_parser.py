@@ -20,7 +20,9 @@ from tests.trace.accelsim.kernels import kernels
 DATA = Path(__file__).parent / "data"
 
 
-def run(header: KernelHeader, text: str, cuts: list[int]) -> tuple[list[tuple[int, list[naive_parser.Warp]]], KernelParser]:
+def run(
+    header: KernelHeader, text: str, cuts: list[int]
+) -> tuple[list[tuple[int, list[naive_parser.Warp]]], KernelParser]:
     """Parse the text in pieces that end at `cuts`; the records as the twin gives them."""
     timing = timing_of(header.binary_version)
     parser = KernelParser("kernel", header, lambda opcode: classify(opcode, timing))
