@@ -92,7 +92,6 @@ SMALL = (
         "accelsim/vectoradd-turing-values.tar.xz",
         "vectorAdd and vectorSub on 1 M floats, SASS of sm_75, with the values of all stores",
         BSD_QISHAO,
-        contents_every=8,
     ),
     Recipe(
         "vectoradd-ampere", "accelsim/vectoradd-ampere.tar.xz", "vectorAdd on 50,000 floats, SASS of sm_80", MIT_MGPUSIM
@@ -100,6 +99,13 @@ SMALL = (
     Recipe("matmul-pascal", "accelsim/matmul-pascal.tar.xz", "matrix product, 32 x 32, SASS of sm_61", MIT_MICROGPUSIM),
     Recipe("lud256", "traces/lud256.tar.xz", "Rodinia LU decomposition, 256 x 256, whole run, no values", RODINIA),
     Recipe("backprop16k", "traces/backprop16k.tar.xz", "Rodinia back-propagation, 16,384 inputs, no values", RODINIA),
+    Recipe(
+        "nw2048",
+        "traces/nw2048.tar.xz",
+        "Rodinia Needleman-Wunsch, 2048 x 2048, integers, whole run: a wave front; sizes of all 50 MB at three points",
+        RODINIA,
+        contents_every=64,
+    ),
     Recipe(
         "jacobi2d",
         "traces/jacobi2d.tar.xz",
@@ -116,16 +122,10 @@ LARGE = (
         "PolyBench FDTD 2D, 2048 x 2048, fp32: time steps 118 to 120, whole contents after launch 360",
         POLYBENCH,
     ),
-    Recipe("nw2048", "traces/nw2048.tar.xz", "Rodinia Needleman-Wunsch, 2048 x 2048, whole run", RODINIA),
+    Recipe("nw2048-all", "traces/nw2048.tar.xz", "as nw2048, with whole contents", RODINIA),
     Recipe("jacobi2048", "traces/jacobi2048.tar.xz", "PolyBench Jacobi 2D, 2048 x 2048, 3 steps", POLYBENCH),
     Recipe("jacobi2d-all", "traces/jacobi2d.tar.xz", "as jacobi2d, with whole contents", POLYBENCH),
     Recipe("backprop256k", "traces/backprop256k.tar.xz", "Rodinia back-propagation, 262,144 inputs", RODINIA),
-    Recipe(
-        "vectoradd-turing-all",
-        "accelsim/vectoradd-turing-values.tar.xz",
-        "as vectoradd-turing, with whole contents",
-        BSD_QISHAO,
-    ),
 )
 
 

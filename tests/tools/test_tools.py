@@ -48,11 +48,11 @@ def test_make_traces_says_what_is_missing(tmp_path: Path, capsys: pytest.Capture
     tool = load("make_traces")
     assert tool.main(["--shared", str(tmp_path), "-o", str(tmp_path / "out")]) == 2
     (tmp_path / "data").mkdir()
-    assert tool.main(["--shared", str(tmp_path), "-o", str(tmp_path / "out"), "nw2048"]) == 2
+    assert tool.main(["--shared", str(tmp_path), "-o", str(tmp_path / "out"), "jacobi2048"]) == 2
     assert tool.main(["--shared", str(tmp_path), "-o", str(tmp_path / "out"), "unheard"]) == 2
     errors = capsys.readouterr().err
     assert errors.count("make_traces.py: error: ") == 3
-    assert "nw2048.tar.xz" in errors
+    assert "jacobi2048.tar.xz" in errors
 
 
 def test_every_recipe_has_a_name_of_its_own() -> None:
