@@ -83,7 +83,7 @@ class Kernel(Section):
     block_launch_interval: Duration = Field(description="least time between two thread blocks started on one SM")
     block_latency: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="what a thread block spends besides its instructions: fetching the first one, draining the last one",
+        description="what a thread block spends besides its instructions: fetching the first, draining the last",
     )
     block_order: Annotated[str, fields.one_of("round_robin")] = Field(
         default="round_robin", description="how thread blocks go to SMs that have room"

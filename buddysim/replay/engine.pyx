@@ -10,11 +10,11 @@ from libc.string cimport memset
 import numpy as np
 
 from buddysim.replay.cache cimport cache_clear_unit, cache_free, cache_init
-from buddysim.replay.dram cimport banked_drain, dram_free, dram_init
+from buddysim.replay.dram cimport dram_free, dram_init
 from buddysim.replay.events cimport EventTree, tree_free, tree_init, tree_update
 from buddysim.replay.hostmem cimport host_zeroed
 from buddysim.replay.memory cimport (
-    HISTOGRAM_BINS, TRAFFIC_KINDS, MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line,
+    MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line,
     larger, locate_slice,
 )
 from buddysim.replay.port cimport Port

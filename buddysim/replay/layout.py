@@ -1,4 +1,4 @@
-"""Where the allocations of a trace lie in the entry numbers of a run (docs/architecture.md, "Address space of a run")."""
+"""Where the allocations of a trace lie in the entry numbers of a run (docs/architecture.md, Address space of a run)."""
 
 from __future__ import annotations
 

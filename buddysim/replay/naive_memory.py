@@ -59,7 +59,7 @@ class NaiveMemory:
 
     Attributes
     ----------
-    count : Counter by the engine's counter names; device and link traffic as `device.KIND` (sectors), `link.KIND` (bytes)
+    count : Counter by the engine's counter names; traffic as `device.KIND` (sectors) and `link.KIND` (bytes)
     """
 
     def __init__(

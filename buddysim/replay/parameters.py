@@ -45,7 +45,8 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         slices_per_channel, pseudo = 1, pseudo * channels // m.l2.slices
     else:
         raise BuddysimError(
-            f"{m.name}: l2.slices: {m.l2.slices} slices and {channels} channels: expected one to be a multiple of the other"
+            f"{m.name}: l2.slices: {m.l2.slices} slices and {channels} channels: "
+            "expected one to be a multiple of the other"
         )
     n_pseudo = channels * m.dram.pseudo_channels
     core_cycle = _ps(1 / Fraction(m.clock.core.hz))

@@ -165,8 +165,8 @@ class Run:
                         self._finish(handle)
                     elif word == "idle":
                         raise BuddysimError(
-                            f"{self.trace.path}: warps wait at a barrier that the others of their thread block never reach "
-                            f"(kernel {min(self.handles)})"
+                            f"{self.trace.path}: warps wait at a barrier that the others of their thread block "
+                            f"never reach (kernel {min(self.handles)})"
                         )
                     if progress is not None:
                         progress(self.engine.memory_instructions, total)

@@ -77,4 +77,3 @@ def test_accelsim_machine_is_its_configuration() -> None:
     assert (machine.l1.size, machine.sm.policy, machine.sm.schedulers) == (128 * 1024, "lrr", 4)
     assert machine.l2.size // machine.l2.slices == 96 * 1024
     assert (machine.l2.ways, machine.dram.channels) == (24, 32)
-    assert machine.l2.fill_on_memcpy

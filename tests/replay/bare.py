@@ -55,7 +55,8 @@ def run_warps(
     array = np.array(state if state is not None else [0x77] * entries, dtype=np.uint8)
     array = np.concatenate([array, np.zeros(entries - len(array), np.uint8)])
     ends = np.array([end for _, end, _, _ in regions])
-    pages = np.minimum(np.searchsorted(ends, np.arange(entries // 64) * 64, side="right"), len(ends) - 1).astype(np.uint32)
+    region = np.searchsorted(ends, np.arange(entries // 64) * 64, side="right")
+    pages = np.minimum(region, len(ends) - 1).astype(np.uint32)
     ops = np.zeros(sum(map(len, warps)), OP_DTYPE)
     records = np.zeros(len(warps), WARP_DTYPE)
     lines: list[int] = []
@@ -73,7 +74,11 @@ def run_warps(
     blocks["first_warp"] = np.arange(len(blocks)) * warps_per_block
     blocks["n_warps"] = warps_per_block
     engine = Engine(
-        engine_numbers(machine, entries, Fraction(1)), np.array(regions, dtype=np.int64), pages, array, load_scheme(scheme)
+        engine_numbers(machine, entries, Fraction(1)),
+        np.array(regions, dtype=np.int64),
+        pages,
+        array,
+        load_scheme(scheme),
     )
     engine.start_kernel(0, 0, len(blocks), warps_per_block, 32 * warps_per_block, 0, 0)
     word = ""

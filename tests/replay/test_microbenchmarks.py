@@ -82,7 +82,8 @@ def test_banked_dram_streams_at_85_to_95_percent_of_peak(kind):
     entries = n * 64 * (2 if kind == "copy" else 1)
     count, _ = run_warps(machine, warps, regions=[(0, entries, 0, 4)], warps_per_block=8)
     share = sum(count["dram_bursts"]) * 2286 / 64 / count["now_ps"]
-    least = {"read": 0.85, "copy": 0.85, "write": 0.75}[kind]  # rows reopened for batches of writes cost more than turnarounds
+    # Rows reopened for batches of writes cost more than turnarounds.
+    least = {"read": 0.85, "copy": 0.85, "write": 0.75}[kind]
     assert least <= share <= 0.95
 
 
@@ -162,7 +163,9 @@ def test_strides_spread_over_the_channels():
 
 def test_a_gap_takes_issue_slots_and_a_chain_takes_time():
     machine = tiny_machine(l1__enabled=True)
-    times = [run_warps(machine, [[(0, [(0, 1, 0)])] * n], use=False, chain_cycles=11)[0]["now_ps"] for n in (1000, 2000)]
+    times = [
+        run_warps(machine, [[(0, [(0, 1, 0)])] * n], use=False, chain_cycles=11)[0]["now_ps"] for n in (1000, 2000)
+    ]
     assert times[1] - times[0] == 1000 * 11 * CYCLE
     # 16 warps of 100 instructions between loads share two schedulers: 8 x 51 x 101 slots each.
     many = [[(0, [(0, 1, 0)])] * 51] * 16
