@@ -217,14 +217,14 @@ def _check_capacity(run: Run, peak: dict[str, int]) -> None:
     needed = peak["device"] + peak["metadata"]
     if needed > capacity:
         raise BuddysimError(
-            f"{run.trace.path}: device memory of {run.machine.name}: {needed} B needed under the targets, {capacity} B there: "
-            f"{needed - capacity} B too much"
+            f"{run.trace.path}: device memory of {run.machine.name}: {needed} B needed under the targets, "
+            f"{capacity} B there: {needed - capacity} B too much"
         )
     carve_out = run.machine.buddy.carve_out_ratio * capacity
     if peak["buddy"] > carve_out:
         raise BuddysimError(
-            f"{run.trace.path}: carve-out of {run.machine.name}: {peak['buddy']} B needed under the targets, {carve_out} B there: "
-            f"{peak['buddy'] - carve_out} B too much"
+            f"{run.trace.path}: carve-out of {run.machine.name}: {peak['buddy']} B needed under the targets, "
+            f"{carve_out} B there: {peak['buddy'] - carve_out} B too much"
         )
 
 
@@ -250,7 +250,7 @@ def _per_allocation(run: Run, regions: list[tuple[int, int, int]]) -> list[dict[
 
 
 def _utilization(numbers: dict[str, object], raw: dict[str, Any], time_ps: int) -> dict[str, float]:
-    """Share of its limit that each kind of resource reached, all units of a kind together; channels also the busiest one."""
+    """Share of its limit that each kind of resource reached, its units together; of channels also the busiest one."""
 
     def share(busy_ps: float, units: int = 1) -> float:
         return busy_ps / (units * time_ps)

@@ -59,8 +59,8 @@ def test_no_resource_carries_more_than_its_bandwidth(warps, state, kept, scheme,
     numbers = engine_numbers(machine, ENTRIES, Fraction(1))
     count, _ = run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=state)
     # What is only posted (the last write-backs) may still be on its way when the last warp ends.
-    reads = max(0, sum(count["device"][:3])) // numbers["dram_pseudo"]
-    posted = (max(count["dram_bursts"]) - reads) * numbers["dram_burst_ps"]
+    shared = max(0, sum(count["device"][:3])) // numbers["dram_pseudo"]
+    posted = (max(count["dram_bursts"]) - shared) * numbers["dram_burst_ps"]
     reads = sum(count["device"][:3]) + count["device"][METADATA_READ]
     assert count["now_ps"] >= reads * numbers["dram_burst_ps"] // numbers["dram_pseudo"] - max(0, posted)
     assert count["now_ps"] >= sum(count["link_read"][:2]) * 10**12 // numbers["link_bytes_per_s"]
