@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from lzma import LZMAError
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from buddysim.errors import BuddysimError
 
@@ -27,10 +28,28 @@ def folder_with(path: Path, name: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="buddysim-") as temporary:
         try:
             with tarfile.open(path) as archive:
-                archive.extractall(temporary, filter="data")
+                _unpack(archive, path, Path(temporary))
         except (tarfile.TarError, LZMAError, EOFError) as error:
             raise BuddysimError(f"{path}: neither a folder nor a whole archive ({error})") from None
         inside = sorted(found.parent for found in Path(temporary).rglob(name))
         if len(inside) != 1:
             raise BuddysimError(f"{path}: {len(inside)} files {name} in it, expected one")
         yield inside[0]
+
+
+def _unpack(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
+    """Unpack the plain files of an archive, and nothing that could lie or lead outside `folder`.
+
+    `TarFile.extractall(filter="data")` would do, but Python 3.11 has it only from 3.11.4 on.
+    """
+    for member in archive:
+        if member.isdir():
+            continue
+        name = PurePosixPath(member.name)
+        content = archive.extractfile(member) if member.isfile() else None
+        if content is None or name.is_absolute() or ".." in name.parts or "\0" in member.name:
+            raise BuddysimError(f"{path}: {member.name!r} in it is no plain file inside the archive")
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with content, target.open("wb") as file:
+            shutil.copyfileobj(content, file)
