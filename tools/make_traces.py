@@ -24,8 +24,8 @@ from buddysim.trace.archive import folder_with
 
 LEVEL = 19
 
-POLYBENCH = "PolyBench/GPU, Ohio State University licence; outputs of our capture"
-RODINIA = "Rodinia benchmarks, University of Virginia licence; outputs of our capture"
+POLYBENCH = "our own capture of PolyBench/GPU (OpenCL); may be copied"
+RODINIA = "our own capture of Rodinia (OpenCL); may be copied"
 BSD_NASSOSLIAK = "BSD-2-Clause, github.com/nassosliak/accel-sim-framework"
 BSD_QISHAO = "BSD-2-Clause, github.com/qishao-chalmers/accel-sim-framework"
 MIT_MGPUSIM = "MIT, github.com/sarchlab/mgpusim"

@@ -5,6 +5,9 @@
 import numpy as np
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+cdef uint64_t HASH_FACTOR = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads neighbours and strides
 
 # A line word keeps address >> 7 in its upper 56 bits.
 MAX_ADDRESS = (1 << 63) - 1
@@ -50,9 +53,11 @@ cdef int coalesce_op(
     cdef uint64_t numbers[MAX_OP_LINES]
     cdef uint32_t sectors[MAX_OP_LINES]
     cdef uint64_t covered[MAX_OP_LINES][2]
+    cdef uint8_t slots[128]     # by hash of the line number: 1 + index of a line, 0 where free
     cdef int n_lines = 0, here = 0, lane, line
-    cdef uint32_t first_byte, last_byte, remaining
+    cdef uint32_t first_byte, last_byte, remaining, slot
     cdef uint64_t address, number
+    memset(slots, 0, sizeof(slots))
     for lane in range(n_lanes):
         address = addresses[lane]
         remaining = bytes_per_lane
@@ -63,12 +68,13 @@ cdef int coalesce_op(
             if last_byte > 127:
                 last_byte = 127
             if n_lines == 0 or numbers[here] != number:
-                here = n_lines
-                for line in range(n_lines):
-                    if numbers[line] == number:
-                        here = line
-                        break
-                if here == n_lines:
+                slot = <uint32_t>((number * HASH_FACTOR) >> 57)
+                while slots[slot] and numbers[slots[slot] - 1] != number:
+                    slot = (slot + 1) & 127
+                here = slots[slot] - 1
+                if here < 0:
+                    here = n_lines
+                    slots[slot] = <uint8_t>(here + 1)
                     numbers[here] = number
                     sectors[here] = 0
                     covered[here][0] = 0
