@@ -1,0 +1,1 @@
+"""Figures, one module each, drawn from saved results."""
