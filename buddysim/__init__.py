@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from buddysim import compress
+    from buddysim.buddy import Targets, profile
     from buddysim.errors import BuddysimError
     from buddysim.machine import Machine
     from buddysim.replay import Result, simulate
@@ -16,18 +18,32 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["BuddysimError", "Machine", "Result", "__version__", "open_trace", "simulate"]
+__all__ = [
+    "BuddysimError",
+    "Machine",
+    "Result",
+    "Targets",
+    "__version__",
+    "compress",
+    "open_trace",
+    "profile",
+    "simulate",
+]
 
 _HOMES = {
     "BuddysimError": "buddysim.errors",
     "Machine": "buddysim.machine",
     "Result": "buddysim.replay",
+    "Targets": "buddysim.buddy",
+    "profile": "buddysim.buddy",
     "open_trace": "buddysim.trace",
     "simulate": "buddysim.replay",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "compress":
+        return import_module("buddysim.compress")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,37 @@
+"""``import buddysim`` gives the public names, and starts at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import buddysim
+
+
+def test_every_public_name_is_there():
+    for name in buddysim.__all__:
+        assert getattr(buddysim, name) is not None
+        assert name in dir(buddysim)
+    assert buddysim.compress.compressed_bits(bytes(128)).tolist() == [10]
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        buddysim.nothing  # noqa: B018
+
+
+def test_importing_loads_no_heavy_module():
+    code = "import buddysim, sys; print([n for n in ('numpy', 'pydantic', 'matplotlib', 'rich') if n in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == "[]"
+
+
+def test_the_command_lines_help_loads_neither_engine_nor_plots():
+    code = (
+        "import sys\nfrom buddysim.cli import make_parser\nmake_parser()\n"
+        "print([n for n in ('buddysim.replay', 'buddysim.workloads', 'matplotlib', 'scipy') if n in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == "[]"
