@@ -7,7 +7,7 @@ from buddysim.replay.hostmem cimport host_zeroed
 
 cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError; `cache` must be zeroed before."""
-    cdef int64_t slot, slots
+    cdef int64_t slots
     cache.units, cache.sets, cache.ways = units, sets, ways
     cache.padded_ways = (ways + 3) // 4 * 4
     cache.set_bits = sets.bit_length() - 1 if sets & (sets - 1) == 0 else -1

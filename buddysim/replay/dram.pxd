@@ -255,7 +255,7 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
         # While one batch drains, the rows of the next are opened.
         col = bank_open(dram, channel, bank, queue[i].row, queue[i].arrival_ps if queue[i].arrival_ps < channel.drained_ps else t)
         slot = larger(start, (col + timing.cwl) / dram.burst_ps)
-        for j in range(queue[i].bursts):
+        for _ in range(queue[i].bursts):
             slot = calendar_first_free(dram, channel, slot)
             calendar_take(channel, slot)
             end = larger(end, slot + 1)

@@ -1,5 +1,5 @@
 """Memory of a `Dram`, and a thin class over it for tests and for the DRAM benchmark."""
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
 from buddysim.replay.port cimport Port

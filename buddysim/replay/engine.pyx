@@ -7,8 +7,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-import numpy as np
-
 from buddysim.replay.cache cimport cache_clear_unit, cache_free, cache_init
 from buddysim.replay.dram cimport dram_free, dram_init
 from buddysim.replay.events cimport EventTree, tree_free, tree_init, tree_update
@@ -21,7 +19,8 @@ from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.setops cimport SCHED_NEVER
 from buddysim.replay.sm cimport (
-    MAX_WARPS, NO_GREEDY, CoreTiming, L1s, LookAhead, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick, scheduler_remove, scheduler_time,
+    MAX_WARPS, NO_GREEDY, CoreTiming, L1s, LookAhead, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
+    scheduler_remove, scheduler_time,
     warp_access, warp_next, warp_passed,
 )
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
@@ -218,7 +217,8 @@ cdef class Engine:
         self.warps = <Warp*>host_zeroed(<size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
         self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
-        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next and self.l1.used and m.replies and m.requests
+        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next
+                and self.l1.used and m.replies and m.requests
                 and m.slice_ports and m.mshr_ps and m.mshr_next and m.codecs and m.link.ports
                 and m.pages.newer and m.pages.older and m.pages.ready_ps and self.schedulers and self.warps
                 and self.rooms and self.blocks):
@@ -336,7 +336,7 @@ cdef class Engine:
     cdef Stop loop(self, int64_t operations) noexcept nogil:
         cdef int leaf, sm, position, place
         cdef double key
-        cdef int64_t now, done, finish
+        cdef int64_t now, finish
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef Stop stop
@@ -636,7 +636,6 @@ cdef class Engine:
         dict of int, and lists of int for what is counted by traffic kind or histogram bin
         """
         cdef MemorySystem* m = &self.m
-        cdef int64_t way
         cdef dict result = dict(m.count)
         result["warp_instructions"] = self.warp_instructions
         result["issue_busy_ps"] = self.issue_busy_ps
@@ -679,4 +678,3 @@ cdef class Engine:
         for way in range(<int64_t>m.l2.units * m.l2.sets * m.l2.padded_ways):
             total += bits_set(m.l2.lines[way].dirty)
         return total
-

@@ -6,7 +6,8 @@ gets there (`port`, `dram`).
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    Line, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim, fold, sector_count,
+    Line, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim,
+    fold, sector_count,
 )
 from buddysim.replay.dram cimport Dram, dram_read, dram_write, larger
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
@@ -56,7 +57,7 @@ cdef struct Counters:
     int64_t fill_sectors        # sectors made valid by fills
     int64_t dirtied_sectors     # clean sectors that became dirty
     int64_t writeback_sectors   # dirty sectors that left the L2
-    int64_t overwritten_sectors # dirty sectors that a copy or fill overwrote in memory
+    int64_t overwritten_sectors  # dirty sectors that a copy or fill overwrote in memory
     int64_t metadata_accesses
     int64_t metadata_hits
     int64_t fills

@@ -6,7 +6,10 @@ on the shift is at least (arrival - time of the use on the clock).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from buddysim.replay.cache cimport SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim, sector_count
+from buddysim.replay.cache cimport (
+    SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim,
+    sector_count,
+)
 from buddysim.replay.dram cimport larger
 from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_prefetch, l2_store, prefetch
 from buddysim.replay.setops cimport SCHED_NEVER, times_earliest, times_until
