@@ -298,4 +298,5 @@ def _chosen_kernels(trace: Trace, chosen: slice | range | None) -> list[Kernel]:
 
 
 def _text(chosen: slice | range) -> str:
-    return ":".join("" if part is None else str(part) for part in (chosen.start, chosen.stop, chosen.step))
+    parts = (chosen.start, chosen.stop) if chosen.step in (None, 1) else (chosen.start, chosen.stop, chosen.step)
+    return ":".join("" if part is None else str(part) for part in parts)
