@@ -58,7 +58,8 @@ cdef struct PseudoChannel:
     int64_t last_slot           # the latest slot taken
     int64_t drain_ps            # when the last drain of the write queue began: its places come free from here
     int64_t drained_ps          # when it ended
-    int64_t turned_slot         # the last slot that it took, with the bus turned back for reads
+    int64_t turning_slot        # the first slot that turning the bus back for reads took
+    int64_t turned_slot         # the last one
     int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
     int64_t next_refresh_ps
     int64_t refreshed_ps        # start of the refresh interval of the last request
@@ -113,6 +114,13 @@ cdef inline void calendar_take(PseudoChannel* channel, int64_t slot) noexcept no
     channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
     if slot > channel.last_slot:
         channel.last_slot = slot
+
+
+cdef inline void calendar_release(PseudoChannel* channel, int64_t slot) noexcept nogil:
+    if (slot >> 6) >= channel.base_word and (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+        channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] &= ~(<uint64_t>1 << (slot & 63))
+        if slot < channel.full_until:
+            channel.full_until = slot
 
 
 cdef inline void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
@@ -245,10 +253,14 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
             queue[j] = queue[j - 1]
             j -= 1
         queue[j] = write
-    first = larger(t / dram.burst_ps, channel.last_slot + 1)
-    start = first
-    if channel.last_slot != channel.turned_slot:        # reads have come since the last drain: turn the bus
-        start += (timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
+    if channel.last_slot == channel.turned_slot:        # no read has come since the last drain: the bus need not have turned back
+        for slot in range(channel.turning_slot, channel.turned_slot + 1):
+            calendar_release(channel, slot)
+        channel.last_slot = channel.turning_slot - 1
+        first = start = larger(t, channel.drain_ps) / dram.burst_ps
+    else:
+        first = larger(t / dram.burst_ps, channel.last_slot + 1)
+        start = first + (timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
     end = start
     for i in range(channel.n_queued):
         bank = &dram.banks[pseudo * dram.n_banks + queue[i].bank]
@@ -263,10 +275,14 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
         bank.col_ps = larger(bank.col_ps, slot * dram.burst_ps - timing.cwl)
         bank.pre_ps = larger(bank.pre_ps, (slot - timing.ccd_slots + 1) * dram.burst_ps + timing.wr)
         channel.bursts += queue[i].bursts
-    channel.drain_ps = first * dram.burst_ps
+    channel.drain_ps = larger(first, end - channel.queued_bursts) * dram.burst_ps
     channel.drained_ps = end * dram.burst_ps
+    for slot in range(first, start):
+        if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+            calendar_take(channel, slot)
+    channel.turning_slot = first = end
     end += (timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
-    for slot in range(first, end):              # no read fits between the writes: the bus is turned around
+    for slot in range(first, end):
         if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
             calendar_take(channel, slot)
     channel.turned_slot = channel.last_slot

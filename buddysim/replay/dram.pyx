@@ -19,7 +19,7 @@ cdef int dram_init(Dram* dram) except -1:
         dram.pseudo[i].bus = <Port*>calloc(1, sizeof(Port))
         if not (dram.pseudo[i].calendar and dram.pseudo[i].bus):
             raise MemoryError("the bus calendars do not fit in memory")
-        dram.pseudo[i].last_slot = -1
+        dram.pseudo[i].last_slot, dram.pseudo[i].turned_slot = -1, -2
         if dram.timing.rfc:
             dram.pseudo[i].next_refresh_ps = dram.timing.refi
             calendar_mark_refresh(dram, &dram.pseudo[i], 0, CALENDAR_WORDS * 64)

@@ -12,16 +12,14 @@ from buddysim.replay.dram cimport dram_free, dram_init
 from buddysim.replay.events cimport EventTree, tree_free, tree_init, tree_update
 from buddysim.replay.hostmem cimport host_zeroed
 from buddysim.replay.memory cimport (
-    MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line,
-    larger, locate_slice,
+    Divisor, MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line, larger, locate_slice,
 )
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.setops cimport SCHED_NEVER
 from buddysim.replay.sm cimport (
     MAX_WARPS, NO_GREEDY, CoreTiming, L1s, LookAhead, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
-    scheduler_remove, scheduler_time,
-    warp_access, warp_next, warp_passed,
+    scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
 )
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
@@ -108,6 +106,7 @@ cdef class Engine:
     cdef int free_block
     cdef ActiveKernel[128] kernels
     cdef int n_kernels          # places used so far
+    cdef int n_waiting          # kernels that have not started
     cdef Chunk* chunks
     cdef int64_t n_chunks
     cdef int free_chunk
@@ -226,7 +225,10 @@ cdef class Engine:
         tree_init(&self.tree, self.n_sms * self.n_schedulers)
         for i in range(self.n_sms * self.n_schedulers):
             self.schedulers[i].greedy = NO_GREEDY
-            for slots in range(64):
+            self.schedulers[i].leaves = 2
+            while self.schedulers[i].leaves * self.n_schedulers < n["sm_warps"]:
+                self.schedulers[i].leaves *= 2
+            for slots in range(128):
                 self.schedulers[i].ready[slots] = SCHED_NEVER
         slots = n["sm_warps"]
         self.empty_room.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
@@ -272,6 +274,7 @@ cdef class Engine:
         else:
             return False
         self.n_kernels = max(self.n_kernels, place + 1)
+        self.n_waiting += 1
         self.kernels[place] = ActiveKernel(
             1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block,
             shared_per_block)
@@ -348,8 +351,9 @@ cdef class Engine:
         while True:
             leaf = self.tree.winners[1]
             key = self.tree.keys[1]
-            place = self.next_start(key)
+            place = self.next_start(key) if self.n_waiting else -1
             if place >= 0:
+                self.n_waiting -= 1
                 self.now_ps = larger(self.now_ps, self.kernels[place].start_ps)
                 self.kernels[place].started = 1
                 self.invalidate_l1s()
@@ -373,7 +377,7 @@ cdef class Engine:
                 scheduler.slots_free_ps = finish
                 warp.slots = 0
                 if finish - self.core.cycle_ps > now:
-                    scheduler.ready[position] = <double>(finish - self.core.cycle_ps)
+                    scheduler_set(scheduler, position, <double>(finish - self.core.cycle_ps))
                     tree_update(&self.tree, leaf, scheduler_time(scheduler))
                     continue
             if warp.op == warp.end:
@@ -387,7 +391,7 @@ cdef class Engine:
                 self.reach_barrier(leaf, position, warp, now)
             else:
                 warp_access(&self.core, &self.l1, &self.m, warp, sm, now)
-                scheduler.ready[position] = <double>warp_next(&self.core, warp)
+                scheduler_set(scheduler, position, <double>warp_next(&self.core, warp))
                 operations -= 1
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
             look_ahead(&self.ahead, scheduler, self.warps + sm * MAX_WARPS, &self.l1, &self.m)
@@ -560,7 +564,7 @@ cdef class Engine:
         cdef ResidentBlock* block = &self.blocks[warp.block]
         warp_passed(warp, now)
         warp.at_barrier = 1
-        self.schedulers[leaf].ready[position] = SCHED_NEVER
+        scheduler_set(&self.schedulers[leaf], position, SCHED_NEVER)
         block.at_barrier += 1
         self.m.count.memory_instructions += 1
         if block.at_barrier == block.warps_left:
@@ -579,7 +583,7 @@ cdef class Engine:
                 if warp.block == number and warp.at_barrier:
                     warp.at_barrier = 0
                     warp.shift = larger(warp.shift, now + self.core.barrier_ps - warp.v_now)
-                    scheduler.ready[position] = <double>warp_next(&self.core, warp)
+                    scheduler_set(scheduler, position, <double>warp_next(&self.core, warp))
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
 
     # Events between kernels

@@ -11,15 +11,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buddysim.errors import BuddysimError
 from buddysim.replay.parameters import COST_PER_PS
 
 if TYPE_CHECKING:
     from buddysim.replay.simulate import Run
 
 SECTOR_BYTES = 32
-ENTRY_BYTES = 128
-METADATA_ENTRIES_PER_BYTE = 2
 SENSITIVITY = ("half_gaps_time_ps", "double_gaps_time_ps")
 DEMAND, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, METADATA_READ, METADATA_WRITE, MIGRATION_IN, MIGRATION_OUT = range(8)
 
@@ -77,7 +74,7 @@ def build_result(run: Run, seconds: float) -> Result:
     raw = run.engine.counters()
     numbers = run.numbers
     time_ps = max(1, raw["now_ps"])
-    footprint = _footprint(run)
+    footprint = run.footprint
     buddy = raw["buddy_fills"] + raw["buddy_writebacks"]
     moves = raw["fills"] + raw["writebacks"]
     device, link_in, link_out = raw["device"], raw["link_read"], raw["link_write"]
@@ -138,12 +135,12 @@ def build_result(run: Run, seconds: float) -> Result:
         "buddy.fills": raw["buddy_fills"],
         "buddy.writebacks": raw["buddy_writebacks"],
         "buddy.access_share": buddy / moves if moves else 0.0,
-        "compression.ratio": footprint["allocated"] / footprint["device"] if footprint["device"] else 1.0,
-        "footprint.allocated_bytes": footprint["allocated"],
-        "footprint.device_bytes": footprint["device"],
-        "footprint.buddy_bytes": footprint["buddy"],
-        "footprint.metadata_bytes": footprint["metadata"],
-        "footprint.host_bytes": footprint["host"],
+        "compression.ratio": footprint.ratio,
+        "footprint.allocated_bytes": footprint.allocated,
+        "footprint.device_bytes": footprint.device,
+        "footprint.buddy_bytes": footprint.buddy,
+        "footprint.metadata_bytes": footprint.metadata,
+        "footprint.host_bytes": footprint.host,
         "sizes.switches": raw["grown"] + raw["shrunk"],
         "sizes.grown": raw["grown"],
         "sizes.shrunk": raw["shrunk"],
@@ -176,56 +173,6 @@ def _number(numbers: dict[str, object], name: str) -> int:
     value = numbers[name]
     assert isinstance(value, int)
     return value
-
-
-def _footprint(run: Run) -> dict[str, int]:
-    """Bytes by where they lie, at the moment at which most are allocated; an error where they don't fit.
-
-    Effective compression ratio = bytes allocated / bytes of device memory that they occupy under the targets (host
-    allocations apart). Metadata: 4 bits for each compressed entry (paper, section 3.2).
-    """
-    peak = {"allocated": 0, "device": 0, "buddy": 0, "metadata": 0, "host": 0}
-    moments = sorted({p.allocation.born for p in run.layout.placed})
-    everything_on_host = run.scheme_name == "host"
-    for moment in moments:
-        now = dict.fromkeys(peak, 0)
-        for p in run.layout.placed:
-            a = p.allocation
-            if a.born > moment or (a.died is not None and a.died <= moment):
-                continue
-            entries = p.end_entry - p.first_entry
-            if a.space == "host" or everything_on_host:
-                now["host"] += entries * ENTRY_BYTES
-                continue
-            target = run.targets.of(a.index) if run.targets else None
-            per_entry = target.device_bytes_per_entry if target else ENTRY_BYTES
-            now["allocated"] += entries * ENTRY_BYTES
-            now["device"] += entries * per_entry
-            now["buddy"] += entries * (ENTRY_BYTES - per_entry)
-            if target and not (target.kept_sectors == 4 and run.machine.buddy.bypass_1x):
-                now["metadata"] += -(-entries // METADATA_ENTRIES_PER_BYTE)
-        if now["allocated"] + now["host"] > peak["allocated"] + peak["host"]:
-            peak = now
-    _check_capacity(run, peak)
-    return peak
-
-
-def _check_capacity(run: Run, peak: dict[str, int]) -> None:
-    if not run.scheme.uses_targets:
-        return
-    capacity = run.machine.dram.capacity
-    needed = peak["device"] + peak["metadata"]
-    if needed > capacity:
-        raise BuddysimError(
-            f"{run.trace.path}: device memory of {run.machine.name}: {needed} B needed under the targets, "
-            f"{capacity} B there: {needed - capacity} B too much"
-        )
-    carve_out = run.machine.buddy.carve_out_ratio * capacity
-    if peak["buddy"] > carve_out:
-        raise BuddysimError(
-            f"{run.trace.path}: carve-out of {run.machine.name}: {peak['buddy']} B needed under the targets, "
-            f"{carve_out} B there: {peak['buddy'] - carve_out} B too much"
-        )
 
 
 def _per_allocation(run: Run, regions: list[tuple[int, int, int]]) -> list[dict[str, Any]]:

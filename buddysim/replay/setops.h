@@ -42,19 +42,6 @@ static inline int set_oldest(const int32_t *stamps, int padded_ways)
     return set_match((const uint32_t *)stamps, padded_ways, (uint32_t)_mm_cvtsi128_si32(least));
 }
 
-/* The earliest of the times. */
-static inline double times_earliest(const double *times, int padded)
-{
-    __m128d a = _mm_loadu_pd(times), b = _mm_loadu_pd(times + 2);
-    for (int i = 4; i < padded; i += 4) {
-        a = _mm_min_pd(a, _mm_loadu_pd(times + i));
-        b = _mm_min_pd(b, _mm_loadu_pd(times + i + 2));
-    }
-    a = _mm_min_pd(a, b);
-    double low = _mm_cvtsd_f64(a), high = _mm_cvtsd_f64(_mm_unpackhi_pd(a, a));
-    return low < high ? low : high;
-}
-
 /* Bit i is set where times[i] <= now; at most 64 of them. */
 static inline uint64_t times_until(const double *times, int padded, double now)
 {
@@ -80,15 +67,6 @@ static inline int set_oldest(const int32_t *stamps, int padded_ways)
         if (stamps[way] < stamps[oldest])
             oldest = way;
     return oldest;
-}
-
-static inline double times_earliest(const double *times, int padded)
-{
-    double least = times[0];
-    for (int i = 1; i < padded; i++)
-        if (times[i] < least)
-            least = times[i];
-    return least;
 }
 
 static inline uint64_t times_until(const double *times, int padded, double now)

@@ -6,5 +6,4 @@ cdef extern from "setops.h" nogil:
     const double SCHED_NEVER
     int set_match(const uint32_t* tags, int padded_ways, uint32_t tag) noexcept
     int set_oldest(const int32_t* stamps, int padded_ways) noexcept
-    double times_earliest(const double* times, int padded) noexcept
     uint64_t times_until(const double* times, int padded, double now) noexcept

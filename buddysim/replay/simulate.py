@@ -17,6 +17,7 @@ from buddysim.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.replay.engine import Engine
 from buddysim.replay.feed import ChunkFeed
+from buddysim.replay.footprint import check_capacity, footprint_of
 from buddysim.replay.layout import Layout, Placed
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.result import Result, build_result
@@ -104,12 +105,19 @@ class Run:
         if self.scheme.uses_targets:
             if targets is None:
                 self.targets = profile(
-                    trace, threshold=threshold, seed=seed, distribution=distribution
+                    trace,
+                    threshold=threshold,
+                    seed=seed,
+                    distribution=distribution,
+                    eight_byte_state=machine.buddy.eight_byte_state,
                 ).targets
             elif isinstance(targets, Targets):
                 self.targets = targets
             else:
                 self.targets = Targets.load(targets, trace)
+        self.footprint = footprint_of(self.layout, self.targets, machine, scheme_name == "host")
+        if self.scheme.uses_targets:
+            check_capacity(self.footprint, machine, trace.path)
         self.sizes = SizeSource(trace, algorithm="bpc", seed=seed, distribution=distribution)
         self.states: EntryStates | None = None
         array: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
@@ -118,10 +126,7 @@ class Run:
             array = self.states.array
         else:
             array = np.zeros(self.layout.n_entries, dtype=np.uint8)
-        device_entries = sum(
-            p.end_entry - p.first_entry for p in self.layout.placed if p.allocation.space == "device"
-        )
-        self.numbers = engine_numbers(machine, device_entries, gap_scale)
+        self.numbers = engine_numbers(machine, self.footprint.allocated // 128, gap_scale)
         self.engine = Engine(
             self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme
         )

@@ -12,7 +12,7 @@ from buddysim.replay.cache cimport (
 )
 from buddysim.replay.dram cimport larger
 from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_prefetch, l2_store, prefetch
-from buddysim.replay.setops cimport SCHED_NEVER, times_earliest, times_until
+from buddysim.replay.setops cimport SCHED_NEVER, times_until
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_STORE, WarpOp, WarpRecord
 
 cdef extern from *:
@@ -46,11 +46,12 @@ cdef struct Warp:
     Pending[34] pending         # MAX_PENDING of them; a whole number of 64 B host cache lines in all
 
 cdef struct Scheduler:
-    double[64] ready            # when each of its warps can issue, oldest first
+    double[128] ready           # a winner tree: ready[leaves + i] is when warp i can issue, oldest first; ready[1] the earliest
+    uint8_t[64] winner          # the warp that wins each inner node, the oldest of equal ones
     uint8_t[64] slot            # the warp's slot in the SM
+    int leaves                  # a power of two
     int n
-    int padded
-    int greedy                  # position of the warp that issued last, or NO_GREEDY
+    int greedy                  # the warp that issued last, or NO_GREEDY
     int64_t next_issue_ps       # an instruction per cycle
     int64_t slots_free_ps       # issue slots before this are taken
 
@@ -149,36 +150,65 @@ cdef inline int64_t warp_next(const CoreTiming* core, Warp* warp) noexcept nogil
     return larger(warp.v_next + warp.shift, warp.last_arrival_ps)
 
 
+cdef inline void scheduler_set(Scheduler* scheduler, int warp, double key) noexcept nogil:
+    """Changes when a warp can issue. Without branches on the times, which no host could foresee."""
+    cdef double* ready = scheduler.ready
+    cdef int node = scheduler.leaves + warp
+    cdef int other, other_warp, take_other
+    cdef double other_key
+    ready[node] = key
+    while node > 1:
+        other = node ^ 1
+        other_key = ready[other]
+        other_warp = other - scheduler.leaves if other >= scheduler.leaves else scheduler.winner[other]
+        take_other = (other_key < key) | ((other_key == key) & (other < node))
+        warp ^= (warp ^ other_warp) & -take_other
+        key = other_key if other_key < key else key
+        node >>= 1
+        ready[node] = key
+        scheduler.winner[node] = <uint8_t>warp
+
+
 cdef inline void scheduler_add(Scheduler* scheduler, int slot, int64_t ready_ps) noexcept nogil:
     """A new warp, the youngest."""
-    scheduler.ready[scheduler.n] = <double>ready_ps
     scheduler.slot[scheduler.n] = <uint8_t>slot
     scheduler.n += 1
-    scheduler.padded = (scheduler.n + 3) & ~3
+    scheduler_set(scheduler, scheduler.n - 1, <double>ready_ps)
 
 
-cdef inline void scheduler_remove(Scheduler* scheduler, int position) noexcept nogil:
-    """The warp at a position has ended; the younger ones move up."""
+cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil:
+    """A warp has ended; the younger ones move up."""
     cdef int i
-    for i in range(position, scheduler.n - 1):
-        scheduler.ready[i] = scheduler.ready[i + 1]
+    for i in range(warp, scheduler.n - 1):
         scheduler.slot[i] = scheduler.slot[i + 1]
+        scheduler_set(scheduler, i, scheduler.ready[scheduler.leaves + i + 1])
     scheduler.n -= 1
-    scheduler.ready[scheduler.n] = SCHED_NEVER
-    scheduler.padded = (scheduler.n + 3) & ~3
-    if scheduler.greedy == position:
+    scheduler_set(scheduler, scheduler.n, SCHED_NEVER)
+    if scheduler.greedy == warp:
         scheduler.greedy = NO_GREEDY
-    elif scheduler.greedy > position and scheduler.greedy != NO_GREEDY:
+    elif scheduler.greedy > warp and scheduler.greedy != NO_GREEDY:
         scheduler.greedy -= 1
 
 
 cdef inline double scheduler_time(const Scheduler* scheduler) noexcept nogil:
     """When the scheduler can issue next."""
-    cdef double earliest
-    if scheduler.n == 0:
-        return SCHED_NEVER
-    earliest = times_earliest(scheduler.ready, scheduler.padded)
+    cdef double earliest = scheduler.ready[1]
     return earliest if earliest > <double>scheduler.next_issue_ps else <double>scheduler.next_issue_ps
+
+
+cdef inline int scheduler_pick(const Scheduler* scheduler, double now, bint round_robin) noexcept nogil:
+    """The warp to issue at `now`: the one that issued last if it can, else the oldest (or the next in turn) that can."""
+    cdef uint64_t able, after
+    if not round_robin:
+        if scheduler.greedy != NO_GREEDY and scheduler.ready[scheduler.leaves + scheduler.greedy] <= now:
+            return scheduler.greedy
+        if scheduler.ready[1] == now:
+            return scheduler.winner[1]
+    able = times_until(scheduler.ready + scheduler.leaves, scheduler.leaves, now)
+    if round_robin and scheduler.greedy < 63:
+        after = able & ~((<uint64_t>2 << scheduler.greedy) - 1)
+        return trailing_zeros(after if after else able)
+    return trailing_zeros(able)
 
 
 cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
@@ -187,18 +217,15 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
 
     Thousands of warps take turns, each with a stream of its own: by its turn nothing of a warp is left in the host's caches.
     """
-    cdef uint64_t first = times_until(scheduler.ready, scheduler.padded, scheduler_time(scheduler)) if scheduler.n else 0
-    cdef Warp* warp
+    cdef Warp* warp = NULL
     cdef uint32_t entry
     cdef int64_t way
     ahead.at += 1
-    if first:
-        warp = sm_warps + scheduler.slot[trailing_zeros(first)]
+    if scheduler.n:
+        warp = sm_warps + scheduler.slot[scheduler.winner[1]]
         prefetch(warp)
         prefetch(<const char*>warp + 64)
-        ahead.warps[ahead.at % LOOK_AHEAD] = warp
-    else:
-        ahead.warps[ahead.at % LOOK_AHEAD] = NULL
+    ahead.warps[ahead.at % LOOK_AHEAD] = warp
     warp = ahead.warps[(ahead.at - STREAM_AHEAD) % LOOK_AHEAD]
     if warp:
         prefetch(warp.op)
@@ -213,18 +240,6 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         prefetch(l1.cache.lines + way)
         prefetch(l1.cache.ready_ps + way)
         l2_prefetch(m, entry)
-
-
-cdef inline int scheduler_pick(const Scheduler* scheduler, double now, bint round_robin) noexcept nogil:
-    """Position of the warp to issue at `now`: the one that issued last if it can, else the oldest (or the next in turn)."""
-    cdef uint64_t able = times_until(scheduler.ready, scheduler.padded, now)
-    cdef uint64_t after
-    if round_robin:
-        after = able & ~((<uint64_t>2 << (scheduler.greedy & 63)) - 1) if scheduler.greedy < 63 else 0
-        return trailing_zeros(after if after else able)
-    if scheduler.greedy != NO_GREEDY and able >> scheduler.greedy & 1:
-        return scheduler.greedy
-    return trailing_zeros(able)
 
 
 cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, unsigned int wanted, bint bypass,
