@@ -5,11 +5,11 @@ free, `buddy` is `bandwidth`, cycle for cycle.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from buddysim.replay.cache cimport Line, cache_find, cache_install, cache_set, cache_touch, cache_victim, fold, sector_count
+from buddysim.replay.cache cimport Line, cache_find, cache_install, cache_set, cache_touch, cache_victim, sector_count
 from buddysim.replay.dram cimport dram_read, dram_write, larger
 from buddysim.replay.memory cimport (
     DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, device_read,
-    device_write, link_read, link_write, locate_row, sectors_needed,
+    device_write, divide, link_read, link_write, locate_row, sectors_needed, turned,
 )
 from buddysim.replay.port cimport port_pass
 
@@ -43,22 +43,23 @@ cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept n
     return t + port_pass(&m.codecs[slice], m.now_ps, t, m.codec_cost) + m.codec_ps
 
 
-cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* bank, int64_t* row) noexcept nogil:
-    """Bank and row of a metadata line: the metadata region lies behind the data."""
+cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* pseudo, int* bank, int64_t* row) noexcept nogil:
+    """Where a metadata line lies: in a region behind the data, spread over the channels as data are."""
+    cdef uint32_t group = divide(m.stripe_entries, line)
+    pseudo[0] = turned(m.stripe_entries, line, group)
     locate_row(m, m.metadata_entry + line * m.metadata_sectors / 4, bank, row)
 
 
 cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t, bint* hit) noexcept nogil:
     """When an entry's size is known to a slice that asks at `t`; `write` changes it."""
     cdef uint32_t line = entry >> m.metadata_shift
-    cdef uint32_t units = <uint32_t>m.metadata.units
-    cdef uint32_t local = line / units
+    cdef uint32_t local = divide(m.metadata_slices, line)
     cdef int unit, bank, pseudo
     cdef int64_t first, way, row
     hit[0] = True
     if m.perfect_metadata:
         return t
-    unit = <int>((line - local * units + fold(local) % units) % units)
+    unit = turned(m.metadata_slices, line, local)
     first = cache_set(&m.metadata, unit, local)
     way = cache_find(&m.metadata, first, line)
     m.count.metadata_accesses += 1
@@ -69,15 +70,13 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     else:
         hit[0] = False
         way = cache_victim(&m.metadata, first)
-        pseudo = <int>(fold(line) % <uint32_t>m.dram.n_pseudo)
         if m.metadata.lines[way].dirty:
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
-            metadata_locate(m, m.metadata.tags[way], &bank, &row)
-            dram_write(&m.dram, <int>(fold(m.metadata.tags[way]) % <uint32_t>m.dram.n_pseudo), bank, row,
-                       m.metadata_sectors, t)
+            metadata_locate(m, m.metadata.tags[way], &pseudo, &bank, &row)
+            dram_write(&m.dram, pseudo, bank, row, m.metadata_sectors, t)
         cache_install(&m.metadata, unit, way, line)
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
-        metadata_locate(m, line, &bank, &row)
+        metadata_locate(m, line, &pseudo, &bank, &row)
         t = dram_read(&m.dram, pseudo, bank, row, m.metadata_sectors, t + m.metadata_ps)
         m.metadata.ready_ps[way] = t
     if write:

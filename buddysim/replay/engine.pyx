@@ -75,6 +75,10 @@ cdef enum:
     MAX_KERNELS = 128           # running at once
 
 
+cdef Divisor divisor(uint32_t by):
+    return Divisor(by, by.bit_length() - 1 if by & (by - 1) == 0 else -1)
+
+
 cdef class Engine:
     """One run's machine state.
 
@@ -155,8 +159,9 @@ cdef class Engine:
         m.sector_ps, m.slice_cost = n["sector_ps"], n["slice_cost"]
         m.reply_cost, m.request_cost = n["reply_cost"], n["request_cost"]
         m.n_sms, m.n_slices = self.n_sms, n["slices"]
-        m.slice_bits = m.n_slices.bit_length() - 1 if m.n_slices & (m.n_slices - 1) == 0 else -1
-        m.slices_per_channel, m.pseudo_per_channel = n["slices_per_channel"], n["pseudo_per_channel"]
+        m.slices = divisor(n["slices"])
+        m.pseudo_per_slice = n["pseudo_per_slice"]
+        m.first_pseudo = <int*>calloc(m.n_slices, sizeof(int))
         m.replies = <Port*>host_zeroed(self.n_sms * sizeof(Port))
         m.requests = <Port*>host_zeroed(self.n_sms * sizeof(Port))
         m.slice_ports = <Port*>host_zeroed(m.n_slices * sizeof(Port))
@@ -181,7 +186,8 @@ cdef class Engine:
         m.dram.burst_cost = n["dram_burst_cost"]
         m.dram.timing = n["dram_timing"]
         dram_init(&m.dram)
-        m.stripe_entries, m.piece_entries = n["dram_pseudo"], n["piece_entries"]
+        m.stripe_entries, m.piece_entries = divisor(n["dram_pseudo"]), divisor(n["piece_entries"])
+        m.metadata_slices = divisor(n["metadata_slices"])
         m.group_bits = n["dram_bank_groups"].bit_length() - 1
         m.bank_bits = m.dram.n_banks.bit_length() - 1 - m.group_bits
         m.metadata_entry = <uint32_t>states.shape[0]
@@ -216,12 +222,13 @@ cdef class Engine:
         self.warps = <Warp*>host_zeroed(<size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
         self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
-        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next
-                and self.l1.used and m.replies and m.requests
+        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next and self.l1.used and m.replies and m.requests and m.first_pseudo
                 and m.slice_ports and m.mshr_ps and m.mshr_next and m.codecs and m.link.ports
                 and m.pages.newer and m.pages.older and m.pages.ready_ps and self.schedulers and self.warps
                 and self.rooms and self.blocks):
             raise MemoryError(f"a machine of {self.n_sms} SMs and {m.n_slices} L2 slices does not fit in memory")
+        for i in range(m.n_slices):
+            m.first_pseudo[i] = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
         tree_init(&self.tree, self.n_sms * self.n_schedulers)
         for i in range(self.n_sms * self.n_schedulers):
             self.schedulers[i].greedy = NO_GREEDY
@@ -250,7 +257,7 @@ cdef class Engine:
         tree_free(&self.tree)
         for pointer in (<size_t>self.l1.free_ps, <size_t>self.l1.mshr_ps, <size_t>self.l1.mshr_next,
                         <size_t>self.l1.store_ps, <size_t>self.l1.store_next,
-                        <size_t>self.l1.used, <size_t>m.replies, <size_t>m.requests,
+                        <size_t>self.l1.used, <size_t>m.replies, <size_t>m.requests, <size_t>m.first_pseudo,
                         <size_t>m.slice_ports, <size_t>m.mshr_ps, <size_t>m.mshr_next, <size_t>m.codecs, <size_t>m.link.ports,
                         <size_t>m.regions, <size_t>m.pages.newer, <size_t>m.pages.older, <size_t>m.pages.ready_ps,
                         <size_t>self.schedulers, <size_t>self.warps, <size_t>self.rooms, <size_t>self.blocks,

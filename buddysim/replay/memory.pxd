@@ -16,6 +16,10 @@ cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
     void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
+cdef struct Divisor:            # of 32-bit numbers: a shift where it is a power of two
+    uint32_t by
+    int bits                    # log2 of `by`, or -1
+
 cdef enum Place:
     PLACE_DEVICE = 0            # uncompressed in device memory
     PLACE_COMPRESSED = 1        # compressed in device memory, what overflows in buddy memory
@@ -134,9 +138,9 @@ cdef struct MemorySystem:
     # L2
     int n_sms
     int n_slices
-    int slice_bits              # log2 of n_slices where it is a power of two, else -1
-    int slices_per_channel
-    int pseudo_per_channel
+    Divisor slices              # n_slices
+    int* first_pseudo           # [slices]: the first pseudo-channel behind a slice
+    uint32_t pseudo_per_slice   # pseudo-channels behind a slice
     SectorCache l2
     int mshrs                   # per slice
     int64_t* mshr_ps            # [slices][mshrs]: when each comes free
@@ -157,8 +161,9 @@ cdef struct MemorySystem:
     uint32_t metadata_entry     # where the metadata region begins
     # memory
     Dram dram
-    uint32_t stripe_entries     # pseudo-channels
-    uint32_t piece_entries      # entries that one row in every bank group of every pseudo-channel holds together
+    Divisor stripe_entries      # pseudo-channels
+    Divisor piece_entries       # entries that one row in every bank group of every pseudo-channel holds together
+    Divisor metadata_slices
     int group_bits              # log2 of the bank groups
     int bank_bits               # log2 of the banks of a group
     Link link
@@ -186,21 +191,26 @@ cdef inline int sectors_needed(int size_class) noexcept nogil:
     return <int>((<uint32_t>0x43321110 >> (size_class << 2)) & 15)
 
 
-cdef inline void locate_slice(const MemorySystem* m, uint32_t entry, int* slice, uint32_t* local) noexcept nogil:
-    """The L2 slice of an entry, and its line number there.
+cdef inline uint32_t divide(Divisor divisor, uint32_t x) noexcept nogil:
+    return x >> divisor.bits if divisor.bits >= 0 else x / divisor.by
 
-    Each group of as many neighbouring entries as there are slices covers every slice once, in an order that a hash of the group's
-    number turns: strides spread, streams stay even.
+
+cdef inline int turned(Divisor divisor, uint32_t x, uint32_t group) noexcept nogil:
+    """Position of `x` in its group of `divisor` neighbours, in an order that a hash of the group's number turns.
+
+    So every group covers every position once, and strides spread all the same.
     """
-    cdef uint32_t group, position, slices = <uint32_t>m.n_slices
-    if m.slice_bits >= 0:
-        group = entry >> m.slice_bits
-        slice[0] = <int>((entry ^ fold(group)) & (slices - 1))
-    else:
-        group = entry / slices
-        position = entry - group * slices + fold(group) % slices
-        slice[0] = <int>(position - slices if position >= slices else position)
-    local[0] = group
+    cdef uint32_t position
+    if divisor.bits >= 0:
+        return <int>((x ^ fold(group)) & (divisor.by - 1))
+    position = x - group * divisor.by + fold(group) % divisor.by
+    return <int>(position - divisor.by if position >= divisor.by else position)
+
+
+cdef inline void locate_slice(const MemorySystem* m, uint32_t entry, int* slice, uint32_t* local) noexcept nogil:
+    """The L2 slice of an entry, and its line number there."""
+    local[0] = divide(m.slices, entry)
+    slice[0] = turned(m.slices, entry, local[0])
 
 
 cdef inline Region* region_of(const MemorySystem* m, uint32_t entry) noexcept nogil:
@@ -215,43 +225,38 @@ cdef inline void locate_row(const MemorySystem* m, uint32_t entry, int* bank, in
     """Bank and row of an entry in its pseudo-channel.
 
     One entry of every pseudo-channel is a stripe; stripes go round the bank groups, so that a stream's columns follow each other at
-    tCCD_S; one row in every bank group of every pseudo-channel is a piece, and a hash spreads pieces over the banks.
+    tCCD_S; one row in every bank group of every pseudo-channel is a piece, and a hash spreads pieces over the banks. Uncompressed
+    addresses count in every scheme, so that schemes differ in time only by what they move and wait for.
     """
-    cdef uint32_t piece = entry / m.piece_entries
+    cdef uint32_t piece = divide(m.piece_entries, entry)
     row[0] = piece >> m.bank_bits
-    bank[0] = <int>((entry / m.stripe_entries & ((1 << m.group_bits) - 1))
+    bank[0] = <int>((divide(m.stripe_entries, entry) & ((1 << m.group_bits) - 1))
                     | ((piece ^ fold(<uint32_t>row[0])) & ((1 << m.bank_bits) - 1)) << m.group_bits)
 
 
-cdef inline int pseudo_channel(const MemorySystem* m, int slice, uint32_t local) noexcept nogil:
-    """The pseudo-channel behind a slice that holds the slice's line `local`."""
-    cdef int channel = slice / m.slices_per_channel
-    if m.pseudo_per_channel == 1:
-        return channel
-    return channel * m.pseudo_per_channel + <int>((local ^ local >> 3 ^ local >> 7) % <uint32_t>m.pseudo_per_channel)
+cdef inline int pseudo_channel(const MemorySystem* m, int slice, uint32_t entry) noexcept nogil:
+    """The pseudo-channel behind a slice that holds an entry."""
+    cdef uint32_t local
+    if m.pseudo_per_slice == 1:
+        return m.first_pseudo[slice]
+    local = divide(m.slices, entry)
+    return m.first_pseudo[slice] + <int>((local ^ local >> 3 ^ local >> 7) % m.pseudo_per_slice)
 
 
 cdef inline int64_t device_read(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
-    """Reads sectors of one entry's device part.
-
-    Rows are found by the uncompressed address in every scheme, so that schemes differ in time only by what they move and wait for.
-    """
-    cdef int bank, unused
+    """Reads sectors of one entry's device part."""
+    cdef int bank
     cdef int64_t row
-    cdef uint32_t local
-    locate_slice(m, entry, &unused, &local)
     locate_row(m, entry, &bank, &row)
-    return dram_read(&m.dram, pseudo_channel(m, slice, local), bank, row, sectors, t)
+    return dram_read(&m.dram, pseudo_channel(m, slice, entry), bank, row, sectors, t)
 
 
 cdef inline int64_t device_write(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
     """Posts a write of sectors of one entry's device part; returns when it is taken."""
-    cdef int bank, unused
+    cdef int bank
     cdef int64_t row
-    cdef uint32_t local
-    locate_slice(m, entry, &unused, &local)
     locate_row(m, entry, &bank, &row)
-    return dram_write(&m.dram, pseudo_channel(m, slice, local), bank, row, sectors, t)
+    return dram_write(&m.dram, pseudo_channel(m, slice, entry), bank, row, sectors, t)
 
 
 cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:

@@ -89,7 +89,7 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         "slice_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
         "slices": m.l2.slices,
         "slices_per_channel": slices_per_channel,
-        "pseudo_per_channel": pseudo,
+        "pseudo_per_slice": pseudo,
         "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * LINE_BYTES),
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
