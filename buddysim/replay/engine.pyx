@@ -222,7 +222,8 @@ cdef class Engine:
         self.warps = <Warp*>host_zeroed(<size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
         self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
-        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next and self.l1.used and m.replies and m.requests and m.first_pseudo
+        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next
+                and self.l1.used and m.replies and m.requests and m.first_pseudo
                 and m.slice_ports and m.mshr_ps and m.mshr_next and m.codecs and m.link.ports
                 and m.pages.newer and m.pages.older and m.pages.ready_ps and self.schedulers and self.warps
                 and self.rooms and self.blocks):
