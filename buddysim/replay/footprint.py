@@ -79,5 +79,6 @@ def check_capacity(footprint: Footprint, machine: Machine, path: object) -> None
     ):
         if needed > there:
             raise BuddysimError(
-                f"{path}: {where} of {machine.name}: the targets need {needed} B, there are {there} B: {needed - there} B too much"
+                f"{path}: {where} of {machine.name}: the targets need {needed} B, there are {there} B: "
+                f"{needed - there} B too much"
             )
