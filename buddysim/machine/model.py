@@ -88,6 +88,9 @@ class Kernel(Section):
     block_order: Annotated[str, fields.one_of("round_robin")] = Field(
         default="round_robin", description="how thread blocks go to SMs that have room"
     )
+    concurrent: Switch = Field(
+        default=True, description="true: kernels of different streams may overlap; false: one kernel at a time"
+    )
 
 
 class L1(Section):

@@ -188,7 +188,8 @@ class Run:
             if kernel.index not in chosen:
                 return True
             streams = {running[0].stream for running in self.handles.values()}
-            if self.handles and (kernel.stream in streams or kernel.stream == 0 or 0 in streams):
+            alone = not self.machine.kernel.concurrent or kernel.stream == 0
+            if self.handles and (alone or kernel.stream in streams or 0 in streams):
                 return False
             if self.handles and self.states is not None and self.sizes.next_snapshot(
                 kernel.ordinal
