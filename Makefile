@@ -14,13 +14,14 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench lint sanitize traces build clean check-machine FORCE
+.PHONY: help run test test-all bench validate lint sanitize traces build clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
 	@echo "make test      build, then run the tests"
 	@echo "make test-all  the slow tests too"
 	@echo "make bench     measure the simulator's speed and memory"
+	@echo "make validate  hold the engine against Accel-Sim's figures: writes docs/validation-accelsim.md"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
 	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
@@ -37,6 +38,9 @@ test-all: build
 
 bench: build
 	$(python) -m benchmarks
+
+validate: build
+	$(python) tools/validate_accelsim.py
 
 traces: build
 	@test -n "$(CAPTURES)" || { \
