@@ -15,6 +15,7 @@ from buddysim.replay.parameters import COST_PER_PS
 
 if TYPE_CHECKING:
     from buddysim.replay.simulate import Run
+    from buddysim.trace import Trace
 
 SECTOR_BYTES = 32
 SENSITIVITY = ("half_gaps_time_ps", "double_gaps_time_ps")
@@ -220,6 +221,8 @@ def _utilization(numbers: dict[str, object], raw: dict[str, Any], time_ps: int) 
 
 def _provenance(run: Run) -> dict[str, Any]:
     assumptions = {f"trace.{key}": text for key, text in run.trace.provenance.assumptions.items()}
+    if run.trace.interrupted:
+        assumptions["trace.interrupted"] = _interruption(run.trace)
     if run.scheme.uses_sizes:
         assumptions |= {f"sizes.{key}": text for key, text in run.sizes.assumptions.items()}
     assumptions |= run.scheme.assumptions
@@ -249,6 +252,15 @@ def _provenance(run: Run) -> dict[str, Any]:
         "gap_scale": str(run.gap_scale),
         "assumptions": assumptions,
     }
+
+
+def _interruption(trace: Trace) -> str:
+    """What an interrupted trace file still holds."""
+    said = f"the file was interrupted; what it holds was replayed: launches recorded: {len(trace.kernels)}"
+    for kernel in trace.kernels:
+        if not kernel.complete:
+            said += f", the last with {kernel.n_blocks} of its {kernel.grid_blocks} thread blocks"
+    return said
 
 
 def os_name(path: object) -> str:

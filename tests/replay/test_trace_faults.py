@@ -1,0 +1,157 @@
+"""Traces that are cut short, or that ask for what no machine can do: complete parts run, the rest is one line."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import buddysim
+import buddysim.trace as bt
+from buddysim.cli import main
+from buddysim.replay.engine import Engine
+from tests.replay.events import BASE, load_block, provenance, write_kernels
+from tests.trace.builders import line, records, streaming, write_small
+
+LOAD = {"kind": bt.OP_LOAD, "use_distance": 1}
+BARRIER = {"kind": bt.OP_BARRIER}
+
+
+def refused(capsys, *arguments):
+    """The one line that a run that fails writes."""
+    assert main(["run", *map(str, arguments)]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("buddysim: error: ")
+    assert shown.err.count("\n") == 1
+    return shown.err
+
+
+class Broken(Exception):
+    """What breaks a capture off."""
+
+
+def broken_off(path, n_blocks):
+    """A capture of two kernels that breaks off in the second, some of whose chunks are in the file."""
+
+    def capture():
+        with bt.TraceWriter(path, provenance(), partial=True) as writer:
+            writer.add_allocation("data", BASE, 1 << 26)
+            writer.begin_kernel("first", (1, 1, 1), (32, 1, 1))
+            writer.add_blocks(*records([load_block([BASE])]))
+            writer.end_kernel()
+            writer.begin_kernel("second", (n_blocks, 1, 1), (128, 1, 1))
+            writer.add_blocks(*streaming(n_blocks))
+            raise Broken
+
+    with pytest.raises(Broken):
+        capture()
+    return path
+
+
+def test_of_an_interrupted_capture_every_complete_chunk_runs(tmp_path, capsys):
+    path = broken_off(tmp_path / "t.bin", 2000)
+    with bt.open_trace(path) as trace:
+        second = trace.kernels[1]
+        assert trace.interrupted
+        assert not second.complete
+        assert 0 < second.n_blocks < 2000
+        for scheme in ("ideal", "buddy", "um"):
+            result = buddysim.simulate(trace, scheme=scheme)
+            assert [kernel["index"] for kernel in result.per_kernel] == [0, 1]
+            assert result.counters["memory_instructions"] == 1 + second.n_blocks * 48
+            assert result.assumptions["trace.interrupted"] == (
+                "the file was interrupted; what it holds was replayed: launches recorded: 2, "
+                f"the last with {second.n_blocks} of its 2000 thread blocks"
+            )
+    assert main(["run", str(path), "--scheme", "ideal"]) == 0
+    assert "trace.interrupted: the file was interrupted" in capsys.readouterr().out
+
+
+def test_a_file_cut_anywhere_runs_what_it_holds(tmp_path):
+    data = write_small(tmp_path / "whole.bin", 64).read_bytes()
+    whole = buddysim.simulate(tmp_path / "whole.bin", scheme="ideal")
+    assert "trace.interrupted" not in whole.assumptions
+    done = set()
+    for end in [*range(128, len(data), 211), len(data) - 1]:
+        (tmp_path / "cut.bin").write_bytes(data[:end])
+        result = buddysim.simulate(tmp_path / "cut.bin", scheme="ideal")
+        assert result.assumptions["trace.interrupted"].startswith("the file was interrupted")
+        done.add(result.counters["memory_instructions"])
+    assert min(done) == 0
+    assert max(done) == whole.counters["memory_instructions"]
+    assert len(done) >= 3
+
+
+def write_block(path, warps, threads=64, address=BASE, **launch):
+    """A trace of one kernel of one thread block."""
+    with bt.TraceWriter(path, provenance()) as writer:
+        writer.add_allocation("data", BASE, 1 << 20)
+        writer.begin_kernel("kernel", (1, 1, 1), (threads, 1, 1), **launch)
+        writer.add_blocks(*records([(0, warps)]))
+        writer.end_kernel()
+    return path
+
+
+def test_a_barrier_waits_for_no_warp_that_has_ended(tmp_path):
+    """So a trace can't make a barrier wait for ever."""
+    load = (LOAD, [line(BASE, 1)])
+    for warps in (
+        [({"warp": 0}, [load, (BARRIER, [])]), ({"warp": 1}, [(BARRIER, []), load])],
+        [({"warp": 0}, [(BARRIER, []), load]), ({"warp": 1}, [load])],
+        [({"warp": 0}, [(BARRIER, []), (BARRIER, [])]), ({"warp": 1}, [(BARRIER, [])])],
+        [({"warp": 1}, [(BARRIER, [])])],
+    ):
+        result = buddysim.simulate(write_block(tmp_path / "t.bin", warps), scheme="ideal")
+        assert result.counters["memory_instructions"] == sum(len(ops) for _, ops in warps)
+
+
+def test_warps_that_never_go_on_are_one_line(tmp_path, capsys, monkeypatch):
+    """No trace gets the engine there; if a change to it does, a run must end with a message, not hang."""
+
+    class Stuck(Engine):
+        def run(self, operations):
+            return "idle", -1
+
+    monkeypatch.setattr(sys.modules["buddysim.replay.simulate"], "Engine", Stuck)
+    path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(BARRIER, [])])])
+    assert "warps wait at a barrier" in refused(capsys, path)
+
+
+def test_an_address_outside_every_allocation(tmp_path, capsys):
+    path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(LOAD, [line(BASE + (1 << 20), 1)])])])
+    said = refused(capsys, path)
+    for text in ("t.bin", "chunk 0 of kernel 0 (kernel)", "offset", hex(BASE + (1 << 20)), "inside a live allocation"):
+        assert text in said
+
+
+@pytest.mark.parametrize(
+    ("launch", "said"),
+    [
+        ({"threads": 1024, "registers": 255}, "needs 262144 registers: an SM of p100-nvlink2 has 65536"),
+        ({"shared_memory_bytes": 1 << 20}, "needs 1048576 bytes of shared memory: an SM of p100-nvlink2 has 65536"),
+    ],
+)
+def test_a_thread_block_that_no_sm_holds(tmp_path, capsys, launch, said):
+    path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(LOAD, [line(BASE, 1)])])], **launch)
+    assert f"kernel 0 (kernel): a thread block {said}" in refused(capsys, path)
+
+
+def test_more_threads_than_the_machine_has_on_an_sm(tmp_path, capsys):
+    path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(LOAD, [line(BASE, 1)])])], 1024)
+    said = refused(capsys, path, "--set", "sm.warps=16", "sm.threads=512")
+    assert "needs 1024 threads" in said or "needs 32 warps" in said
+
+
+def test_targets_that_do_not_fit(tmp_path, capsys):
+    path = write_kernels(tmp_path / "t.bin", [(0, [0])], size=1 << 26)
+    arguments = ("--set", "dram.capacity=4MiB", "--distribution", "isca20-hpc")
+    said = refused(capsys, path, *arguments, "--scheme", "buddy")
+    needed, there, over = (int(word) for word in said.replace(":", " ").split() if word.isdigit() and int(word) > 1000)
+    assert there == 4 << 20
+    assert over == needed - there
+
+
+def test_a_missing_file(tmp_path, capsys):
+    assert "missing.bin" in refused(capsys, tmp_path / "missing.bin")
+    assert str(tmp_path) in refused(capsys, tmp_path)
