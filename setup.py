@@ -19,7 +19,7 @@ boundscheck = bool(os.environ.get("BUDDYSIM_BOUNDSCHECK"))
 annotate = bool(os.environ.get("BUDDYSIM_ANNOTATE"))
 
 # -ffp-contract=off: results must not depend on the machine.
-compile_args = ["-O2", "-ffp-contract=off", "-fno-strict-aliasing"]
+compile_args = ["-O2", "-ffp-contract=off"]
 link_args: list[str] = []
 if march:
     compile_args.append(f"-march={march}")

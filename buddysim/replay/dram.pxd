@@ -77,6 +77,7 @@ cdef struct Dram:
     int n_banks                 # per pseudo-channel
     int write_queue             # bursts that start a drain
     int64_t now_ps              # the time of the event at hand: no request comes earlier than this any more
+    double slots_per_ps         # 1 / burst_ps
     int64_t burst_ps            # one 32 B burst, also the length of a slot
     int64_t before_ps           # fixed time from the L2 slice to the first command
     int64_t after_ps            # fixed time from the end of the data to the L2 slice
@@ -90,6 +91,14 @@ cdef struct Dram:
 
 cdef inline int64_t larger(int64_t a, int64_t b) noexcept nogil:
     return a if a > b else b
+
+
+cdef inline int64_t slot_at(const Dram* dram, int64_t t) noexcept nogil:
+    """The slot that holds `t`: t / burst_ps, by a multiplication that is put right where it rounds the wrong way."""
+    cdef int64_t slot = <int64_t>(<double>t * dram.slots_per_ps)
+    if slot * dram.burst_ps > t:
+        return slot - 1
+    return slot + 1 if (slot + 1) * dram.burst_ps <= t else slot
 
 
 cdef inline void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word) noexcept nogil:
@@ -163,7 +172,7 @@ cdef inline void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept no
     cdef int64_t word
     if dram.now_ps < channel.forget_ps:
         return
-    word = dram.now_ps / dram.burst_ps >> 6
+    word = slot_at(dram, dram.now_ps) >> 6
     if word > channel.base_word:
         calendar_advance(dram, channel, word)
     channel.forget_ps = (channel.base_word + 1) * 64 * dram.burst_ps
@@ -217,7 +226,7 @@ cdef inline int64_t banked_read(Dram* dram, int pseudo, int bank_number, int64_t
     calendar_forget(dram, channel)
     col = bank_open(dram, channel, bank, row, t)
     joined = bank.row != row
-    wanted = (col + timing.cl) / dram.burst_ps
+    wanted = slot_at(dram, col + timing.cl)
     slot = calendar_first_free(dram, channel, wanted)
     calendar_take(channel, slot)
     done = col + timing.cl if slot == wanted else slot * dram.burst_ps
@@ -257,16 +266,16 @@ cdef inline void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
         for slot in range(channel.turning_slot, channel.turned_slot + 1):
             calendar_release(channel, slot)
         channel.last_slot = channel.turning_slot - 1
-        first = start = larger(t, channel.drain_ps) / dram.burst_ps
+        first = start = slot_at(dram, larger(t, channel.drain_ps))
     else:
-        first = larger(t / dram.burst_ps, channel.last_slot + 1)
+        first = larger(slot_at(dram, t), channel.last_slot + 1)
         start = first + (timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
     end = start
     for i in range(channel.n_queued):
         bank = &dram.banks[pseudo * dram.n_banks + queue[i].bank]
         # While one batch drains, the rows of the next are opened.
         col = bank_open(dram, channel, bank, queue[i].row, queue[i].arrival_ps if queue[i].arrival_ps < channel.drained_ps else t)
-        slot = larger(start, (col + timing.cwl) / dram.burst_ps)
+        slot = larger(start, slot_at(dram, col + timing.cwl))
         for _ in range(queue[i].bursts):
             slot = calendar_first_free(dram, channel, slot)
             calendar_take(channel, slot)

@@ -9,14 +9,13 @@ from libc.string cimport memset
 
 from buddysim.replay.cache cimport cache_clear_unit, cache_free, cache_init
 from buddysim.replay.dram cimport dram_free, dram_init
-from buddysim.replay.events cimport EventTree, tree_free, tree_init, tree_update
+from buddysim.replay.events cimport NEVER, EventTree, tree_free, tree_init, tree_update
 from buddysim.replay.hostmem cimport host_zeroed
 from buddysim.replay.memory cimport (
     Divisor, MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line, larger, locate_slice,
 )
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.setops cimport SCHED_NEVER
 from buddysim.replay.sm cimport (
     MAX_WARPS, NO_GREEDY, CoreTiming, L1s, LookAhead, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
     scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
@@ -237,7 +236,7 @@ cdef class Engine:
             while self.schedulers[i].leaves * self.n_schedulers < n["sm_warps"]:
                 self.schedulers[i].leaves *= 2
             for slots in range(128):
-                self.schedulers[i].ready[slots] = SCHED_NEVER
+                self.schedulers[i].ready[slots] = NEVER
         slots = n["sm_warps"]
         self.empty_room.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
         self.empty_room.blocks, self.empty_room.threads = self.max_blocks, n["sm_threads"]
@@ -346,8 +345,7 @@ cdef class Engine:
 
     cdef Stop loop(self, int64_t operations) noexcept nogil:
         cdef int leaf, sm, position, place
-        cdef double key
-        cdef int64_t now, finish
+        cdef int64_t key, now, finish
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef Stop stop
@@ -357,9 +355,9 @@ cdef class Engine:
             if stop != STOP_IDLE:
                 return stop
         while True:
-            leaf = self.tree.winners[1]
             key = self.tree.keys[1]
-            place = self.next_start(key) if self.n_waiting else -1
+            now = key >> self.tree.bits if key != NEVER else NEVER
+            place = self.next_start(now) if self.n_waiting else -1
             if place >= 0:
                 self.n_waiting -= 1
                 self.now_ps = larger(self.now_ps, self.kernels[place].start_ps)
@@ -369,13 +367,13 @@ cdef class Engine:
                 if stop != STOP_IDLE:
                     return stop
                 continue
-            if key >= SCHED_NEVER:
+            if now == NEVER:
                 return STOP_IDLE
-            now = <int64_t>key
+            leaf = <int>(key & (self.tree.size - 1))
             self.now_ps = now
             scheduler = &self.schedulers[leaf]
             sm = <int>(<unsigned int>leaf / <unsigned int>self.n_schedulers)
-            position = scheduler_pick(scheduler, key, self.core.round_robin)
+            position = scheduler_pick(scheduler, now, self.core.round_robin)
             warp = &self.warps[sm * MAX_WARPS + scheduler.slot[position]]
             if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
                 finish = larger(scheduler.slots_free_ps, now - (warp.v_next - warp.v_now))
@@ -385,7 +383,7 @@ cdef class Engine:
                 scheduler.slots_free_ps = finish
                 warp.slots = 0
                 if finish - self.core.cycle_ps > now:
-                    scheduler_set(scheduler, position, <double>(finish - self.core.cycle_ps))
+                    scheduler_set(scheduler, position, finish - self.core.cycle_ps)
                     tree_update(&self.tree, leaf, scheduler_time(scheduler))
                     continue
             if warp.op == warp.end:
@@ -399,14 +397,14 @@ cdef class Engine:
                 self.reach_barrier(leaf, position, warp, now)
             else:
                 warp_access(&self.core, &self.l1, &self.m, warp, sm, now)
-                scheduler_set(scheduler, position, <double>warp_next(&self.core, warp))
+                scheduler_set(scheduler, position, warp_next(&self.core, warp))
                 operations -= 1
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
             look_ahead(&self.ahead, scheduler, self.warps + sm * MAX_WARPS, &self.l1, &self.m)
             if operations <= 0:
                 return STOP_PAUSE
 
-    cdef int next_start(self, double before) noexcept nogil:
+    cdef int next_start(self, int64_t before) noexcept nogil:
         """The kernel that starts first, no later than `before`; -1 where none does."""
         cdef int place, first = -1
         for place in range(self.n_kernels):
@@ -572,7 +570,7 @@ cdef class Engine:
         cdef ResidentBlock* block = &self.blocks[warp.block]
         warp_passed(warp, now)
         warp.at_barrier = 1
-        scheduler_set(&self.schedulers[leaf], position, SCHED_NEVER)
+        scheduler_set(&self.schedulers[leaf], position, NEVER)
         block.at_barrier += 1
         self.m.count.memory_instructions += 1
         if block.at_barrier == block.warps_left:
@@ -591,7 +589,7 @@ cdef class Engine:
                 if warp.block == number and warp.at_barrier:
                     warp.at_barrier = 0
                     warp.shift = larger(warp.shift, now + self.core.barrier_ps - warp.v_now)
-                    scheduler_set(scheduler, position, <double>warp_next(&self.core, warp))
+                    scheduler_set(scheduler, position, warp_next(&self.core, warp))
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
 
     # Events between kernels

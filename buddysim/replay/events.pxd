@@ -1,28 +1,33 @@
-"""The order of events: a winner tree over the schedulers, keyed by when each can issue next."""
+"""The order of events: a winner tree over the schedulers, keyed by when each can issue next.
+
+A key is the time with the leaf's number in its low bits: the smallest key is the earliest event, the lowest leaf of equal ones,
+and a level of the tree is one comparison without a branch, which no host could foresee.
+"""
+from libc.stdint cimport int64_t
+
+cdef enum:
+    NEVER = 0x7FFFFFFFFFFFFFFF
 
 cdef struct EventTree:
     int size            # leaves, a power of two; leaf i is node size + i
-    double* keys        # [2 * size]: keys[1] is the smallest
-    int* winners        # [2 * size]: winners[1] is the leaf with the smallest key, the lowest of equal ones
+    int bits            # log2 of size
+    int64_t* keys       # [2 * size]: time << bits | leaf, or NEVER; keys[1] is the smallest
 
 
-cdef inline void tree_update(EventTree* tree, int leaf, double key) noexcept nogil:
-    """Changes a leaf's key. Without branches on the keys, which no host could foresee."""
-    cdef double* keys = tree.keys
-    cdef int* winners = tree.winners
-    cdef int node = leaf + tree.size
-    cdef int other, take_other, winner = leaf
-    cdef double other_key
+cdef inline int64_t smaller(int64_t a, int64_t b) noexcept nogil:
+    return a if a < b else b
+
+
+cdef inline void tree_update(EventTree* tree, int leaf, int64_t time) noexcept nogil:
+    """Changes when a leaf has its next event."""
+    cdef int64_t* keys = tree.keys
+    cdef int64_t key = time << tree.bits | leaf if time != NEVER else time
+    cdef unsigned int node = leaf + tree.size
     keys[node] = key
     while node > 1:
-        other = node ^ 1
-        other_key = keys[other]
-        take_other = (other_key < key) | ((other_key == key) & (other < node))
-        winner ^= (winner ^ winners[other]) & -take_other
-        key = other_key if other_key < key else key
+        key = smaller(key, keys[node ^ 1])
         node >>= 1
         keys[node] = key
-        winners[node] = winner
 
 
 cdef int tree_init(EventTree* tree, int leaves) except -1

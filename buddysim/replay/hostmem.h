@@ -1,5 +1,6 @@
-/* Zeroed host memory. Large blocks ask for huge pages: the engine touches thousands of places in turn,
- * and with small pages most of its time would go to address translation on the host. */
+/* Zeroed host memory, at the start of a host cache line: a set's ways must not straddle two.
+ * Large blocks ask for huge pages: the engine touches thousands of places in turn, and with small pages
+ * much of its time would go to address translation on the host. Freed by free(). */
 #ifndef BUDDYSIM_HOSTMEM_H
 #define BUDDYSIM_HOSTMEM_H
 #include <stdlib.h>
@@ -8,17 +9,18 @@
 #include <sys/mman.h>
 #endif
 
+#define HOST_LINE ((size_t)64)
 #define HOST_HUGE ((size_t)2 << 20)
 
 static inline void *host_zeroed(size_t bytes)
 {
-    if (bytes < HOST_HUGE / 4)
-        return calloc(bytes ? bytes : 1, 1);
-    bytes = (bytes + HOST_HUGE - 1) / HOST_HUGE * HOST_HUGE;
-    void *block = aligned_alloc(HOST_HUGE, bytes);
+    const size_t unit = bytes < HOST_HUGE / 4 ? HOST_LINE : HOST_HUGE;
+    bytes = (bytes / unit + 1) * unit;
+    void *block = aligned_alloc(unit, bytes);
     if (block) {
 #ifdef __linux__
-        madvise(block, bytes, MADV_HUGEPAGE);
+        if (unit == HOST_HUGE)
+            madvise(block, bytes, MADV_HUGEPAGE);
 #endif
         memset(block, 0, bytes);
     }

@@ -1,12 +1,11 @@
-/* The innermost loops over a set's ways and a scheduler's warps.
+/* The innermost loops: over a set's ways.
  * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
- * Arrays are padded to a multiple of four: tags with SET_EMPTY, stamps with INT32_MAX, times with SCHED_NEVER. */
+ * Arrays are padded to a multiple of four: tags with SET_EMPTY, stamps with INT32_MAX. */
 #ifndef BUDDYSIM_SETOPS_H
 #define BUDDYSIM_SETOPS_H
 #include <stdint.h>
 
 #define SET_EMPTY 0xFFFFFFFFu
-#define SCHED_NEVER 1e300
 
 #if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
 #include <emmintrin.h>
@@ -42,15 +41,6 @@ static inline int set_oldest(const int32_t *stamps, int padded_ways)
     return set_match((const uint32_t *)stamps, padded_ways, (uint32_t)_mm_cvtsi128_si32(least));
 }
 
-/* Bit i is set where times[i] <= now; at most 64 of them. */
-static inline uint64_t times_until(const double *times, int padded, double now)
-{
-    const __m128d limit = _mm_set1_pd(now);
-    uint64_t mask = 0;
-    for (int i = 0; i < padded; i += 2)
-        mask |= (uint64_t)_mm_movemask_pd(_mm_cmple_pd(_mm_loadu_pd(times + i), limit)) << i;
-    return mask;
-}
 #else
 static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
@@ -67,14 +57,6 @@ static inline int set_oldest(const int32_t *stamps, int padded_ways)
         if (stamps[way] < stamps[oldest])
             oldest = way;
     return oldest;
-}
-
-static inline uint64_t times_until(const double *times, int padded, double now)
-{
-    uint64_t mask = 0;
-    for (int i = 0; i < padded; i++)
-        mask |= (uint64_t)(times[i] <= now) << i;
-    return mask;
 }
 #endif
 #endif

@@ -11,17 +11,15 @@ from buddysim.replay.cache cimport (
     sector_count,
 )
 from buddysim.replay.dram cimport larger
+from buddysim.replay.events cimport NEVER, smaller
 from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_prefetch, l2_store, prefetch
-from buddysim.replay.setops cimport SCHED_NEVER, times_until
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_STORE, WarpOp, WarpRecord
-
-cdef extern from *:
-    int trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 cdef enum:
     MAX_WARPS = 64              # per SM
     MAX_PENDING = 34            # loads of one warp whose use is still ahead
     NO_GREEDY = 64
+    WARP_BITS = 6
 
 cdef struct Pending:
     int64_t use_v               # when the first use would issue, on the warp's clock
@@ -46,8 +44,7 @@ cdef struct Warp:
     Pending[34] pending         # MAX_PENDING of them; a whole number of 64 B host cache lines in all
 
 cdef struct Scheduler:
-    double[128] ready           # a winner tree: ready[leaves + i] is when warp i can issue, oldest first; ready[1] the earliest
-    uint8_t[64] winner          # the warp that wins each inner node, the oldest of equal ones
+    int64_t[128] ready          # a winner tree as in `events`: leaf i is warp i, oldest first; time << WARP_BITS | warp, or NEVER
     uint8_t[64] slot            # the warp's slot in the SM
     int leaves                  # a power of two
     int n
@@ -59,6 +56,7 @@ cdef enum:
     LOOK_AHEAD = 64             # warps whose turn comes soon
     STREAM_AHEAD = 12           # events before its streams are fetched
     SETS_AHEAD = 24             # events before the sets that it will touch are fetched
+    LINES_AHEAD = 5             # lines of one operation whose sets are fetched before their turn
 
 cdef struct LookAhead:
     Warp* warps[64]
@@ -150,30 +148,29 @@ cdef inline int64_t warp_next(const CoreTiming* core, Warp* warp) noexcept nogil
     return larger(warp.v_next + warp.shift, warp.last_arrival_ps)
 
 
-cdef inline void scheduler_set(Scheduler* scheduler, int warp, double key) noexcept nogil:
-    """Changes when a warp can issue. Without branches on the times, which no host could foresee."""
-    cdef double* ready = scheduler.ready
-    cdef int node = scheduler.leaves + warp
-    cdef int other, other_warp, take_other
-    cdef double other_key
+cdef inline void scheduler_set(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
+    """Changes when a warp can issue."""
+    cdef int64_t* ready = scheduler.ready
+    cdef int64_t key = time << WARP_BITS | warp if time != NEVER else time
+    cdef unsigned int node = scheduler.leaves + warp
     ready[node] = key
     while node > 1:
-        other = node ^ 1
-        other_key = ready[other]
-        other_warp = other - scheduler.leaves if other >= scheduler.leaves else scheduler.winner[other]
-        take_other = (other_key < key) | ((other_key == key) & (other < node))
-        warp ^= (warp ^ other_warp) & -take_other
-        key = other_key if other_key < key else key
+        key = smaller(key, ready[node ^ 1])
         node >>= 1
         ready[node] = key
-        scheduler.winner[node] = <uint8_t>warp
+
+
+cdef inline int64_t scheduler_ready(const Scheduler* scheduler, int warp) noexcept nogil:
+    """When a warp can issue."""
+    cdef int64_t key = scheduler.ready[scheduler.leaves + warp]
+    return key >> WARP_BITS if key != NEVER else key
 
 
 cdef inline void scheduler_add(Scheduler* scheduler, int slot, int64_t ready_ps) noexcept nogil:
     """A new warp, the youngest."""
     scheduler.slot[scheduler.n] = <uint8_t>slot
     scheduler.n += 1
-    scheduler_set(scheduler, scheduler.n - 1, <double>ready_ps)
+    scheduler_set(scheduler, scheduler.n - 1, ready_ps)
 
 
 cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil:
@@ -181,34 +178,37 @@ cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil
     cdef int i
     for i in range(warp, scheduler.n - 1):
         scheduler.slot[i] = scheduler.slot[i + 1]
-        scheduler_set(scheduler, i, scheduler.ready[scheduler.leaves + i + 1])
+        scheduler_set(scheduler, i, scheduler_ready(scheduler, i + 1))
     scheduler.n -= 1
-    scheduler_set(scheduler, scheduler.n, SCHED_NEVER)
+    scheduler_set(scheduler, scheduler.n, NEVER)
     if scheduler.greedy == warp:
         scheduler.greedy = NO_GREEDY
     elif scheduler.greedy > warp and scheduler.greedy != NO_GREEDY:
         scheduler.greedy -= 1
 
 
-cdef inline double scheduler_time(const Scheduler* scheduler) noexcept nogil:
+cdef inline int64_t scheduler_time(const Scheduler* scheduler) noexcept nogil:
     """When the scheduler can issue next."""
-    cdef double earliest = scheduler.ready[1]
-    return earliest if earliest > <double>scheduler.next_issue_ps else <double>scheduler.next_issue_ps
+    cdef int64_t earliest = scheduler.ready[1]
+    return larger(earliest >> WARP_BITS, scheduler.next_issue_ps) if earliest != NEVER else earliest
 
 
-cdef inline int scheduler_pick(const Scheduler* scheduler, double now, bint round_robin) noexcept nogil:
+cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint round_robin) noexcept nogil:
     """The warp to issue at `now`: the one that issued last if it can, else the oldest (or the next in turn) that can."""
-    cdef uint64_t able, after
+    cdef int warp, i
     if not round_robin:
-        if scheduler.greedy != NO_GREEDY and scheduler.ready[scheduler.leaves + scheduler.greedy] <= now:
+        if scheduler.greedy != NO_GREEDY and scheduler_ready(scheduler, scheduler.greedy) <= now:
             return scheduler.greedy
-        if scheduler.ready[1] == now:
-            return scheduler.winner[1]
-    able = times_until(scheduler.ready + scheduler.leaves, scheduler.leaves, now)
-    if round_robin and scheduler.greedy < 63:
-        after = able & ~((<uint64_t>2 << scheduler.greedy) - 1)
-        return trailing_zeros(after if after else able)
-    return trailing_zeros(able)
+        if scheduler.ready[1] >> WARP_BITS == now:
+            return scheduler.ready[1] & (MAX_WARPS - 1)
+        warp = 0
+    else:
+        warp = scheduler.greedy + 1 if scheduler.greedy + 1 < scheduler.n else 0
+    for i in range(scheduler.n):
+        if scheduler_ready(scheduler, warp) <= now:
+            break
+        warp = warp + 1 if warp + 1 < scheduler.n else 0
+    return warp
 
 
 cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
@@ -222,7 +222,7 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
     cdef int64_t way
     ahead.at += 1
     if scheduler.n:
-        warp = sm_warps + scheduler.slot[scheduler.winner[1]]
+        warp = sm_warps + scheduler.slot[scheduler.ready[1] & (MAX_WARPS - 1)]
         prefetch(warp)
         prefetch(<const char*>warp + 64)
     ahead.warps[ahead.at % LOOK_AHEAD] = warp
@@ -315,9 +315,11 @@ cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, W
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
-    for i in range(1, n):
+    for i in range(1, n if n < LINES_AHEAD else LINES_AHEAD):
         l2_prefetch(m, <uint32_t>(lines[i] >> 8))
     for i in range(n):
+        if i + LINES_AHEAD < n:
+            l2_prefetch(m, <uint32_t>(lines[i + LINES_AHEAD] >> 8))
         entry = <uint32_t>(lines[i] >> 8)
         sectors = lines[i] & 15
         t = larger(now, l1.free_ps[sm])
