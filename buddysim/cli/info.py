@@ -153,7 +153,8 @@ def _show_snapshots(snapshots: list[Row], names: list[str], console: Console) ->
         return (*head, name, share, f"{contents['pages']:,}", _size(contents["page_bytes"]))
 
     headings = ("", "after launches", "label", "contents of", "sampled", "pages", "of")
-    _table(console, "snapshots", headings, rows, row)
+    what = f"allocations' contents in {len(snapshots):,} snapshots" if len(rows) > 1 else "snapshots"
+    _table(console, what, headings, rows, row)
 
 
 def _show_size_maps(size_maps: list[Row], names: list[str], console: Console) -> None:
