@@ -183,8 +183,7 @@ def _targets(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> 
 
 
 def _asks_for_sensitivity(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> bool:
-    assumed = "gaps" in trace.provenance.assumptions
-    return assumed and not args.no_sensitivity and BASELINE in schemes and len(schemes) > 1
+    return trace.provenance.assumes("gaps") and not args.no_sensitivity and BASELINE in schemes and len(schemes) > 1
 
 
 def _report(results: Mapping[str, Result], args: argparse.Namespace) -> None:

@@ -23,7 +23,8 @@ class Provenance:
     source : what the trace was made from
     licence : of the source
     command : the capture or conversion command
-    assumptions : by subject, for example ``{"gaps": "one instruction between two accesses"}``
+    assumptions : by subject, for example ``{"gaps": "one instruction between two accesses"}``; a text that begins with
+        "none" says that the capture has it all
     """
 
     tool: str
@@ -32,6 +33,10 @@ class Provenance:
     licence: str = ""
     command: str = ""
     assumptions: dict[str, str] = field(default_factory=dict)
+
+    def assumes(self, subject: str) -> bool:
+        """Whether anything had to be assumed about a subject."""
+        return subject in self.assumptions and not self.assumptions[subject].startswith("none")
 
 
 @dataclass

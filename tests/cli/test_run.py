@@ -120,7 +120,8 @@ def test_assumed_gaps_are_halved_and_doubled(untimed, capsys):
 
 
 def test_sensitivity_can_be_left_out_and_known_gaps_need_none(untimed, stream, capsys):
-    for arguments in ((untimed, "--no-sensitivity"), (untimed, "--scheme", "buddy"), (stream,)):
+    traced = Path(__file__).parents[2] / "traces" / "vectoradd-ampere.bin"
+    for arguments in ((untimed, "--no-sensitivity"), (untimed, "--scheme", "buddy"), (stream,), (traced,)):
         content = json.loads(ran(capsys, *arguments, "--json", "-"))
         assert content["buddy"]["sensitivity.half_gaps_time_ps"] is None
     assert "if gaps were" not in ran(capsys, untimed, "--no-sensitivity")
