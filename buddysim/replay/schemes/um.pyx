@@ -15,6 +15,10 @@ from buddysim.replay.memory cimport (
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
 
+cdef enum:                      # of `ready_ps`, where it is no time
+    AWAY = -1                   # in host memory
+    NOT_MANAGED = -2            # no allocation of device memory lies there
+
 
 cdef inline void unlink_page(Pages* pages, int64_t page) noexcept nogil:
     pages.newer[pages.older[page]] = pages.newer[page]
@@ -34,7 +38,7 @@ cdef inline void evict_oldest(MemorySystem* m, int64_t t) noexcept nogil:
     cdef Pages* pages = &m.pages
     cdef int64_t page = pages.newer[pages.n]
     unlink_page(pages, page)
-    pages.ready_ps[page] = -1
+    pages.ready_ps[page] = AWAY
     pages.resident -= 1
     m.count.pages_evicted += 1
     link_write(m, <int64_t>128 << pages.entries_shift, MIGRATION_OUT, t)
@@ -71,7 +75,7 @@ cdef inline int64_t fault(MemorySystem* m, int64_t page, int64_t t) noexcept nog
         size *= 2
     bring_page(m, page, pages.batch_end_ps)
     for other in range(best_first, best_last):
-        if pages.ready_ps[other] < 0 and pages.resident < pages.capacity + pages.pages_per_block:
+        if pages.ready_ps[other] == AWAY:
             bring_page(m, other, pages.batch_end_ps)
             m.count.pages_prefetched += 1
     return pages.ready_ps[page] if pages.ready_ps[page] >= 0 else pages.batch_end_ps
@@ -117,12 +121,19 @@ cdef class Scheme(SchemeBase):
     cdef int prepare(self, MemorySystem* m) except -1:
         """Makes the lowest pages resident; the arrays are the engine's."""
         cdef Pages* pages = &m.pages
-        cdef int64_t page
+        cdef int64_t page, last
+        cdef int region
         pages.newer[pages.n] = pages.older[pages.n] = <int32_t>pages.n
         for page in range(pages.n):
-            pages.ready_ps[page] = -1
-        for page in range(min(pages.n, pages.capacity)):
-            pages.ready_ps[page] = 0
-            pages.resident += 1
-            link_newest(pages, page)
+            pages.ready_ps[page] = NOT_MANAGED
+        for region in range(m.n_regions):
+            if m.regions[region].place != PLACE_HOST:
+                last = m.regions[region].end_entry - 1 >> pages.entries_shift
+                for page in range(m.regions[region].first_entry >> pages.entries_shift, last + 1):
+                    pages.ready_ps[page] = AWAY
+        for page in range(pages.n):
+            if pages.ready_ps[page] == AWAY and pages.resident < pages.capacity:
+                pages.ready_ps[page] = 0
+                pages.resident += 1
+                link_newest(pages, page)
         return 0
