@@ -280,7 +280,7 @@ class Run:
             self.skipped_copies += 1
             return
         first, end = found
-        if self.states is not None:
+        if self.states is not None and self.per_kernel:  # earlier copies are in the sizes at the start
             self.states.overwrite(first, end)
         if self.machine.l2.fill_on_memcpy:
             keep = L2_FILL_FACTOR * self.machine.l2.size // 128

@@ -87,7 +87,7 @@ def test_pages_without_an_allocation_neither_come_nor_go():
 
 
 def test_faults_that_wait_are_handled_together():
-    """The first begins a batch at once; those that come meanwhile are the next one, or one each where batches hold one."""
+    """The first begins a batch at once; those that come meanwhile are the next, or one each where batches hold one."""
     warps = [loads([page]) for page in (4, 5, 6)]
     for batch, batches in ((256, 2), (1, 3)):
         m = machine(um__fault_batch=batch)
