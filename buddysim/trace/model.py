@@ -24,7 +24,7 @@ class Provenance:
     licence : of the source
     command : the capture or conversion command
     assumptions : by subject, for example ``{"gaps": "one instruction between two accesses"}``; a text that begins with
-        "none" says that the capture has it all
+        "none:" says that the capture has it all
     """
 
     tool: str
@@ -36,7 +36,7 @@ class Provenance:
 
     def assumes(self, subject: str) -> bool:
         """Whether anything had to be assumed about a subject."""
-        return subject in self.assumptions and not self.assumptions[subject].startswith("none")
+        return subject in self.assumptions and not self.assumptions[subject].startswith("none:")
 
 
 @dataclass
