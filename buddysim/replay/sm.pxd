@@ -54,8 +54,8 @@ cdef struct Scheduler:
 
 cdef enum:
     LOOK_AHEAD = 64             # warps whose turn comes soon
-    STREAM_AHEAD = 12           # events before its streams are fetched
-    SETS_AHEAD = 24             # events before the sets that it will touch are fetched
+    STREAM_AHEAD = 5           # events before its streams are fetched
+    SETS_AHEAD = 10             # events before the sets that it will touch are fetched
     LINES_AHEAD = 5             # lines of one operation whose sets are fetched before their turn
 
 cdef struct LookAhead:
