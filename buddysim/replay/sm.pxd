@@ -195,7 +195,7 @@ cdef inline int64_t scheduler_time(const Scheduler* scheduler) noexcept nogil:
 
 cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint round_robin) noexcept nogil:
     """The warp to issue at `now`: the one that issued last if it can, else the oldest (or the next in turn) that can."""
-    cdef int warp, i
+    cdef int warp
     if not round_robin:
         if scheduler.greedy != NO_GREEDY and scheduler_ready(scheduler, scheduler.greedy) <= now:
             return scheduler.greedy
@@ -204,7 +204,7 @@ cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint rou
         warp = 0
     else:
         warp = scheduler.greedy + 1 if scheduler.greedy + 1 < scheduler.n else 0
-    for i in range(scheduler.n):
+    for _ in range(scheduler.n):
         if scheduler_ready(scheduler, warp) <= now:
             break
         warp = warp + 1 if warp + 1 < scheduler.n else 0
