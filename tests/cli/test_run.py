@@ -200,7 +200,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path):
     """Ctrl-C while the replay is under way: exit code 130, one line, no output file."""
     make_trace("stream", tmp_path / "t.bin", {"footprint": "64 MiB", "laps": "200", "timed": "false"})
     command = [sys.executable, "-m", "buddysim", "run", str(tmp_path / "t.bin"), "--json", str(tmp_path / "out.json")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=_heed_ctrl_c) as process:
         try:
             _wait_until_open(process.pid, "t.bin")
             process.send_signal(signal.SIGINT)
@@ -211,6 +211,11 @@ def test_an_interrupted_run_leaves_nothing(tmp_path):
     assert error.decode() == "buddysim: interrupted; nothing half-written was left\n"
     assert output == b""
     assert [file.name for file in tmp_path.iterdir()] == ["t.bin"]
+
+
+def _heed_ctrl_c():
+    """Tests that run in the background may have it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _wait_until_open(pid, name):
