@@ -50,13 +50,12 @@ cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* pseu
     locate_row(m, m.metadata_entry + line * m.metadata_sectors / 4, bank, row)
 
 
-cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t, bint* hit) noexcept nogil:
+cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t) noexcept nogil:
     """When an entry's size is known to a slice that asks at `t`; `write` changes it."""
     cdef uint32_t line = entry >> m.metadata_shift
     cdef uint32_t local = divide(m.metadata_slices, line)
     cdef int unit, bank, pseudo
     cdef int64_t first, way, row
-    hit[0] = True
     if m.perfect_metadata:
         return t
     unit = turned(m.metadata_slices, line, local)
@@ -68,7 +67,6 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         cache_touch(&m.metadata, unit, way)
         t = larger(t + m.metadata_ps, m.metadata.ready_ps[way])
     else:
-        hit[0] = False
         way = cache_victim(&m.metadata, first)
         if m.metadata.lines[way].dirty:
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
@@ -93,12 +91,11 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t en
     cdef bint raw = size_class == 7 and kept == 4 and not m.whole_raw_entry
     cdef int64_t known = t, done
     cdef int at_once = split.device, useful = split.device, later = 0, demand
-    cdef bint hit = True
     if raw:
         split.device = at_once = useful = asked
     if not sizes_known:
-        known = metadata_known(m, entry, False, t, &hit)
-    if not hit and m.overlap:
+        known = metadata_known(m, entry, False, t)
+    if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way
         # The device part is fetched on the guess that the target holds; what the size then disproves is over-fetch.
         if kept == 4:
             at_once = asked
@@ -143,9 +140,9 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32
     cdef bint raw = old_class == 7 and kept == 4 and not m.whole_raw_entry
     cdef int sectors
     cdef int64_t arrived, began = t, taken
-    cdef bint hit, buddy = new.buddy > 0
+    cdef bint buddy = new.buddy > 0
     if not sizes_known:
-        t = metadata_known(m, entry, change != 0, t, &hit)
+        t = metadata_known(m, entry, change != 0, t)
     if line.valid != 15:
         sectors = sector_count(15 & ~<unsigned int>line.valid) if raw else old.device
         arrived = t

@@ -85,8 +85,12 @@ def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight
     assert {key: fast[key] for key in same.split()} == {key: naive.count[key] for key in same.split()}
     assert fast["l1_hits"] + fast["l1_merged"] == naive.count["l1_found"]
     assert fast["l2_read_hits"] + fast["l2_read_merged"] == naive.count["l2_found"]
-    for number, kind in enumerate(KINDS["device"]):
-        assert fast["device"][number] == naive.count[f"device.{kind}"], kind
+    moved = dict(zip(KINDS["device"], fast["device"], strict=False))
+    if overlap and scheme == "buddy":
+        # An access to a page whose metadata are on their way guesses too; the twin, without time, can't know which do.
+        assert moved.pop("overfetch") >= naive.count["device.overfetch"]
+    for kind, sectors in moved.items():
+        assert sectors == naive.count[f"device.{kind}"], kind
     assert fast["link_read"][:3] == [naive.count[f"link.{k}"] for k in ("demand", "overfetch", "read_modify_write")]
     assert fast["link_write"][3] == naive.count["link.writeback"]
     assert final == naive.state
