@@ -1,0 +1,40 @@
+"""The same inputs give the same JSON, whatever the processor count, the process and its hash seed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from buddysim.replay import scheme_names
+
+TRACES = Path(__file__).parents[2] / "traces"
+
+
+def result_of(trace, processors, hash_seed):
+    """The JSON of all schemes from a process of its own, what is measured and its provenance apart."""
+    command = [sys.executable, "-m", "buddysim", "run", str(TRACES / trace), "--scheme", ",".join(scheme_names())]
+    ran = subprocess.run(
+        [*command, "--seed", "5", "--json", "-"],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        preexec_fn=lambda: os.sched_setaffinity(0, processors),
+    )
+    content = json.loads(ran.stdout)
+    return {
+        scheme: [(key, value) for key, value in result.items() if key != "provenance" and not key.startswith("speed.")]
+        for scheme, result in content.items()
+    }
+
+
+@pytest.mark.parametrize("trace", ["lud256.bin", "vectoradd-turing.bin"])
+def test_processors_and_hash_seeds_change_nothing(trace):
+    every = os.sched_getaffinity(0)
+    once = result_of(trace, every, hash_seed=1)
+    assert set(once) == set(scheme_names())
+    assert result_of(trace, {min(every)}, hash_seed=2) == once
