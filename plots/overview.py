@@ -58,10 +58,10 @@ def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
     ratios = [slowdown(results[scheme], baseline) for scheme in schemes]
     axes.barh(schemes, ratios, color=ONE_COLOUR, height=0.6)
     for row, (scheme, ratio) in enumerate(zip(schemes, ratios, strict=True)):
-        text = f" {ratio:.2f}"
+        text = f"{ratio:.2f}"
         if results[scheme]["footprint.buddy_bytes"]:
             text += f"  ({results[scheme]['compression.ratio']:.2f}x memory)"
-        axes.text(ratio, row, text, va="center", fontsize=9, color=INK, bbox=BEHIND)
+        _write_beside(axes, ratio, row, text)
     axes.axvline(1, color=PALE, linewidth=0.8, linestyle=":")
     axes.set_xlim(0, 1.45 * max(ratios))
     axes.set_xlabel(f"time against {BASELINE}")
@@ -77,11 +77,16 @@ def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:
             axes.barh(schemes, widths, left=left, color=colour, height=0.6, label=label)
             left = [start + width for start, width in zip(left, widths, strict=True)]
     for row, total in enumerate(left):
-        axes.text(total, row, f" {total:,.0f}", va="center", fontsize=9, color=INK, bbox=BEHIND)
+        _write_beside(axes, total, row, f"{total:,.0f}")
     axes.set_xlim(0, 1.12 * max(*left, 1e-6))
     axes.set_xlabel("bytes moved (MB)")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False, handlelength=1)
     _tidy(axes)
+
+
+def _write_beside(axes: Axes, end: float, row: int, text: str) -> None:
+    """Behind the end of a bar, clear of it and of lines that cross."""
+    axes.annotate(text, (end, row), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK, bbox=BEHIND)
 
 
 def _tidy(axes: Axes) -> None:
