@@ -121,6 +121,7 @@ def build_result(run: Run, seconds: float) -> Result:
         "device.read_modify_write_bytes": SECTOR_BYTES * device[READ_MODIFY_WRITE],
         "device.writeback_bytes": SECTOR_BYTES * device[WRITE_BACK],
         "device.bus_bytes": SECTOR_BYTES * sum(raw["dram_bursts"]),
+        "device.channel_bytes": [SECTOR_BYTES * bursts for bursts in raw["dram_bursts"]],
         "device.queued_write_bytes": SECTOR_BYTES * sum(raw["dram_queued_bursts"]),
         "device.row_hits": sum(raw["dram_row_hits"]),
         "device.row_misses": sum(raw["dram_row_misses"]),
