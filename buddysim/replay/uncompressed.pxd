@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.replay.cache cimport Line, sector_count
 from buddysim.replay.memory cimport (
     DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, device_read, device_write, link_read, link_write,
+    region_of,
 )
 
 
@@ -24,3 +25,18 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, uint32_
         return link_write(m, 32 * sectors, WRITE_BACK, t)
     m.count.device[<int>WRITE_BACK] += sectors
     return device_write(m, entry, slice, sectors, t)
+
+
+cdef inline int64_t uncompressed_fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+                                      int64_t t) noexcept nogil:
+    """The fill of a scheme that compresses nothing."""
+    cdef Region* region = region_of(m, entry)
+    region.fills += 1
+    return raw_fill(m, region, entry, slice, wanted, t)
+
+
+cdef inline int64_t uncompressed_writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+    """The write-back of a scheme that compresses nothing."""
+    cdef Region* region = region_of(m, entry)
+    region.writebacks += 1
+    return raw_writeback(m, region, entry, slice, line, t)
