@@ -22,7 +22,7 @@ SENSITIVITY = ("half_gaps_time_ps", "double_gaps_time_ps")
 DEMAND, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, METADATA_READ, METADATA_WRITE, MIGRATION_IN, MIGRATION_OUT = range(8)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The result of one run under one scheme.
 
@@ -45,6 +45,13 @@ class Result:
     provenance: dict[str, Any]
     speed: dict[str, float] = field(default_factory=dict)
     sensitivity: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(SENSITIVITY))
+
+    def __repr__(self) -> str:
+        """One line: the whole result is `to_dict`."""
+        return (
+            f"<Result {self.scheme}: {self.provenance['trace']} on {self.provenance['machine']}, "
+            f"{self.counters['cycles']:,} cycles, {self.counters['compression.ratio']:.2f}x>"
+        )
 
     @property
     def assumptions(self) -> dict[str, str]:
