@@ -232,9 +232,10 @@ Fitted to bfs, whose kernels are short and bound by latency:
 - the sums `l2.load_to_use` ({l2}) and `dram.load_to_use` ({dram}): the configuration gives 160 and 100 cycles, the
   rest is the crossbar and the queues between.
 
-Chosen with these programs' figures in view, of values that the configuration leaves open: `l1.lines_per_cycle` (2; 1 made bfs
-kernel 8 a tenth too slow and 4 too fast, four banks with conflicts give 2.2) and `dram.write_queue` (16; 24 and more made vectorAdd
-too fast). Some fifteen sets of values were looked at; before any fitting the sum was 12 % too low and the worst kernel 29 %.
+Chosen with these programs' figures in view, of values that the configuration leaves open: `l1.lines_per_cycle` (2; 1
+made bfs kernel 8 a tenth too slow and 4 too fast, four banks with conflicts give 2.2) and `dram.write_queue` (16; 24
+made vectorAdd too fast). Some fifteen sets of values were looked at; before any fitting the sum was 12 % too low and
+the worst kernel 29 %.
 
 vectorAdd was run beside it while this was done. So neither is a program that the engine had not seen; expect more
 error on others.
