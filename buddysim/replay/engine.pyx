@@ -171,7 +171,7 @@ cdef class Engine:
 
         m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
         m.codecs = <Port*>host_zeroed(m.n_slices * sizeof(Port))
-        m.overlap, m.bypass_1x = n["metadata_overlap"], n["bypass_1x"]
+        m.overlap = n["metadata_overlap"]
         m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
         m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
         m.metadata_sectors = n["metadata_line_sectors"]

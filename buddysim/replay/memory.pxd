@@ -34,11 +34,9 @@ cdef enum TrafficKind:          # why sectors move
     METADATA_WRITE = 5
     MIGRATION_IN = 6
     MIGRATION_OUT = 7
-    TRAFFIC_KINDS = 8
 
 cdef enum:
     HISTOGRAM_BINS = 40         # bin b holds times in [2^b, 2^(b+1)) ps
-    MAX_REGION_SCAN = 64
 
 cdef struct Counters:
     int64_t memory_instructions
@@ -150,7 +148,6 @@ cdef struct MemorySystem:
     int64_t codec_cost          # one entry through a (de)compressor
     Port* codecs                # [slices]
     int overlap
-    int bypass_1x
     int whole_raw_entry
     int eight_byte_state
     int perfect_metadata

@@ -96,7 +96,6 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         "codec_ps": m.ps(m.compression.latency),
         "codec_cost": m.ps(m.compression.interval) * COST_PER_PS,
         "whole_raw_entry": m.compression.whole_raw_entry,
-        "bypass_1x": m.buddy.bypass_1x,
         "eight_byte_state": m.buddy.eight_byte_state,
         "metadata_overlap": m.metadata_cache.overlap,
         "perfect_metadata": m.metadata_cache.perfect,

@@ -253,7 +253,10 @@ def _provenance(run: Run) -> dict[str, Any]:
         "seed": run.seed,
         "distribution": run.distribution,
         "threshold": run.threshold,
-        "targets": {row["name"]: row["target"] for row in _per_allocation(run, run.engine.counters()["regions"])}
+        "targets": {
+            placed.allocation.name: run.targets.of(placed.allocation.index).name
+            for placed in sorted(run.layout.placed, key=lambda placed: placed.allocation.index)
+        }
         if run.targets
         else {},
         "kernels": [kernel.index for kernel in run.kernels],
