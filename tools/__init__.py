@@ -1,0 +1,1 @@
+"""What makes trace files and pages: captures, converters, validation."""
