@@ -31,4 +31,6 @@ def folder(name: str) -> Path:
             if str(place) not in sys.path:
                 sys.path.insert(0, str(place))
             return place / name
-    raise BuddysimError(f"{name}/: not found beside the package, nor in {_PLACES[1]}: expected a clone or an installed wheel")
+    raise BuddysimError(
+        f"{name}/: not found beside the package, nor in {_PLACES[1]}: expected a clone or an installed wheel"
+    )
