@@ -1,4 +1,4 @@
-"""Compressors of 128 B memory entries, and the size classes that compressed entries are stored in.
+"""Compressors of 128 B memory entries and of tensors, and the size classes that compressed entries are stored in.
 
 A compressor is one module of this folder (`registry.Compressor` says what it has); docs/compression.md defines each.
 Every function may be called from several threads at once; the heavy parts release the GIL.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.compress.registry import Data, algorithms, find
+from buddysim.compress.registry import Compressor, Data, algorithms, find, in_windows
 from buddysim.compress.size_classes import (
     ENTRY_BYTES,
     SECTOR_BYTES,
@@ -46,26 +46,26 @@ _BLOCK_BYTES = 8192 * ENTRY_BYTES
 
 
 def compressed_bits(data: Data, algorithm: str = "bpc", **options: Any) -> NDArray[np.uint32]:
-    """Compressed size of every 128 B entry, in bits, uncapped.
+    """Compressed size of every 128 B entry (or of every window), in bits, uncapped.
 
     Parameters
     ----------
-    data : C-contiguous array or buffer, a multiple of 128 bytes long (another multiple where `window` is an option)
+    data : C-contiguous array or buffer, a multiple of 128 bytes long (of the word size, for windows)
     algorithm : name of the compressor
-    options : of the compressor, for example ``unsigned=True``
+    options : of the compressor, for example ``unsigned=True``; ``window=4096``: windows of a tensor, not entries
 
     Returns
     -------
-    uint32 array, one size per entry
+    uint32 array, one size per entry or window
     """
     compressor = find(algorithm, options)
-    return compressor.compressed_bits(_whole_entries(data, options), **options)
+    return compressor.compressed_bits(_whole_pieces(data, compressor, options), **options)
 
 
 def compress(entry: Data, algorithm: str = "bpc", **options: Any) -> bytes:
     """The bits of an entry (or of several, one after the other), padded with zero bits to whole bytes."""
     compressor = find(algorithm, options)
-    return compressor.compress(_whole_entries(entry, options), **options)
+    return compressor.compress(_whole_pieces(entry, compressor, options), **options)
 
 
 def decompress(payload: Data, algorithm: str = "bpc", nbytes: int = ENTRY_BYTES, **options: Any) -> bytes:
@@ -80,7 +80,7 @@ def decompress(payload: Data, algorithm: str = "bpc", nbytes: int = ENTRY_BYTES,
     compressor = find(algorithm, options)
     if isinstance(nbytes, bool) or not isinstance(nbytes, int | np.integer) or not 0 <= nbytes < 2**62:
         raise BuddysimError(f"length of the data {nbytes!r}: expected a number of bytes from 0")
-    if "window" not in options and nbytes % ENTRY_BYTES:
+    if not in_windows(compressor, options) and nbytes % ENTRY_BYTES:
         raise BuddysimError(f"length of the data {nbytes} B: expected a multiple of {ENTRY_BYTES} B")
     return compressor.decompress(_bytes_of(payload, "payload"), int(nbytes), **options)
 
@@ -88,6 +88,8 @@ def decompress(payload: Data, algorithm: str = "bpc", nbytes: int = ENTRY_BYTES,
 def entry_classes(data: Data, algorithm: str = "bpc", **options: Any) -> NDArray[np.uint8]:
     """Class number (0 to 7, docs/architecture.md) of every entry; a last, partial entry is padded with zeros."""
     compressor = find(algorithm, options)
+    if in_windows(compressor, options):
+        raise BuddysimError(f"{algorithm}: size classes are of entries of {ENTRY_BYTES} B: not of a tensor's windows")
     raw = _bytes_of(data, "data")
     whole = len(raw) // ENTRY_BYTES * ENTRY_BYTES
     classes = np.empty(-(-len(raw) // ENTRY_BYTES), dtype=np.uint8)
@@ -102,9 +104,9 @@ def entry_classes(data: Data, algorithm: str = "bpc", **options: Any) -> NDArray
     return classes
 
 
-def _whole_entries(data: Data, options: dict[str, Any]) -> NDArray[np.uint8]:
+def _whole_pieces(data: Data, compressor: Compressor, options: dict[str, Any]) -> NDArray[np.uint8]:
     raw = _bytes_of(data, "data")
-    if len(raw) % ENTRY_BYTES and "window" not in options:
+    if len(raw) % ENTRY_BYTES and not in_windows(compressor, options):
         raise BuddysimError(f"data of {len(raw)} B: expected a multiple of {ENTRY_BYTES} B")
     return raw
 

@@ -18,7 +18,11 @@ Data: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 
 
 class Compressor(Protocol):
-    """What the module of a compressor has. It is given contiguous bytes and only options that it names."""
+    """What the module of a compressor has. It is given contiguous bytes and only options that it names.
+
+    Data are entries of 128 B, or a tensor's windows where the option `window` is given; a compressor of tensors alone
+    says so by ``TENSORS_ONLY = True``. Windows may hold any number of whole words, which the compressor checks.
+    """
 
     #: Option names and their defaults; the type of a default is the type of the option.
     OPTIONS: Mapping[str, object]
@@ -60,6 +64,11 @@ def find(algorithm: str, options: Mapping[str, object]) -> Compressor:
         if type(value) is not expected:
             raise BuddysimError(f"{algorithm}: option {name!r}: {value!r}: expected {expected.__name__}")
     return compressor
+
+
+def in_windows(compressor: Compressor, options: Mapping[str, object]) -> bool:
+    """Whether data are the windows of a tensor rather than entries of 128 B."""
+    return "window" in options or getattr(compressor, "TENSORS_ONLY", False)
 
 
 def _modules() -> list[str]:

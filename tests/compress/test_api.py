@@ -59,7 +59,10 @@ def test_no_data_has_no_sizes() -> None:
         (lambda: bc.compressed_bits(memoryview(bytes(256))[::2]), "not C-contiguous"),
         (lambda: bc.compressed_bits(np.array([None] * 16)), "Python objects"),
         (lambda: bc.compressed_bits([1, 2, 3]), "list: expected a C-contiguous array or buffer"),
-        (lambda: bc.compressed_bits(bytes(128), "bcp"), "'bcp': unknown, expected one of bpc (nearest: bpc)"),
+        (
+            lambda: bc.compressed_bits(bytes(128), "bcp"),
+            "'bcp': unknown, expected one of bpc, rle, zlib, zvc (nearest: bpc)",
+        ),
         (lambda: bc.compressed_bits(bytes(128), "registry"), "compressor 'registry': unknown"),
         (lambda: bc.compressed_bits(bytes(128), "naive_bpc"), "compressor 'naive_bpc': unknown"),
         (lambda: bc.compressed_bits(bytes(128), "../bpc"), "unknown"),
@@ -150,7 +153,7 @@ def test_a_compressor_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     package: ModuleType = sys.modules["buddysim.compress"]
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "buddysim.compress.raw", raising=False)
-    assert bc.algorithms() == ["bpc", "raw"]
+    assert bc.algorithms() == ["bpc", "raw", "rle", "zlib", "zvc"]
     assert bc.compressed_bits(bytes(256), "raw", half=True).tolist() == [512, 512]
     assert bc.decompress(bc.compress(bytes(128), "raw"), "raw", 128) == bytes(128)
     monkeypatch.undo()

@@ -1,0 +1,64 @@
+"""The readable twin of `zvc`: docs/compression.md in plain Python, bits as text in the order of the stream."""
+
+from __future__ import annotations
+
+GROUP = 32
+
+
+def encode(data: bytes, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> str:
+    """All windows of `data` as a text of ``0`` and ``1``."""
+    windows = [data[first : first + window] for first in range(0, len(data), window)]
+    codes = [_window_code(piece, word_bits // 8) for piece in windows]
+    if not raw_fallback:
+        return "".join(codes)
+    flags = ["1" if len(code) > 8 * len(piece) else "0" for code, piece in zip(codes, windows, strict=True)]
+    bodies = [_bits(piece) if flag == "1" else code for code, piece, flag in zip(codes, windows, flags, strict=True)]
+    return "".join(flags + bodies)
+
+
+def compressed_bits(data: bytes, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> list[int]:
+    """Size of every window in bits, the flag included."""
+    return [
+        len(encode(data[first : first + window], word_bits=word_bits, window=window, raw_fallback=raw_fallback))
+        for first in range(0, len(data), window)
+    ]
+
+
+def decode(code: str, nbytes: int, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> bytes:
+    """What `encode` was given."""
+    lengths = [min(window, nbytes - first) for first in range(0, nbytes, window)]
+    flags = code[: len(lengths)] if raw_fallback else "0" * len(lengths)
+    at = len(lengths) if raw_fallback else 0
+    data = b""
+    for length, flag in zip(lengths, flags, strict=True):
+        if flag == "1":
+            data += _bytes(code[at : at + 8 * length])
+            at += 8 * length
+            continue
+        words = length // (word_bits // 8)
+        for first in range(0, words, GROUP):
+            mask = code[at : at + min(GROUP, words - first)]
+            at += len(mask)
+            for kept in mask:
+                data += _bytes(code[at : at + word_bits]) if kept == "1" else bytes(word_bits // 8)
+                at += word_bits if kept == "1" else 0
+    return data
+
+
+def _window_code(piece: bytes, word_bytes: int) -> str:
+    words = [piece[at : at + word_bytes] for at in range(0, len(piece), word_bytes)]
+    code = ""
+    for first in range(0, len(words), GROUP):
+        group = words[first : first + GROUP]
+        code += "".join("1" if any(word) else "0" for word in group)
+        code += "".join(_bits(word) for word in group if any(word))
+    return code
+
+
+def _bits(data: bytes) -> str:
+    """Bytes as bits, the lowest of a byte first."""
+    return "".join(format(byte, "08b")[::-1] for byte in data)
+
+
+def _bytes(bits: str) -> bytes:
+    return bytes(int(bits[at : at + 8][::-1], 2) for at in range(0, len(bits), 8))

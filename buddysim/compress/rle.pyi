@@ -1,0 +1,16 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.compress.registry import Data
+
+TENSORS_ONLY: bool
+OPTIONS: dict[str, object]
+KINDS: tuple[str, ...]
+
+def compressed_bits(
+    data: Data, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False
+) -> NDArray[np.uint32]: ...
+def compress(data: Data, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False) -> bytes: ...
+def decompress(
+    payload: Data, nbytes: int, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False
+) -> bytes: ...

@@ -1,0 +1,127 @@
+"""zlib (DEFLATE, RFC 1950 and 1951) over the windows of a tensor, by the library that Python has.
+
+Sizes depend on the library: its version and the level belong beside every result (`library`, `OPTIONS`). There is no
+twin, since the codes are the library's; both ways are checked by its own checksum.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.compress.windows import TENSOR_WINDOW, check_window, window_count
+from buddysim.errors import BuddysimError
+
+#: An entry is too short for a dictionary: data are always windows.
+TENSORS_ONLY = True
+
+#: Options and their defaults. ``level``: 0 (stored) to 9 (smallest); ``window``: bytes compressed on their own;
+#: ``raw_fallback``: one bit more per window, and none gets longer than that.
+OPTIONS: dict[str, object] = {"level": 6, "window": TENSOR_WINDOW, "raw_fallback": False}
+
+#: A stream of RFC 1950 is no shorter: 2 bytes ahead, an empty block, 4 bytes of checksum.
+_SHORTEST = 8
+
+
+def library() -> str:
+    """Name and version of the library that makes the codes."""
+    return f"zlib {zlib.ZLIB_RUNTIME_VERSION}"
+
+
+def compressed_bits(
+    data: NDArray[np.uint8], *, level: int = 6, window: int = TENSOR_WINDOW, raw_fallback: bool = False
+) -> NDArray[np.uint32]:
+    """Size of every window in bits, as a stream of its own with header and checksum; any number of bytes."""
+    _check(level, window)
+    sizes = np.fromiter((len(code) for code in _codes(data, level, window)), np.uint32)
+    if not raw_fallback:
+        return sizes * np.uint32(8)
+    return np.minimum(sizes, _lengths(len(data), window)).astype(np.uint32) * np.uint32(8) + np.uint32(1)
+
+
+def compress(
+    data: NDArray[np.uint8], *, level: int = 6, window: int = TENSOR_WINDOW, raw_fallback: bool = False
+) -> bytes:
+    """The windows' streams, one after the other; with `raw_fallback` behind their flags, filled up to whole bytes."""
+    _check(level, window)
+    codes = _codes(data, level, window)
+    if not raw_fallback:
+        return b"".join(codes)
+    raw = np.array([len(code) for code in codes], np.int64) > _lengths(len(data), window)
+    pieces = [
+        data[i * window : (i + 1) * window].tobytes() if flag else code
+        for i, (code, flag) in enumerate(zip(codes, raw, strict=True))
+    ]
+    return np.packbits(raw, bitorder="little").tobytes() + b"".join(pieces)
+
+
+def decompress(
+    payload: NDArray[np.uint8],
+    nbytes: int,
+    *,
+    level: int = 6,
+    window: int = TENSOR_WINDOW,
+    raw_fallback: bool = False,
+) -> bytes:
+    """What `compress` was given, whatever version and level made the codes; anything else is a `BuddysimError`."""
+    _check(level, window)
+    windows = window_count(nbytes, window)
+    at = (windows + 7) // 8 if raw_fallback else 0
+    if at + (0 if raw_fallback else windows * _SHORTEST) > len(payload):
+        raise BuddysimError(f"zlib: payload of {len(payload)} bytes: too short for {nbytes} bytes of data")
+    flags = np.unpackbits(payload[:at], bitorder="little")
+    if flags[windows:].any():
+        raise BuddysimError("zlib: payload: bits set behind the last window's flag (corrupt)")
+    rest = payload[at:].tobytes()
+    pieces, done = [], 0
+    for i in range(windows):
+        length = min(window, nbytes - i * window)
+        if raw_fallback and flags[i]:
+            piece, taken = rest[done : done + length], length
+        else:
+            piece, taken = _inflate(rest, done, length, i)
+        if len(piece) != length:
+            raise BuddysimError(f"zlib: payload: window {i} has {len(piece)} bytes: expected {length} (corrupt)")
+        pieces.append(piece)
+        done += taken
+    if done != len(rest):
+        raise BuddysimError(f"zlib: payload of {len(payload)} bytes: {nbytes} bytes of data end before (corrupt)")
+    return b"".join(pieces)
+
+
+def _check(level: int, window: int) -> None:
+    if not 0 <= level <= 9:
+        raise BuddysimError(f"zlib: level {level}: expected 0 to 9")
+    check_window("zlib", window, 1)
+
+
+def _codes(data: NDArray[np.uint8], level: int, window: int) -> list[bytes]:
+    return [zlib.compress(data[first : first + window].data, level) for first in range(0, len(data), window)]
+
+
+def _lengths(nbytes: int, window: int) -> NDArray[np.int64]:
+    """Bytes of every window."""
+    firsts = np.arange(0, nbytes, window, dtype=np.int64)
+    return np.minimum(window, nbytes - firsts)
+
+
+def _inflate(stream: bytes, at: int, length: int, number: int) -> tuple[bytes, int]:
+    """The data of the stream that begins there, and its own length."""
+    # No window's code is much longer than the window (stored blocks cost 5 bytes per 16 KB).
+    head = stream[at : at + length + 64 + length // 1000]
+    inflater = zlib.decompressobj()
+    try:
+        piece = inflater.decompress(head, length + 1)
+    except zlib.error as error:
+        raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: {error} (corrupt)") from None
+    if not inflater.eof and len(piece) <= length:
+        # All data are there, the checksum perhaps not yet read.
+        try:
+            piece += inflater.decompress(inflater.unconsumed_tail, 1)
+        except zlib.error as error:
+            raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: {error} (corrupt)") from None
+    if not inflater.eof:
+        raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: has no end (corrupt)")
+    return piece, len(head) - len(inflater.unused_data)

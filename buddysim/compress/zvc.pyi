@@ -1,0 +1,14 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.compress.registry import Data
+
+OPTIONS: dict[str, object]
+
+def compressed_bits(
+    data: Data, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False
+) -> NDArray[np.uint32]: ...
+def compress(data: Data, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> bytes: ...
+def decompress(
+    payload: Data, nbytes: int, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False
+) -> bytes: ...
