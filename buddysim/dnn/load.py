@@ -1,0 +1,19 @@
+"""A network by its name or from a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from buddysim.dnn import zoo
+from buddysim.dnn.graph import Network
+
+
+def load_network(network: str | os.PathLike[str]) -> Network:
+    """A network of the zoo by its name, or one's own by the path of its TOML file."""
+    name = os.fspath(network)
+    if not zoo.has(name) and (name.endswith(".toml") or os.sep in name or Path(name).is_file()):
+        from buddysim.dnn.network_file import read_network
+
+        return read_network(Path(name))
+    return zoo.load(name)
