@@ -94,6 +94,18 @@ class NetworkBuilder:
         in_place : whether it may run in place, if its kind can and nothing else needs what it overwrites
         attributes : those of its kind
         """
+        return self.add_described(kind, name, inputs, part, in_place, attributes)
+
+    def add_described(
+        self,
+        kind: str,
+        name: str | None,
+        inputs: int | Sequence[int] | None,
+        part: str | None,
+        in_place: bool,
+        attributes: Mapping[str, Any],
+    ) -> int:
+        """As `add`, with the attributes as a mapping: their names may come from a file."""
         index = len(self._layers)
         name = f"{kind}{index}" if name is None else name
         if kind not in KINDS:
@@ -147,8 +159,10 @@ class NetworkBuilder:
             for producer in layer.inputs:
                 consumers[producer].add(layer.index)
         for layer in self._layers[:-1]:
-            if not consumers[layer.index]:
-                raise BuddysimError(f"layer {layer.name!r}: nothing reads its output, and it isn't the last layer")
+            if not consumers[layer.index] and layer.kind != "softmax":
+                raise BuddysimError(
+                    f"layer {layer.name!r}: nothing reads its output, and it is neither the last layer nor a softmax"
+                )
         first_closing = _first_closing(self._layers)
         built: list[Layer] = []
         for layer in self._layers:
@@ -209,8 +223,8 @@ def _complete(name: str, kind: Kind, attributes: Mapping[str, Any]) -> dict[str,
     for key in attributes:
         if key not in kind.attributes:
             expected = f"one of {', '.join(kind.attributes)}" if kind.attributes else "none"
-            near = hint(key, kind.attributes)
-            raise BuddysimError(f"layer {name!r} ({kind.name}): {key}: unknown key: expected {expected}{near}")
+            unknown = f"{shortened(key)[1:-1]}: unknown key{hint(key, kind.attributes)}"
+            raise BuddysimError(f"layer {name!r} ({kind.name}): {unknown}: expected {expected}")
     complete: dict[str, Any] = {}
     for key, attribute in kind.attributes.items():
         value = attributes.get(key, attribute.default)

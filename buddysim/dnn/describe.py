@@ -194,4 +194,6 @@ def _flops_rule() -> str:
 
 
 def _memory_rule() -> str:
-    return "each feature map that a layer reads, once (in-place layers share theirs); two gradient maps of the largest size"
+    return (
+        "each feature map that a layer reads once (in-place layers share theirs); two gradient maps of the largest size"
+    )
