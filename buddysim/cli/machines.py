@@ -11,9 +11,11 @@ from rich.table import Table
 
 from buddysim.errors import BuddysimError
 from buddysim.machine import Bandwidth, Machine, Time
+from buddysim.machine.load import file_content, is_path, training_presets
 from buddysim.machine.model import keys
 from buddysim.machine.settings import parse_settings
-from buddysim.machine.units import format_size
+from buddysim.machine.training import TrainingMachine
+from buddysim.machine.units import format_flops, format_size
 
 NAME = "machines"
 HELP = "list the machines, or show one with the source of every figure"
@@ -36,21 +38,38 @@ def run(args: argparse.Namespace) -> int:
         raise BuddysimError("machines: --set and --toml need the name of a machine")
     if args.machine is None:
         machines = [Machine.load(name) for name in Machine.presets()]
+        trained = [TrainingMachine.load(name) for name in TrainingMachine.names()]
         if args.json:
-            print(json.dumps({machine.name: machine.to_dict() for machine in machines}, indent=2))
+            everything = {machine.name: machine.to_dict() for machine in machines}
+            for other in trained:
+                everything.setdefault(other.name, other.to_dict())
+            print(json.dumps(everything, indent=2))
         else:
-            _print(_overview(machines))
+            _print("for run:", _overview(machines), "", "for training:", _training_overview(trained))
         return 0
-    machine = Machine.load(args.machine)
+    machine = _load(args.machine)
     if args.set:
         machine = machine.with_overrides(parse_settings(args.set), where="--set")
     if args.json:
         print(json.dumps({**machine.to_dict(), "checksum": machine.checksum}, indent=2))
     elif args.toml:
         print(machine.to_toml(), end="")
-    else:
+    elif isinstance(machine, Machine):
         _show(machine)
+    else:
+        _show_training(machine)
     return 0
+
+
+def _load(name: str) -> Machine | TrainingMachine:
+    """A machine for replays, else, where the name or file describes a GPU for training only, that."""
+    if name in training_presets():
+        return TrainingMachine.load(name)
+    if is_path(name):
+        content = file_content(name)
+        if "training" in content and "sm" not in content:
+            return TrainingMachine.load(name)
+    return Machine.load(name)
 
 
 def _print(*parts: str | Table) -> None:
@@ -84,6 +103,36 @@ def _overview(machines: list[Machine]) -> Table:
     return table
 
 
+def _training_overview(machines: list[TrainingMachine]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("machine", "SMs", "single precision", "device memory", "GB/s", "link", "calibration"):
+        left = heading in ("machine", "link", "calibration")
+        table.add_column(heading, no_wrap=True, justify="left" if left else "right")
+    table.add_column("what it is", overflow="fold")
+    for machine in machines:
+        table.add_row(
+            machine.name,
+            str(machine.sms),
+            format_flops(machine.fp32_flops),
+            format_size(machine.memory_bytes),
+            f"{machine.dram_bytes_per_s / 1e9:.0f}",
+            machine.link,
+            "uncalibrated" if machine.library == "generic" else machine.library,
+            machine.description,
+        )
+    return table
+
+
+def _show_training(machine: TrainingMachine) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("key", no_wrap=True)
+    table.add_column("value", no_wrap=True)
+    table.add_column("source", overflow="fold")
+    for key in machine.dotted_keys():
+        table.add_row(key, machine.text(key), machine.source(key))
+    _print(f"{machine.name}: {machine.description}", f"checksum {machine.checksum[:16]}", "", table)
+
+
 def _show(machine: Machine) -> None:
     peak = f"peak device memory {machine.dram_bytes_per_s / 1e9:.1f} GB/s, checksum {machine.checksum[:16]}"
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -94,6 +143,9 @@ def _show(machine: Machine) -> None:
     for key, _ in keys():
         if key not in ("name", "description"):
             table.add_row(key, machine.text(key), _resolved(machine, machine.value(key)), machine.source(key))
+    if machine.training is not None:
+        for key in machine.training_keys():
+            table.add_row(key, machine.text(key), "", machine.source(key))
     _print(f"{machine.name}: {machine.description}", peak, "", table)
 
 

@@ -160,11 +160,25 @@ def frequency() -> Value:
     return Value(read, str)
 
 
-def bandwidth() -> Value:
-    """Bytes per second, or per cycle of a clock."""
+def flops() -> Value:
+    """A peak rate of floating-point operations, from 1 GFLOPS to 1000 PFLOPS, as a whole number per second."""
+
+    def read(value: object) -> int:
+        given = units.parse_flops(value)
+        if not 10**9 <= given <= 10**18:
+            raise ValueError(f"{units.format_flops(given)} is out of range: expected 1 GFLOPS to 1000 PFLOPS")
+        return given
+
+    return Value(read, units.format_flops)
+
+
+def bandwidth(per_cycle: bool = True) -> Value:
+    """Bytes per second, or per cycle of a clock where there is one."""
 
     def read(value: object) -> Bandwidth:
         given = units.parse_bandwidth(value)
+        if given.clock is not None and not per_cycle:
+            raise ValueError(f"{given} is not a rate per second: expected for example '12.8 GB/s'")
         if given.clock is None:
             if not 10**6 <= given.bytes_per_s({}) <= HIGHEST_BYTES_PER_S:
                 raise ValueError(f"{given} is out of range: expected 1 MB/s to 1000 TB/s")

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from pydantic import Field, ValidationError
 from buddysim.errors import BuddysimError
 from buddysim.machine import units
 from buddysim.machine.model import Description, keys
+from buddysim.machine.training_table import Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
 
 LARGEST_FILE = 2**20
 _PRESETS = resources.files("buddysim.machine") / "presets"
+_TRAINING_PRESETS = _PRESETS / "training"
 _NOT_SIMULATED = ("name", "description")
 
 
@@ -37,32 +40,35 @@ class Machine(Description):
     @classmethod
     def presets(cls) -> list[str]:
         """The names of the machines that come with buddysim, in alphabetical order."""
-        names = (entry.name for entry in _PRESETS.iterdir())
-        return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+        return _named_in(_PRESETS)
 
     @classmethod
     def load(cls, machine: str | os.PathLike[str]) -> Machine:
         """A preset by its name, or a machine file by its path."""
         name = os.fspath(machine)
         if name in cls.presets():
-            content = _parsed((_PRESETS / f"{name}.toml").read_text(encoding="utf-8"), name)
-            return cls._checked(content, name)
-        if not (name.endswith(".toml") or os.sep in name or Path(name).exists()):
+            return cls._checked(preset(name), name)
+        if name in training_presets():
+            raise BuddysimError(
+                f"{name} describes a GPU for training only and can't replay a trace: expected one of "
+                f"{', '.join(cls.presets())}, or a machine file ending in .toml{units.hint(name, cls.presets())}"
+            )
+        if not is_path(name):
             near = units.hint(name, cls.presets())
             raise BuddysimError(
                 f"{units.shortened(name)} is not a machine: expected one of {', '.join(cls.presets())}, "
                 f"or a machine file ending in .toml{near}"
             )
-        return cls._checked(_based(_parsed(_file_text(Path(name)), name), name), name)
+        return cls._checked(file_content(name), name)
 
     def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> Machine:
         """The same machine with some keys changed: ``{"l2.size": "6 MiB", "link.bandwidth": "50 GB/s"}``."""
         content = self._content()
-        known = [key for key, _ in keys()]
+        known = self._keys()
         where = where or self.name
         for key, value in overrides.items():
             if key not in known:
-                raise BuddysimError(f"{where}: {_unknown(key, known)}")
+                raise BuddysimError(f"{where}: {unknown(key, known)}")
             *sections, last = key.split(".")
             section = content
             for name in sections:
@@ -96,10 +102,18 @@ class Machine(Description):
 
     def to_toml(self) -> str:
         """The whole machine as the text of a machine file."""
-        return "\n".join(_toml(self._content())).lstrip() + "\n"
+        return toml_text(self._content())
 
     def _content(self) -> dict[str, Any]:
-        return copy.deepcopy(self.model_dump())
+        return copy.deepcopy(self.model_dump(exclude_none=True))
+
+    def training_keys(self) -> list[str]:
+        """Every dotted key that a replay does not depend on, only a simulated training; none in most machines."""
+        table = self.training.model_dump() if self.training is not None else {}
+        return [f"training.{key}" for key, _ in flat(table)]
+
+    def _keys(self) -> list[str]:
+        return [*(key for key, _ in keys()), *self.training_keys()]
 
     @cached_property
     def checksum(self) -> str:
@@ -115,26 +129,69 @@ class Machine(Description):
     @classmethod
     def _checked(cls, content: Mapping[str, Any], where: str) -> Machine:
         if isinstance(content.get("sources"), Mapping):
-            content = {**content, "sources": dict(_flat(content["sources"]))}
+            content = {**content, "sources": dict(flat(content["sources"]))}
         try:
             machine = cls.model_validate(content)
         except ValidationError as error:
-            raise BuddysimError(f"{where}: {'; '.join(_problems(error))}") from None
-        known = [key for key, _ in keys()]
+            raise BuddysimError(f"{where}: {'; '.join(problems(error, _every_key()))}") from None
+        known = machine._keys()
         for key in machine.sources:
-            if key not in known:
-                raise BuddysimError(f"{where}: sources: {_unknown(key, known)}")
+            if key not in known and not key.startswith("training.links."):
+                raise BuddysimError(f"{where}: sources: {unknown(key, known)}")
         return machine
 
 
-def _problems(error: ValidationError, most: int = 5) -> Iterator[str]:
+def preset(name: str) -> dict[str, Any]:
+    """The content of the file of a machine that comes with buddysim."""
+    folder = _TRAINING_PRESETS if name in training_presets() else _PRESETS
+    return _parsed((folder / f"{name}.toml").read_text(encoding="utf-8"), name)
+
+
+def training_presets() -> list[str]:
+    """The names of the machines that come with buddysim and are for training only."""
+    return _named_in(_TRAINING_PRESETS)
+
+
+def every_preset() -> list[str]:
+    """The names of all machines that come with buddysim."""
+    return sorted([*_named_in(_PRESETS), *_named_in(_TRAINING_PRESETS)])
+
+
+def _named_in(folder: Traversable) -> list[str]:
+    names = (entry.name for entry in folder.iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def is_path(name: str) -> bool:
+    """Whether what a user gave is meant as a file, not as the name of a machine."""
+    return name.endswith(".toml") or os.sep in name or Path(name).exists()
+
+
+def file_content(name: str) -> dict[str, Any]:
+    """The content of a machine file, on top of its base."""
+    return _based(_parsed(_file_text(Path(name)), name), name)
+
+
+def check_sections(content: Mapping[str, Any], where: str) -> None:
+    """Refuses a section that no machine file has."""
+    known = [*Machine.model_fields, "base"]
+    for key in content:
+        if key not in known:
+            raise BuddysimError(f"{where}: {unknown(key, known)}")
+
+
+def _every_key() -> list[str]:
+    return [*(key for key, _ in keys()), *(f"training.{name}" for name in Training.model_fields)]
+
+
+def problems(error: ValidationError, known: list[str], most: int = 5) -> Iterator[str]:
+    """What pydantic found wrong, as parts of one line."""
     found = error.errors(include_url=False)
-    known = [key for key, _ in keys()]
     sections = {key.rpartition(".")[0] for key in known} - {""}
     for problem in found[:most]:
         path = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            yield _unknown(path, [*known, *sections])
+            yield unknown(path, [*known, *sections])
         elif problem["type"] == "missing":
             yield f"{path}: {'this section' if path in sections else 'this key'} is missing"
         elif problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
@@ -146,7 +203,8 @@ def _problems(error: ValidationError, most: int = 5) -> Iterator[str]:
         yield f"and {len(found) - most} more"
 
 
-def _unknown(key: str, known: Iterable[str]) -> str:
+def unknown(key: str, known: Iterable[str]) -> str:
+    """That a key is unknown, with the one that was likely meant."""
     inside = [name for name in known if name.startswith(f"{key}.")]
     if inside:
         return f"{key}: a section, not a key: expected one of {', '.join(inside)}"
@@ -180,25 +238,25 @@ def _based(content: dict[str, Any], where: str) -> dict[str, Any]:
     if "base" not in content:
         return content
     base = content.pop("base")
-    if base not in Machine.presets():
-        near = units.hint(str(base), Machine.presets())
+    if base not in every_preset():
+        near = units.hint(str(base), every_preset())
         raise BuddysimError(
-            f"{where}: base: {units.shortened(base)} is not a preset: expected one of "
-            f"{', '.join(Machine.presets())}{near}"
+            f"{where}: base: {units.shortened(base)} is not a preset: expected one of {', '.join(every_preset())}{near}"
         )
-    below = Machine.load(base).to_dict()
+    below = preset(base) if base in training_presets() else Machine.load(base).to_dict()
     sources = content.pop("sources", {})
-    for key, _ in _flat(content):
+    for key, _ in flat(content):
         below["sources"].pop(key, None)
     merged = _merged(below, content)
-    merged["sources"] = {**below["sources"], **dict(_flat(sources))} if isinstance(sources, Mapping) else sources
+    merged["sources"] = {**below["sources"], **dict(flat(sources))} if isinstance(sources, Mapping) else sources
     return merged
 
 
-def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested sections as dotted keys with their values."""
     for name, value in content.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from flat(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 
@@ -212,6 +270,11 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         else:
             merged[name] = value
     return merged
+
+
+def toml_text(content: Mapping[str, Any]) -> str:
+    """A machine's content as the text of a machine file."""
+    return "\n".join(_toml(content)).lstrip() + "\n"
 
 
 def _toml(content: Mapping[str, Any], section: str = "") -> Iterator[str]:

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from buddysim.machine import fields
+from buddysim.machine.section import Duration, PositiveDuration, Rate, Section, Switch
+from buddysim.machine.training_table import Training
 from buddysim.machine.units import Bandwidth, Frequency, Time, format_size, parse_time
 
 SECTOR_BYTES = 32
@@ -23,17 +25,6 @@ LARGEST_L1S = 2**30
 
 MOST_BANKS = 2**20
 LONGEST_DRAM_TIMING_PS = 10**7
-
-Duration = Annotated[Time, fields.duration()]
-PositiveDuration = Annotated[Time, fields.duration(zero=False)]
-Rate = Annotated[Bandwidth, fields.bandwidth()]
-Switch = Annotated[bool, fields.switch()]
-
-
-class Section(BaseModel):
-    """A part of a machine: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=False)
 
 
 class Clocks(Section):
@@ -298,6 +289,7 @@ class Description(Section):
     compression: Compression = Field(default_factory=Compression)
     buddy: Buddy = Field(default_factory=Buddy)
     um: Um = Field(default_factory=Um)
+    training: Training | None = Field(default=None, description="what the training simulator needs of it, if it does")
 
     @property
     def clocks(self) -> dict[str, Frequency]:
@@ -373,8 +365,10 @@ def _whole_sets(size: int, slices: int, ways: int, line: int) -> None:
 
 
 def keys(model: type[BaseModel] = Description, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every dotted key of a machine file with its field, in the order of the file."""
+    """Every dotted key that a replay depends on, with its field, in the order of the file."""
     for name, field in model.model_fields.items():
+        if field.annotation == Training | None:
+            continue
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from keys(field.annotation, f"{prefix}{name}.")
         else:

@@ -27,6 +27,7 @@ SIZE_UNITS: dict[str, int] = {
 }
 TIME_UNITS: dict[str, int] = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 FREQUENCY_UNITS: dict[str, int] = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
+FLOPS_UNITS: dict[str, int] = {"FLOPS": 1, "GFLOPS": 10**9, "TFLOPS": 10**12, "PFLOPS": 10**15}
 CYCLE_UNITS: dict[str, str] = {
     "core_cycles": "core",
     "core_cycle": "core",
@@ -160,6 +161,20 @@ def parse_frequency(text: object) -> Frequency:
     if hz.denominator != 1:
         raise ValueError(f"{text!r} is not a whole number of hertz")
     return Frequency(int(hz))
+
+
+def parse_flops(text: object) -> int:
+    """``"7 TFLOPS"`` as operations per second."""
+    amount, unit = _split(text, "a rate of operations", FLOPS_UNITS, "7 TFLOPS")
+    flops = amount * FLOPS_UNITS[unit]
+    if flops.denominator != 1:
+        raise ValueError(f"{text!r} is not a whole number of operations per second")
+    return int(flops)
+
+
+def format_flops(flops: int) -> str:
+    """Operations per second in the largest unit."""
+    return _in_largest(flops, FLOPS_UNITS)
 
 
 def parse_bandwidth(text: object) -> Bandwidth:

@@ -12,7 +12,7 @@ import pytest
 
 import buddysim.cli
 from buddysim.cli import main
-from buddysim.machine import Machine
+from buddysim.machine import Machine, TrainingMachine
 from buddysim.machine.model import keys
 
 
@@ -60,7 +60,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown["sources"]["l2.size"] == "given for this run (was: 6 MiB)"
     assert shown["checksum"] == Machine.load("v100").with_overrides({"l2.size": "12 MiB"}).checksum
     code, out, _ = run(capsys, "machines", "--json")
-    assert sorted(json.loads(out)) == Machine.presets()
+    assert set(json.loads(out)) == {*Machine.presets(), *TrainingMachine.names()}
 
 
 def test_toml_is_a_machine_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_machine_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
 
 
 def test_user_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "'p100' is not a machine" in error(capsys, "machines", "p100")
+    assert "'p101' is not a machine" in error(capsys, "machines", "p101")
     assert "(nearest: l2.size)" in error(capsys, "machines", "v100", "--set", "l2.siez=1MiB")
     assert error(capsys, "machines", "v100", "--set", "l2.size").startswith("--set: 'l2.size': expected KEY=VALUE")
     assert "--set: l2.ways: 0 is out of range" in error(capsys, "machines", "v100", "--set", "l2.ways=0")

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from buddysim.machine.model import keys
+from buddysim.machine.training_table import LinkRate, Training
 from buddysim.machine.units import format_size
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "machine-files.md"
@@ -15,6 +16,8 @@ ROW = re.compile(r"^\| `(?P<key>[\w.]+)` \| (?P<kind>[^|]*) \| (?P<default>[^|]*
 def test_every_key_is_documented_as_it_is() -> None:
     rows = {row["key"]: row for row in ROW.finditer(DOCUMENT.read_text(encoding="utf-8"))}
     fields = dict(keys())
+    fields |= {f"training.{name}": field for name, field in Training.model_fields.items() if name != "links"}
+    fields |= {f"training.links.NAME.{name}": field for name, field in LinkRate.model_fields.items()}
     assert list(rows) == list(fields)
     for key, field in fields.items():
         assert rows[key]["meaning"] == field.description, key

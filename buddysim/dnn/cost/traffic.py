@@ -1,0 +1,53 @@
+"""Bytes that the layers other than CONV move: they are bound by device memory, or are matrix products.
+
+Counts are of elements read and written at least once, X and Y of one sample; an optimised kernel comes near them.
+"""
+
+from __future__ import annotations
+
+from buddysim.dnn.graph import Layer
+
+_ONE_TO_ONE = {  # (elements of Y moved forward, backward)
+    "relu": (2, 3),  # x -> y; y, dy -> dx
+    "sigmoid": (2, 3),
+    "tanh": (2, 3),
+    "gelu": (2, 3),
+    "silu": (2, 3),
+    "softmax": (3, 3),  # the largest and the sum first, then shares
+    "dropout": (2.25, 2.25),  # its mask has a byte per element
+    "batchnorm": (3, 5),  # statistics first, then values; sums of dy and x dy first, then dx
+    "layernorm": (2, 4),
+    "lrn": (2, 4),  # x -> y; x, y, dy -> dx
+    "concat": (2, 2),
+    "positions": (2, 2),
+    "take": (2, 2),
+    "embedding": (2, 3),  # a gradient is added to rows
+    "shortcut": (2, 2),
+    "reshape": (0, 0),
+    "input": (0, 0),
+}
+
+
+def input_elements(layer: Layer) -> int:
+    """Elements of a pooling layer's input of one sample, up to what its last windows leave out or hang over."""
+    if layer.pool is None:
+        return layer.output_elements
+    channels, height, width = layer.output_shape
+    pool = layer.pool
+    in_h = (height - 1) * pool.stride_h + pool.kernel_h - 2 * pool.pad_h
+    in_w = (width - 1) * pool.stride_w + pool.kernel_w - 2 * pool.pad_w
+    return channels * in_h * in_w
+
+
+def moved_elements(layer: Layer) -> tuple[float, float]:
+    """Elements that a layer without products reads and writes, forward and backward, of one sample."""
+    y = layer.output_elements
+    x = input_elements(layer)
+    if layer.kind == "maxpool":
+        return x + y, 2 * (x + y)  # x, y, dy -> dx
+    if layer.kind == "avgpool":
+        return x + y, x + y
+    if layer.kind == "add":
+        return (len(layer.inputs) + 1) * y, 2 * y
+    forward, backward = _ONE_TO_ONE.get(layer.kind, (2, 3))
+    return forward * y, backward * y

@@ -1,0 +1,77 @@
+"""The work of a layer for a batch: multiplications, bytes, and the class that its efficiency belongs to.
+
+A pass of a CONV is one matrix product (Chetlur et al., cuDNN, 2014, section 3): forward has ``N OH OW`` rows, ``K``
+columns and an inner extent of ``C R S``; backward-data has the input's pixels, ``C`` and ``K R S``; backward-filter
+``C R S``, ``K`` and the output's pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from buddysim.dnn.graph import ELEMENT_BYTES, Conv
+
+Pass = Literal["forward", "backward_data", "backward_filter"]
+PASSES: tuple[Pass, ...] = ("forward", "backward_data", "backward_filter")
+
+FIRST_CHANNELS = 4
+"""A CONV of at most this many input channels reads the image: too few to fill a tile of the product's inner extent."""
+
+CLASSES = ("first", "1x1", "3x3", "large", "strided")
+"""Classes of CONV by what its kernel can be: few input channels, then stride, then the size of the window."""
+
+
+@dataclass(frozen=True)
+class ConvWork:
+    """A CONV with its batch."""
+
+    conv: Conv
+    batch: int
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of one pass by the direct method, two per multiplication and addition."""
+        return 2 * self.conv.multiply_adds * self.batch
+
+    @property
+    def x_bytes(self) -> int:
+        """Bytes of the input map, and of its gradient."""
+        return self.batch * self.conv.in_channels * self.conv.in_h * self.conv.in_w * ELEMENT_BYTES
+
+    @property
+    def y_bytes(self) -> int:
+        """Bytes of the output map, and of its gradient."""
+        return self.batch * self.conv.out_channels * self.conv.out_h * self.conv.out_w * ELEMENT_BYTES
+
+    @property
+    def w_bytes(self) -> int:
+        """Bytes of the filters, and of their gradient."""
+        return self.conv.weights * ELEMENT_BYTES
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that each pass reads and writes at least: one of X, Y and W is written, the other two are read."""
+        return self.x_bytes + self.y_bytes + self.w_bytes
+
+    @property
+    def window(self) -> int:
+        """Elements of the filter window of one channel."""
+        return self.conv.kernel_h * self.conv.kernel_w
+
+    @property
+    def strided(self) -> bool:
+        """Whether the window moves by more than one element."""
+        return self.conv.stride_h > 1 or self.conv.stride_w > 1
+
+    @cached_property
+    def conv_class(self) -> str:
+        """One of `CLASSES`."""
+        if self.conv.in_channels <= FIRST_CHANNELS:
+            return "first"
+        if self.strided:
+            return "strided"
+        if self.window == 1:
+            return "1x1"
+        return "3x3" if self.window <= 9 else "large"

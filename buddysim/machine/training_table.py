@@ -1,0 +1,64 @@
+"""The `[training]` table of a machine file: what a simulated training iteration depends on.
+
+A layer's work runs at a share of the machine's peak rates (`buddysim.dnn.cost`); copies to and from the host run over
+one of the named links, each direction on its own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from buddysim.machine import fields
+from buddysim.machine.section import Duration, Section, SteadyRate
+from buddysim.machine.units import Frequency, parse_size, parse_time
+
+
+class LinkRate(Section):
+    """A link to the host: the rates that large copies from and to pinned host memory reach."""
+
+    offload: SteadyRate = Field(description="device to host")
+    prefetch: SteadyRate = Field(description="host to device")
+    latency: Duration = Field(default=parse_time("10 us"), description="from a copy's launch to its first byte")
+
+    @property
+    def offload_bytes_per_s(self) -> int:
+        """Device to host, in bytes per second."""
+        return int(self.offload.bytes_per_s({}))
+
+    @property
+    def prefetch_bytes_per_s(self) -> int:
+        """Host to device, in bytes per second."""
+        return int(self.prefetch.bytes_per_s({}))
+
+    @property
+    def latency_ps(self) -> int:
+        """From a copy's launch to its first byte, in picoseconds, rounded to the nearest."""
+        return round(self.latency.picoseconds({}))
+
+
+class Training(Section):
+    """A GPU and its host as a training iteration sees them."""
+
+    fp32: Annotated[int, fields.flops()] = Field(
+        description="peak single-precision rate; a multiplication and an addition count as two"
+    )
+    sms: Annotated[int, fields.count(1, 1024)] = Field(description="SMs: thread blocks run in waves over them")
+    clock: Annotated[Frequency, fields.frequency()] = Field(description="clock at which the peak rate is reached")
+    dram_bandwidth: SteadyRate = Field(description="peak bandwidth of device memory")
+    memory: Annotated[int, fields.size("1 MiB", "16 TiB")] = Field(description="device memory in all")
+    launch: Duration = Field(default=parse_time("5 us"), description="what each kernel costs beside its work")
+    library: Annotated[str, fields.text(40)] = Field(
+        default="generic", description="library version whose calibration is the default; generic: none"
+    )
+    link: Annotated[str, fields.text(40)] = Field(default="pcie3", description="name of the link to the host in use")
+    host_memory: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(
+        default=parse_size("64 GiB"), description="host memory in all"
+    )
+    host_pinned: Annotated[int, fields.size("0 B", "1024 TiB")] = Field(
+        default=parse_size("62 GiB"), description="most host memory that can be pinned for copies"
+    )
+    links: dict[str, LinkRate] = Field(
+        default_factory=dict, description="links of the machine's own, beside those that every machine has"
+    )
