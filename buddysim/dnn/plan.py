@@ -57,7 +57,8 @@ class Plan:
     saves : what the backward step of a layer reads, by layer index, where the scheme's framework differs from
         ``Layer.needs``
     saved_bytes : bytes of the layer's own saved state (masks, index maps), by layer index, where they differ
-    offload_saved : every tensor saved for backward is copied out, each time it is saved (PyTorch's ``save_on_cpu``)
+    offload_saved : names and bytes of what is copied out after a layer's forward step and back before its backward step,
+        by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
     """
 
@@ -72,7 +73,7 @@ class Plan:
     segments: tuple[tuple[int, int], ...] = ()
     saves: Mapping[int, frozenset[str]] = field(default_factory=dict)
     saved_bytes: Mapping[int, int] = field(default_factory=dict)
-    offload_saved: bool = False
+    offload_saved: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

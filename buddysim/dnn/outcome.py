@@ -1,0 +1,361 @@
+"""What came of one simulated iteration: the raw object that results, traces and pictures are made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from buddysim.dnn import memory, timeline
+from buddysim.dnn.graph import Network
+from buddysim.dnn.memory import Failure, Levels, Placement, Usage
+from buddysim.dnn.plan import Options, Plan
+from buddysim.dnn.program import Program
+
+if TYPE_CHECKING:
+    from buddysim.dnn.cost import CostModel
+    from buddysim.machine.training import TrainingMachine
+
+
+class Record(NamedTuple):
+    """One operation of a stream: a computation, or a copy of `byte_count` bytes."""
+
+    stream: str
+    layer: int
+    pass_: str
+    start_ps: int
+    end_ps: int
+    byte_count: int
+
+
+class Stall(NamedTuple):
+    """Time that the compute stream stood still before (or at the end of) a step, and on what.
+
+    `layer` and `pass_` are those of the step that could not end or begin; `cause` is ``"offload"`` or ``"prefetch"``
+    (a copy beside the computation that took longer), ``"on-demand"`` or ``"copy-out"`` (a copy that nothing runs
+    beside); `of` is the layer whose map was on its way.
+    """
+
+    layer: int
+    pass_: str
+    cause: str
+    of: int
+    start_ps: int
+    ps: int
+
+
+_CAUSES = {
+    ("offload", "beside"): "offload",
+    ("offload", "after"): "copy-out",
+    ("offload", "before"): "copy-out",
+    ("prefetch", "beside"): "prefetch",
+    ("prefetch", "before"): "on-demand",
+    ("prefetch", "after"): "on-demand",
+}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A program on the clock. Steps follow each other without a gap: a step's waiting is part of it."""
+
+    program: Program
+    records: tuple[Record, ...]
+    stalls: tuple[Stall, ...]
+    step_start_ps: tuple[int, ...]
+    step_end_ps: tuple[int, ...]
+
+    @property
+    def time_ps(self) -> int:
+        """From the start of the first step to the end of the last one."""
+        return self.step_end_ps[-1]
+
+    @cached_property
+    def step_ps(self) -> Levels:
+        """How long each step took."""
+        return np.array(self.step_end_ps, dtype=np.int64) - np.array(self.step_start_ps, dtype=np.int64)
+
+
+def operations(program: Program) -> tuple[list[timeline.Operation], list[tuple[int, int | None]]]:
+    """The program as operations for streams, and for each its step and its copy (None for a computation).
+
+    A step ends when its computation and its copies have ended; an operation of no duration on the compute stream stands
+    for that, so that waiting at the end of the last step counts too.
+    """
+    made: list[timeline.Operation] = []
+    origin: list[tuple[int, int | None]] = []
+
+    def add(stream: str, duration: int, after: tuple[int, ...], step: int, copy: int | None) -> int:
+        made.append(timeline.Operation(stream, duration, after))
+        origin.append((step, copy))
+        return len(made) - 1
+
+    done: tuple[int, ...] = ()  # the end of the step before
+    for step in program.steps:
+        before = [
+            add(program.copies[c].direction, program.copies[c].duration_ps, done, step.index, c)
+            for c in step.copies
+            if program.copies[c].timing == "before"
+        ]
+        beside = [
+            add(program.copies[c].direction, program.copies[c].duration_ps, done, step.index, c)
+            for c in step.copies
+            if program.copies[c].timing == "beside"
+        ]
+        compute = add(timeline.COMPUTE, step.compute_ps, (*done, *before), step.index, None)
+        settled = [compute, *beside]
+        for c in step.copies:
+            if program.copies[c].timing == "after":
+                copy = program.copies[c]
+                settled.append(add(copy.direction, copy.duration_ps, (settled[-1], compute), step.index, c))
+        done = (compute,)
+        if len(settled) > 1:
+            done = (add(timeline.COMPUTE, 0, tuple(settled), step.index, None),)
+    return made, origin
+
+
+def schedule(program: Program) -> Schedule:
+    """Puts a program on the clock."""
+    made, origin = operations(program)
+    times = timeline.run(made)
+    records = []
+    ends = [0] * len(program.steps)
+    for position, (step_index, copy_index) in enumerate(origin):
+        step = program.steps[step_index]
+        ends[step_index] = max(ends[step_index], times.end_ps[position])
+        start, end = times.start_ps[position], times.end_ps[position]
+        if copy_index is not None:
+            copy = program.copies[copy_index]
+            records.append(Record(copy.direction, copy.layer, step.pass_, start, end, copy.byte_count))
+        elif made[position].duration_ps:
+            records.append(Record(timeline.COMPUTE, step.layer, step.pass_, start, end, 0))
+    stalls = []
+    for wait in timeline.waits(made, times):
+        step = program.steps[origin[wait.waiting][0]]
+        blamed = origin[wait.blamed][1]
+        assert blamed is not None, "the compute stream never waits for itself"
+        copy = program.copies[blamed]
+        cause = _CAUSES[copy.direction, copy.timing]
+        stalls.append(Stall(step.layer, step.pass_, cause, copy.layer, wait.start_ps, wait.end_ps - wait.start_ps))
+    starts = [0, *ends[:-1]]
+    return Schedule(program, tuple(records), tuple(stalls), tuple(starts), tuple(ends))
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What results are held against: the network-wide allocation with the fastest algorithms, on enough memory.
+
+    `time_ps` is the oracle's time: every step's computation, nothing else.
+    """
+
+    time_ps: int
+    features_time_ps: int
+    usage: Usage
+    features_usage: Usage
+
+
+@dataclass(frozen=True)
+class View:
+    """Time and memory of the whole network, or of its feature-extraction layers only (as the vDNN paper counts).
+
+    Attributes
+    ----------
+    time_ps : of the steps that count, with their waiting
+    compute_ps : of that, computing (recomputation too)
+    stall_ps : of that, standing still
+    usage : memory by kind, over these steps and the tensors of these layers
+    baseline_ps, baseline : the same of the oracle and the network-wide baseline
+    """
+
+    time_ps: int
+    compute_ps: int
+    stall_ps: int
+    usage: Usage
+    baseline_ps: int
+    baseline: Usage
+
+    @property
+    def time_vs_oracle(self) -> float:
+        """Oracle's time over this time: 1 for no loss."""
+        return self.baseline_ps / self.time_ps if self.time_ps else 1.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One iteration of a network under a scheme.
+
+    Where it doesn't fit (`fits` is False, `failure` says why), everything else describes the same iteration on a GPU and
+    a host with as much memory as it takes.
+
+    Attributes
+    ----------
+    scheme : the name asked for
+    capacity : bytes of GPU memory that `fits` was decided on; None for the oracle
+    placement : addresses from a pool of that capacity (of unlimited size where it doesn't fit)
+    pinned_bytes : the most host memory pinned at once
+    baseline : oracle's time, memory of the network-wide baseline
+    """
+
+    scheme: str
+    network: Network
+    batch: int
+    machine: TrainingMachine
+    cost: CostModel
+    options: Options
+    plan: Plan
+    schedule: Schedule
+    placement: Placement
+    capacity: int | None
+    failure: Failure | None
+    pinned_bytes: int
+    baseline: Baseline
+
+    @property
+    def fits(self) -> bool:
+        """Whether the GPU's memory and the host's pinned memory suffice for the whole network."""
+        return self.failure is None
+
+    @property
+    def program(self) -> Program:
+        """The steps."""
+        return self.schedule.program
+
+    @property
+    def time_ps(self) -> int:
+        """The iteration, forward and backward."""
+        return self.schedule.time_ps
+
+    @property
+    def offload_bytes(self) -> int:
+        """Bytes of tensors copied to the host, uncompressed."""
+        return sum(copy.byte_count for copy in self.program.copies if copy.direction == "offload")
+
+    @property
+    def prefetch_bytes(self) -> int:
+        """Bytes of tensors copied back, uncompressed."""
+        return sum(copy.byte_count for copy in self.program.copies if copy.direction == "prefetch")
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that crossed the link in both directions, compressed where the scheme compresses."""
+        return sum(copy.moved_bytes for copy in self.program.copies)
+
+    @cached_property
+    def whole(self) -> View:
+        """The whole network."""
+        return self._view(None, self.baseline.time_ps, self.baseline.usage)
+
+    @cached_property
+    def features(self) -> View:
+        """The feature-extraction layers."""
+        return self._view("features", self.baseline.features_time_ps, self.baseline.features_usage)
+
+    def view(self, part: str) -> View:
+        """``"whole"`` or ``"features"``."""
+        return self.features if part == "features" else self.whole
+
+    def _view(self, part: str | None, baseline_ps: int, baseline: Usage) -> View:
+        counted = [step.index for step in self.program.steps if part is None or step.part == part]
+        layers = self.network.layers
+        return View(
+            time_ps=sum(int(self.schedule.step_ps[index]) for index in counted),
+            compute_ps=sum(self.program.steps[index].compute_ps for index in counted),
+            stall_ps=sum(s.ps for s in self.schedule.stalls if part is None or layers[s.layer].part == part),
+            usage=memory.usage(self.program, self.schedule.step_ps, part),
+            baseline_ps=baseline_ps,
+            baseline=baseline,
+        )
+
+    def curve(self, part: str = "whole") -> tuple[Levels, Levels]:
+        """Memory over time: when each step starts (and the last one ends), in ps, and bytes held by kind in each step."""
+        times = np.array([*self.schedule.step_start_ps, self.time_ps], dtype=np.int64)
+        return times, memory.levels(self.program, None if part == "whole" else part)
+
+    def stall_ps_by_cause(self) -> dict[str, int]:
+        """Time that the compute stream stood still, by cause."""
+        found: Counter[str] = Counter()
+        for stall in self.schedule.stalls:
+            found[stall.cause] += stall.ps
+        return dict(sorted(found.items()))
+
+    def per_layer(self) -> Iterator[LayerOutcome]:
+        """One row for each layer."""
+        held = memory.levels(self.program).sum(axis=1)
+        for layer in self.network.layers:
+            steps = [step for step in self.program.steps if step.layer == layer.index]
+            copies = [copy for copy in self.program.copies if copy.layer == layer.index]
+            waited = [stall for stall in self.schedule.stalls if stall.layer == layer.index]
+            chosen = self.plan.algorithms.get(layer.index, {})
+            first = {step.pass_: step.index for step in reversed(steps)}
+            yield LayerOutcome(
+                layer=layer.index,
+                name=layer.name,
+                kind=layer.kind,
+                part=layer.part,
+                forward_ps=sum(step.compute_ps for step in steps if step.pass_ == "forward"),
+                recompute_ps=sum(step.compute_ps for step in steps if step.pass_ == "recompute"),
+                backward_ps=sum(step.compute_ps for step in steps if step.pass_ == "backward"),
+                forward_stall_ps=sum(stall.ps for stall in waited if stall.pass_ == "forward"),
+                backward_stall_ps=sum(stall.ps for stall in waited if stall.pass_ != "forward"),
+                offload_bytes=sum(copy.byte_count for copy in copies if copy.direction == "offload"),
+                prefetch_bytes=sum(copy.byte_count for copy in copies if copy.direction == "prefetch"),
+                workspace_bytes=max((step.workspace_bytes for step in steps), default=0),
+                forward_memory_bytes=int(held[first["forward"]]) if "forward" in first else 0,
+                backward_memory_bytes=int(held[first["backward"]]) if "backward" in first else 0,
+                reuse_distance_ps=self._reuse_distance(first),
+                algorithms={name: algorithm.name for name, algorithm in chosen.items()},
+            )
+
+    def _reuse_distance(self, first: dict[str, int]) -> int | None:
+        """From the end of a layer's forward to the start of its backward computation (vDNN, Fig. 6)."""
+        if "forward" not in first or "backward" not in first:
+            return None
+        return self.schedule.step_start_ps[first["backward"]] - self.schedule.step_end_ps[first["forward"]]
+
+    def failure_text(self) -> str:
+        """One line: what was asked for, what is missing and at which layer; empty where it fits."""
+        if self.failure is None:
+            return ""
+        problem = self.failure
+        layer = self.network.layers[problem.layer].name
+        kind = problem.kind.replace("_", " ")
+        where = f"layer {layer}" if problem.pass_ == "resident" else f"layer {layer}, {problem.pass_}"
+        if problem.where == "host":
+            return (
+                f"{_gib(problem.missing_bytes)} of pinned host memory missing at {where}: "
+                f"{_gib(self.pinned_bytes)} needed in all"
+            )
+        asked = f"{_gib(problem.requested_bytes)} of {kind} asked for, {_gib(problem.free_bytes)} free"
+        if problem.free_bytes >= problem.requested_bytes:
+            asked += f", at most {_gib(problem.largest_bytes)} in one piece"
+        return f"{_gib(problem.missing_bytes)} of GPU memory missing at {where}: {asked}"
+
+
+def _gib(byte_count: int) -> str:
+    if byte_count < 1 << 20:
+        return f"{byte_count} B"
+    return f"{byte_count / 2**30:.2f} GiB" if byte_count >= 1 << 30 else f"{byte_count / 2**20:.1f} MiB"
+
+
+class LayerOutcome(NamedTuple):
+    """One layer of an iteration. Times are picoseconds; memory is what the GPU holds during the layer's step."""
+
+    layer: int
+    name: str
+    kind: str
+    part: str
+    forward_ps: int
+    recompute_ps: int
+    backward_ps: int
+    forward_stall_ps: int
+    backward_stall_ps: int
+    offload_bytes: int
+    prefetch_bytes: int
+    workspace_bytes: int
+    forward_memory_bytes: int
+    backward_memory_bytes: int
+    reuse_distance_ps: int | None
+    algorithms: dict[str, str]

@@ -1,0 +1,398 @@
+"""One training iteration as a list of steps: what is computed, allocated, copied, waited for and released, in order.
+
+`build` turns a network and a plan into steps; nothing here knows times of day or addresses, which `timeline` and
+`memory` add. A step is one layer's forward or backward computation (or its forward computation once more, where a plan
+recomputes). A tensor's life is derived from its uses: it begins at the step that defines it (computed, or brought back
+from the host) and ends with the last step that uses it before it is defined anew, or for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from buddysim.dnn.graph import Layer, Network
+from buddysim.dnn.plan import Direction, Plan
+
+if TYPE_CHECKING:
+    from buddysim.dnn.cost import CostModel
+    from buddysim.machine.training_table import LinkRate
+
+Kind = Literal["weights", "weight_gradients", "feature_maps", "gradient_maps", "workspace"]
+KINDS: tuple[Kind, ...] = ("weights", "weight_gradients", "feature_maps", "gradient_maps", "workspace")
+Pass = Literal["forward", "recompute", "backward"]
+Timing = Literal["before", "beside", "after"]
+
+SECOND = 10**12  # picoseconds
+
+
+class Tensor(NamedTuple):
+    """One life of one data structure on the GPU; `layer` made it, or its in-place chain starts there."""
+
+    index: int
+    layer: int
+    kind: Kind
+    byte_count: int
+    part: str
+
+
+class Copy(NamedTuple):
+    """A transfer over the link.
+
+    Attributes
+    ----------
+    layer : whose X it is (or whose saved tensors they are)
+    timing : ``"before"`` the step's computation, which waits for it; ``"beside"`` it, so that the step's end does;
+        ``"after"`` it, and the step's end waits too
+    byte_count : of the tensor; `moved_bytes` cross the link
+    """
+
+    index: int
+    direction: Direction
+    layer: int
+    tensor: int
+    timing: Timing
+    byte_count: int
+    moved_bytes: int
+    duration_ps: int
+
+
+@dataclass
+class Step:
+    """One computation of one layer, and what goes with it.
+
+    Order of events: allocate what the computation needs, then room for what comes back beside it, then the workspace;
+    start the copies that come before or beside; compute; start the copies that come after; wait for all of them;
+    release.
+    """
+
+    index: int
+    layer: int
+    pass_: Pass
+    compute_ps: int
+    part: str
+    workspace_bytes: int = 0
+    copies: list[int] = field(default_factory=list)
+    allocate: list[int] = field(default_factory=list)
+    release: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
+    workspace: int | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """The steps of an iteration, and the tensors and copies that they name by position.
+
+    `resident` are the tensors that live before the first step and after the last one, in order of allocation.
+    """
+
+    steps: tuple[Step, ...]
+    tensors: tuple[Tensor, ...]
+    copies: list[Copy]
+    resident: tuple[int, ...]
+
+    def defer(self, step: Step, copy: int) -> None:
+        """Launches a copy, and allocates what it fills, one step later; at the latest right before it is read."""
+        later = self.steps[step.index + 1]
+        tensor = self.copies[copy].tensor
+        step.copies.remove(copy)
+        step.allocate.remove(tensor)
+        later.copies.insert(0, copy)
+        if tensor in later.reads:
+            self.copies[copy] = self.copies[copy]._replace(timing="before")
+            later.allocate.insert(0, tensor)
+        else:
+            later.allocate.append(tensor)
+            if later.workspace is not None:  # it comes last
+                later.allocate.remove(later.workspace)
+                later.allocate.append(later.workspace)
+
+
+def copy_ps(byte_count: int, bytes_per_s: int, latency_ps: int = 0) -> int:
+    """Time of a transfer: latency, then the bytes at the link's effective rate, rounded up to a picosecond."""
+    return latency_ps + -(-byte_count * SECOND // bytes_per_s)
+
+
+def build(network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate) -> Program:
+    """The iteration that `plan` describes, on a link with the rates of `link`."""
+    return _Builder(network, batch, cost, plan, link).program()
+
+
+_Map = tuple[str, int]  # ("y" | "dy" | "saved", owning layer): a data structure through all its lives
+
+
+class _Builder:
+    def __init__(self, network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate) -> None:
+        self.network, self.batch, self.cost, self.plan, self.link = network, batch, cost, plan, link
+        self.layers = network.layers
+        self.steps: list[Step] = []
+        self.tensors: list[Tensor] = []
+        self.copies: list[Copy] = []
+        self.resident: list[int] = []
+        self.uses: dict[_Map, list[tuple[int, bool, bool]]] = {}  # step, defines?, writes?
+        self.copied: dict[tuple[int, int], int] = {}  # (step of launch, owner) -> the copy of the owner's map
+        self.extra: list[tuple[Step, int, int]] = []  # step, copy, bytes: lives of a single step
+
+    def program(self) -> Program:
+        self._resident_tensors()
+        self._forward()
+        first_backward = len(self.steps)
+        self._backward()
+        if self.plan.layerwise:
+            self._offloads_and_prefetches(first_backward)
+            self._lives()
+        else:
+            self._network_wide()
+        return Program(tuple(self.steps), tuple(self.tensors), self.copies, tuple(self.resident))
+
+    # What a layer reads and writes.
+
+    def _owners(self, producers: Iterable[int]) -> list[int]:
+        return list(dict.fromkeys(self.network.buffer_of(producer) for producer in producers))
+
+    def _needs(self, layer: Layer) -> frozenset[str]:
+        return self.plan.saves.get(layer.index, layer.needs)
+
+    def _saved_bytes(self, layer: Layer) -> int:
+        return self.plan.saved_bytes.get(layer.index, layer.saved_bytes(self.batch))
+
+    def _map_bytes(self, owner: int) -> int:
+        return self.network.output_bytes(owner, self.batch)
+
+    def _use(self, step: Step, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
+        self.uses.setdefault((name, owner), []).append((step.index, defines, defines or writes))
+
+    def _tensor(self, layer: int, kind: Kind, byte_count: int) -> int:
+        self.tensors.append(Tensor(len(self.tensors), layer, kind, byte_count, self.layers[layer].part))
+        return len(self.tensors) - 1
+
+    # The steps.
+
+    def _resident_tensors(self) -> None:
+        kinds: tuple[Kind, ...] = ("weights", "weight_gradients")
+        for layer in self.layers:
+            if layer.parameters:
+                byte_count = self.network.layer_parameter_bytes(layer.index)
+                self.resident += [self._tensor(layer.index, kind, byte_count) for kind in kinds]
+
+    def _step(self, layer: Layer, pass_: Pass, compute_ps: int, workspace: int) -> Step:
+        step = Step(len(self.steps), layer.index, pass_, compute_ps, layer.part, workspace)
+        self.steps.append(step)
+        return step
+
+    def _forward_step(self, layer: Layer, pass_: Pass = "forward") -> None:
+        chosen = self.plan.algorithms.get(layer.index)
+        if layer.kind == "input":
+            step = self._step(layer, pass_, 0, 0)
+        elif chosen:
+            step = self._step(layer, pass_, chosen["forward"].time_ps, chosen["forward"].workspace_bytes)
+        else:
+            step = self._step(layer, pass_, self.cost.time_ps(layer, self.batch, "forward"), 0)
+        own = self.network.buffer_of(layer.index)
+        for owner in self._owners(layer.inputs):
+            if owner != own:
+                self._use(step, "y", owner)
+        self._use(step, "y", own, defines=not layer.in_place, writes=True)
+        if self._saved_bytes(layer):
+            self._use(step, "saved", layer.index, defines=True)
+        for _, byte_count in self.plan.offload_saved.get(layer.index, ()):
+            self._copy(step, "offload", layer.index, "after", byte_count, layer.index)
+
+    def _backward_step(self, layer: Layer) -> None:
+        own = self.network.buffer_of(layer.index)
+        gradient_owners = [owner for owner in self._owners(layer.inputs) if self.layers[owner].kind != "input"]
+        chosen = self.plan.algorithms.get(layer.index)
+        if chosen:
+            passes = [chosen["backward_filter"], *([chosen["backward_data"]] if gradient_owners else [])]
+            compute_ps = sum(algorithm.time_ps for algorithm in passes)
+            workspace = max(algorithm.workspace_bytes for algorithm in passes)
+            step = self._step(layer, "backward", compute_ps, workspace)
+        else:
+            step = self._step(layer, "backward", self.cost.time_ps(layer, self.batch, "backward"), 0)
+        needs = self._needs(layer)
+        if "x" in needs:
+            for owner in self._owners(layer.inputs):
+                self._use(step, "y", owner)
+        if "y" in needs:
+            self._use(step, "y", own)
+        if self._saved_bytes(layer):
+            self._use(step, "saved", layer.index)
+        first = ("dy", own) not in self.uses
+        self._use(step, "dy", own, defines=first)
+        for owner in gradient_owners:
+            if owner != own:
+                self._use(step, "dy", owner, defines=("dy", owner) not in self.uses, writes=True)
+        for _, byte_count in self.plan.offload_saved.get(layer.index, ()):
+            copy = self._copy(step, "prefetch", layer.index, "before", byte_count, layer.index)
+            self.extra.append((step, copy.index, byte_count))
+
+    def _forward(self) -> None:
+        for layer in self.layers:
+            self._forward_step(layer)
+
+    def _backward(self) -> None:
+        ends = {last: first for first, last in self.plan.segments}
+        for layer in reversed(self.layers[1:]):
+            if layer.index in ends:
+                self._recompute(ends[layer.index], layer.index)
+            self._backward_step(layer)
+
+    def _recompute(self, first: int, last: int) -> None:
+        """Runs a segment forward again, up to the last layer whose output or saved state its backward steps read."""
+        wanted = first - 1
+        for layer in self.layers[first : last + 1]:
+            if "y" in self._needs(layer) or self._saved_bytes(layer):
+                wanted = max(wanted, layer.index)
+            if "x" in self._needs(layer):
+                wanted = max(wanted, *layer.inputs)
+        for layer in self.layers[first : min(wanted, last) + 1]:
+            self._forward_step(layer, "recompute")
+
+    # Copies.
+
+    def _copy(
+        self, step: Step, direction: Direction, layer: int, timing: Timing, byte_count: int, writer: int
+    ) -> Copy:
+        rate = self.link.offload_bytes_per_s if direction == "offload" else self.link.prefetch_bytes_per_s
+        moved = byte_count
+        duration = copy_ps(byte_count, rate, self.link.latency_ps)
+        if self.plan.compression is not None:
+            moved = self.plan.compression.moved_bytes(byte_count, writer)
+            duration = self.plan.compression.copy_ps(byte_count, writer, direction)
+        self.copies.append(Copy(len(self.copies), direction, layer, -1, timing, byte_count, moved, duration))
+        step.copies.append(len(self.copies) - 1)
+        return self.copies[-1]
+
+    def _offloads_and_prefetches(self, first_backward: int) -> None:
+        moved = self._offloaded_maps(first_backward)
+        forward = {step.layer: step for step in self.steps[:first_backward]}
+        for index, owners in moved.items():
+            for owner, writer in owners:
+                timing: Timing = "beside" if self.plan.overlap else "after"
+                copy = self._copy(forward[index], "offload", index, timing, self._map_bytes(owner), writer)
+                self.copied[forward[index].index, owner] = copy.index
+        for step, index in self._launches(moved, first_backward):
+            for owner, writer in moved[index]:
+                reading = self._first_use(owner, first_backward)
+                timing = "beside" if step.index < reading and self.plan.overlap else "before"
+                copy = self._copy(step, "prefetch", index, timing, self._map_bytes(owner), writer)
+                self._use(step, "y", owner, defines=True)
+                self.copied[step.index, owner] = copy.index
+
+    def _first_use(self, owner: int, first_backward: int) -> int:
+        return min(step for step, _, _ in self.uses["y", owner] if step >= first_backward)
+
+    def _offloaded_maps(self, first_backward: int) -> dict[int, list[tuple[int, int]]]:
+        """By layer whose X is offloaded: owner and last writer of each of its inputs that goes."""
+        moved: dict[int, list[tuple[int, int]]] = {}
+        for index in sorted(self.plan.offload):
+            layer = self.layers[index]
+            own = self.network.buffer_of(index)
+            going = []
+            for producer in dict.fromkeys(layer.inputs):
+                owner = self.network.buffer_of(producer)
+                uses = [step for step, _, _ in self.uses["y", owner]]
+                last_forward = max(step for step in uses if step < first_backward)
+                is_last = self.steps[last_forward].layer == index
+                if owner != own and is_last and max(uses) >= first_backward and owner not in [o for o, _ in going]:
+                    going.append((owner, producer))
+            if going:
+                moved[index] = going
+        return moved
+
+    def _launches(self, moved: dict[int, list[tuple[int, int]]], first_backward: int) -> list[tuple[Step, int]]:
+        """Which backward step brings back the X of which layer."""
+        pending = dict.fromkeys(sorted(moved, reverse=True))
+        needed: dict[int, list[int]] = {}  # step that reads it first -> layers whose X it is
+        for index in pending:
+            reading = min(self._first_use(owner, first_backward) for owner, _ in moved[index])
+            needed.setdefault(reading, []).append(index)
+        launches = []
+        for step in self.steps[first_backward:]:
+            for index in needed.get(step.index, ()):
+                if index in pending:
+                    launches.append((step, index))
+                    del pending[index]
+            if not pending:
+                break
+            if self.plan.prefetch == "published":
+                found = self._search(step.layer, pending, moved)
+                if found is not None:
+                    launches.append((step, found))
+                    del pending[found]
+            elif self.plan.prefetch == "just-in-time":
+                for index in needed.get(step.index + 1, ()):
+                    if index in pending:
+                        launches.append((step, index))
+                        del pending[index]
+        return launches
+
+    def _search(self, current: int, pending: dict[int, None], moved: dict[int, list[tuple[int, int]]]) -> int | None:
+        """vDNN, Fig. 10: downwards to the nearest layer with something to fetch, but not past a CONV without."""
+        for index in range(current - 1, -1, -1):
+            if index in moved and index in pending:
+                return index
+            if self.layers[index].kind == "conv":
+                return None
+        return None
+
+    # Lives.
+
+    def _lives(self) -> None:
+        for step in self.steps:
+            if step.workspace_bytes:
+                step.workspace = self._tensor(step.layer, "workspace", step.workspace_bytes)
+        for (name, owner), uses in self.uses.items():
+            uses.sort(key=lambda use: (use[0], not use[1]))
+            kind: Kind = "gradient_maps" if name == "dy" else "feature_maps"
+            byte_count = self._saved_bytes(self.layers[owner]) if name == "saved" else self._map_bytes(owner)
+            life: list[tuple[int, bool]] = []
+            for step, defines, writes in uses:
+                if defines and life and life[-1][0] != step:
+                    self._live(name, owner, kind, byte_count, life)
+                    life = []
+                life.append((step, writes))
+            self._live(name, owner, kind, byte_count, life)
+        for step, copy, byte_count in self.extra:
+            tensor = self._tensor(step.layer, "feature_maps", byte_count)
+            self.copies[copy] = self.copies[copy]._replace(tensor=tensor)
+            step.allocate.insert(0, tensor)
+            step.release.append(tensor)
+            step.reads.append(tensor)
+        for step in self.steps:
+            later = {self.copies[copy].tensor for copy in step.copies if self.copies[copy].timing == "beside"}
+            step.allocate.sort(key=lambda tensor: tensor in later)
+            if step.workspace is not None:
+                step.allocate.append(step.workspace)
+                step.release.append(step.workspace)
+
+    def _live(self, name: str, owner: int, kind: Kind, byte_count: int, life: list[tuple[int, bool]]) -> None:
+        tensor = self._tensor(owner, kind, byte_count)
+        first, last = life[0][0], life[-1][0]
+        self.steps[first].allocate.append(tensor)
+        self.steps[last].release.append(tensor)
+        for index, writes in life:
+            step = self.steps[index]
+            copy = self.copied.get((index, owner)) if name == "y" else None
+            if copy is not None:
+                self.copies[copy] = self.copies[copy]._replace(tensor=tensor)
+            fetched = copy is not None and self.copies[copy].direction == "prefetch" and writes
+            if not fetched:
+                (step.writes if writes else step.reads).append(tensor)
+
+    def _network_wide(self) -> None:
+        """Everything lives throughout (vDNN, Section II-C): nothing is released, gradient maps and workspace are shared."""
+        for owner in self.network.buffers:
+            if self.network.buffer_readers(owner):
+                self.resident.append(self._tensor(owner, "feature_maps", self._map_bytes(owner)))
+        for layer in self.layers:
+            if self._saved_bytes(layer):
+                self.resident.append(self._tensor(layer.index, "feature_maps", self._saved_bytes(layer)))
+        largest = max(self.layers[1:], key=lambda layer: layer.output_elements)
+        for _ in range(2):
+            self.resident.append(self._tensor(largest.index, "gradient_maps", self._map_bytes(largest.index)))
+        hungriest = max(self.steps, key=lambda step: step.workspace_bytes)
+        if hungriest.workspace_bytes:
+            self.resident.append(self._tensor(hungriest.layer, "workspace", hungriest.workspace_bytes))

@@ -1,0 +1,123 @@
+"""When everything happens: streams that work through their operations in order, and wait for each other.
+
+Times are integer picoseconds. A stream runs one operation at a time, in the order in which they were given to it; an
+operation starts when the stream is free and every operation that it waits for has ended. That is what CUDA streams and
+events do, and all that the schemes need: one stream computes, and each direction of the link is one more.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+COMPUTE, OFFLOAD, PREFETCH = "compute", "offload", "prefetch"
+STREAMS = (COMPUTE, OFFLOAD, PREFETCH)
+
+
+class Operation(NamedTuple):
+    """A piece of work for one stream.
+
+    Attributes
+    ----------
+    stream : one of `STREAMS`
+    duration_ps : at least 0
+    after : positions of operations that must have ended before it starts; all lie before it
+    """
+
+    stream: str
+    duration_ps: int
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Times:
+    """When each operation started and ended, in picoseconds, by its position."""
+
+    start_ps: list[int]
+    end_ps: list[int]
+
+
+def run(operations: Sequence[Operation]) -> Times:
+    """Runs the operations: event by event, where an event is the end of an operation.
+
+    Raises
+    ------
+    ValueError
+        where an operation waits for one that isn't before it
+    """
+    count = len(operations)
+    waits = [0] * count  # events that an operation still waits for: its stream's turn counts as one
+    followers: list[list[int]] = [[] for _ in range(count)]
+    last_of: dict[str, int] = {}
+    for position, operation in enumerate(operations):
+        earlier = set(operation.after)
+        if operation.stream in last_of:
+            earlier.add(last_of[operation.stream])
+        for other in earlier:
+            if not 0 <= other < position:
+                raise ValueError(f"operation {position} waits for operation {other}, which isn't before it")
+            followers[other].append(position)
+        waits[position] = len(earlier)
+        last_of[operation.stream] = position
+
+    start_ps = [0] * count
+    end_ps = [0] * count
+    events: list[tuple[int, int]] = []
+    for position in range(count):
+        if not waits[position]:
+            end_ps[position] = operations[position].duration_ps
+            heapq.heappush(events, (end_ps[position], position))
+    while events:
+        now, ended = heapq.heappop(events)
+        for position in followers[ended]:
+            waits[position] -= 1
+            if not waits[position]:
+                start_ps[position] = now
+                end_ps[position] = now + operations[position].duration_ps
+                heapq.heappush(events, (end_ps[position], position))
+    return Times(start_ps, end_ps)
+
+
+class Wait(NamedTuple):
+    """A part of the time that `waiting` stood still, spent on `blamed`."""
+
+    waiting: int
+    blamed: int
+    start_ps: int
+    end_ps: int
+
+
+def waits(operations: Sequence[Operation], times: Times, stream: str = COMPUTE) -> list[Wait]:
+    """Where a stream stood still, and on which operations of other streams it waited.
+
+    From the end of a gap backwards: the operation that ended last is to blame for its own duration, and where it started
+    inside the gap, what held it up is to blame for the rest. Of several that ended at the same time, the one given first
+    is named.
+    """
+    previous: list[int] = []
+    last_of: dict[str, int] = {}
+    for position, operation in enumerate(operations):
+        previous.append(last_of.get(operation.stream, -1))
+        last_of[operation.stream] = position
+
+    found: list[Wait] = []
+    for position, operation in enumerate(operations):
+        if operation.stream != stream:
+            continue
+        begin = times.end_ps[previous[position]] if previous[position] >= 0 else 0
+        end = times.start_ps[position]
+        held = position
+        parts = []
+        while end > begin:
+            candidates = [*operations[held].after, *([previous[held]] if previous[held] >= 0 else [])]
+            blamed = min((other for other in candidates if times.end_ps[other] == end), default=-1)
+            if blamed < 0:
+                raise ValueError(f"operation {held} starts at {end} ps, when nothing ended that it waits for")
+            start = max(times.start_ps[blamed], begin)
+            if start < end:
+                parts.append(Wait(position, blamed, start, end))
+            end, held = start, blamed
+        found += reversed(parts)
+    return found

@@ -1,0 +1,109 @@
+"""Simulates one training iteration under a scheme."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from typing import TYPE_CHECKING, Any
+
+from buddysim import schemes
+from buddysim.dnn import memory
+from buddysim.dnn.graph import Network
+from buddysim.dnn.outcome import Baseline, Outcome, Schedule, schedule
+from buddysim.dnn.plan import PREFETCHES, Options, Plan
+from buddysim.dnn.program import Program, build
+from buddysim.errors import BuddysimError
+
+if TYPE_CHECKING:
+    from buddysim.dnn.cost import CostModel
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.machine.training_table import LinkRate
+
+
+def simulate_outcome(
+    network: Network | str | os.PathLike[str],
+    batch: int,
+    machine: TrainingMachine | str,
+    scheme: str,
+    *,
+    options: Options | None = None,
+    cost: CostModel | None = None,
+    **given: Any,
+) -> Outcome:
+    """One iteration, as the raw object.
+
+    Parameters
+    ----------
+    network : a graph, the name of one of the zoo, or the path of a TOML file
+    batch : samples
+    machine : a machine or its name
+    scheme : a name of `buddysim.schemes.names`
+    options, given : an `Options`, or its fields by name; a name that it doesn't have goes to ``Options.extra``
+    cost : layer times; None loads the model of the machine
+    """
+    from buddysim.dnn.cost import CostModel
+    from buddysim.machine.training import TrainingMachine
+
+    network = network if isinstance(network, Network) else Network.load(network)
+    machine = machine if isinstance(machine, TrainingMachine) else TrainingMachine.load(machine)
+    options = options or make_options(**given)
+    if batch < 1:
+        raise BuddysimError(f"batch {batch}: expected 1 or more")
+    cost = cost or CostModel.load(machine, options.library)
+    plan = schemes.load(scheme).plan(network, batch, machine, cost, scheme, options)
+    return carry_out(network, batch, machine, cost, plan, options)
+
+
+def make_options(**given: Any) -> Options:
+    """An `Options` from keywords."""
+    known = {name: given.pop(name) for name in list(given) if name in Options.__dataclass_fields__ and name != "extra"}
+    extra = {**given.pop("extra", {}), **given}
+    options = Options(**known, extra=extra)
+    if options.prefetch not in PREFETCHES:
+        raise BuddysimError(f"prefetch {options.prefetch!r}: expected one of {', '.join(PREFETCHES)}")
+    return options
+
+
+def link_rate(machine: TrainingMachine, name: str | None) -> LinkRate:
+    """The rates of a link of the machine by its name; None for the one in use."""
+    name = name or machine.link
+    if name not in machine.links:
+        near = difflib.get_close_matches(name, machine.links, 1, 0.4)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise BuddysimError(f"link {name!r}: unknown: {hint}expected one of {', '.join(machine.links)}")
+    return machine.links[name]
+
+
+def carry_out(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: Options
+) -> Outcome:
+    """Runs what a scheme decided."""
+    link = link_rate(machine, options.link)
+    program = build(network, batch, cost, plan, link)
+    capacity = None if plan.unlimited else options.memory_bytes or machine.memory_bytes
+    placement = memory.place(program, capacity, options.fit)
+    failure = placement.failure
+    if failure:
+        program = build(network, batch, cost, plan, link)
+        placement = memory.place(program, None, options.fit)
+    failure = failure or memory.host_failure(program, machine.host_pinned_bytes)
+    timed = schedule(program)
+    pinned, _ = memory.host_pinned(program)
+    return Outcome(
+        plan.scheme, network, batch, machine, cost, options, plan, timed, placement, capacity, failure, pinned,
+        baseline(network, batch, machine, cost, options),
+    )  # fmt: skip
+
+
+def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:
+    """The network-wide allocation with the fastest algorithms, and the oracle's time."""
+    plan = schemes.load("base-p").plan(network, batch, machine, cost, "base-p", options)
+    program: Program = build(network, batch, cost, plan, link_rate(machine, options.link))
+    timed: Schedule = schedule(program)
+    features = [step.compute_ps for step in program.steps if step.part == "features"]
+    return Baseline(
+        timed.time_ps,
+        sum(features),
+        memory.usage(program, timed.step_ps),
+        memory.usage(program, timed.step_ps, "features"),
+    )
