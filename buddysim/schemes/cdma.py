@@ -85,7 +85,7 @@ class CompressedCopies:
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """vDNN's plan, with compression on its copies."""
-    below = load("vdnn-all-p").plan(network, batch, machine, cost, "vdnn-all-p", options)
+    below: Plan = load("vdnn-all-p").plan(network, batch, machine, cost, "vdnn-all-p", options)
     copies = compressed_copies(network, batch, machine, name, options)
     notes = (
         *below.notes,
@@ -99,10 +99,12 @@ def compressed_copies(
     network: Network, batch: int, machine: TrainingMachine, name: str, options: Options
 ) -> CompressedCopies:
     """What the engine does with a network's maps under one of the scheme's names."""
+    from buddysim.schemes.simulate import link_rate
+
     extra = checked_options(options.extra)
     codec = codec_of(name, extra)
     source = source_of(extra)
-    link = machine.links[options.link or machine.link]
+    link = link_rate(machine, options.link)
     left_over = cdma_engine.left_over_bytes_per_s(machine.dram_bytes_per_s, machine.fp32_flops)
     rate = max(link.offload_bytes_per_s, link.prefetch_bytes_per_s)
     cap = cdma_engine.read_cap(rate, left_over, bandwidth_aware=name == "cdma-bw")
