@@ -1,7 +1,7 @@
 """What an iteration holds on the GPU and in the host's pinned memory, and whether both suffice.
 
-`place` gives every tensor an address from a pool, step by step; `usage` says how much is held, by kind. During a step the
-GPU holds what was there before, plus everything that the step allocates; releases count from the step's end.
+`place` gives every tensor an address from a pool, step by step; `usage` says how much is held, by kind. During a step
+the GPU holds what was there before, plus everything that the step allocates; releases count from the step's end.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Placement:
     deferred: dict[int, int]
 
 
-def place(program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None) -> Placement:
+def place(
+    program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
+) -> Placement:
     """Runs the iteration's allocations through a pool.
 
     A map that was to come back beside a computation waits for the next step where the pool has no room for it, or where
@@ -160,9 +162,8 @@ class _Placer:
 
 
 def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> Failure:
-    return Failure(
-        "gpu", layer, pass_, tensor.kind, short.requested_bytes, short.free_bytes, short.largest_bytes, short.missing_bytes
-    )
+    sizes = short.requested_bytes, short.free_bytes, short.largest_bytes, short.missing_bytes
+    return Failure("gpu", layer, pass_, tensor.kind, *sizes)
 
 
 @dataclass(frozen=True)
@@ -237,8 +238,8 @@ def usage(program: Program, step_ps: Levels, part: str | None = None) -> Usage:
 def host_pinned(program: Program) -> tuple[int, int]:
     """The most pinned host memory in use at once, in bytes, and the step at which it is reached.
 
-    A region is pinned when an offload is launched and given back when its prefetch is over (vDNN, Section III-B). It has
-    the map's uncompressed size, which is known before the copy.
+    A region is pinned when an offload is launched and given back when its prefetch is over (vDNN, Section III-B).
+    It has the map's uncompressed size, which is known before the copy.
     """
     held = most = at = 0
     for step in program.steps:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ from buddysim.dnn import memory, timeline
 from buddysim.dnn.graph import Network
 from buddysim.dnn.memory import Failure, Levels, Placement, Usage
 from buddysim.dnn.plan import Options, Plan
-from buddysim.dnn.program import Program
+from buddysim.dnn.program import Pass, Program
 
 if TYPE_CHECKING:
     from buddysim.dnn.cost import CostModel
@@ -187,8 +187,8 @@ class View:
 class Outcome:
     """One iteration of a network under a scheme.
 
-    Where it doesn't fit (`fits` is False, `failure` says why), everything else describes the same iteration on a GPU and
-    a host with as much memory as it takes.
+    Where it doesn't fit (`fits` is False, `failure` says why), everything else describes the same iteration on a GPU
+    and a host with as much memory as it takes.
 
     Attributes
     ----------
@@ -270,7 +270,7 @@ class Outcome:
         )
 
     def curve(self, part: str = "whole") -> tuple[Levels, Levels]:
-        """Memory over time: when each step starts (and the last one ends), in ps, and bytes held by kind in each step."""
+        """When each step starts (and the last one ends), in ps, and the bytes held in each step by kind."""
         times = np.array([*self.schedule.step_start_ps, self.time_ps], dtype=np.int64)
         return times, memory.levels(self.program, None if part == "whole" else part)
 
@@ -309,7 +309,7 @@ class Outcome:
                 algorithms={name: algorithm.name for name, algorithm in chosen.items()},
             )
 
-    def _reuse_distance(self, first: dict[str, int]) -> int | None:
+    def _reuse_distance(self, first: Mapping[Pass, int]) -> int | None:
         """From the end of a layer's forward to the start of its backward computation (vDNN, Fig. 6)."""
         if "forward" not in first or "backward" not in first:
             return None

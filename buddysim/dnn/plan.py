@@ -1,7 +1,7 @@
 """What a training scheme decides before an iteration runs: a `Plan`, made from `Options`.
 
-A scheme (one file of `buddysim/schemes/`) answers to some names and turns a network, a batch, a machine and a cost model
-into a plan; the substrate (`program`, `memory`, `timeline`) carries the plan out and knows no scheme.
+A scheme (one file of `buddysim/schemes/`) answers to some names and turns a network, a batch, a machine and a cost
+model into a plan; the substrate (`program`, `memory`, `timeline`) carries the plan out and knows no scheme.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Plan:
     offload : layers whose X is copied to the host during their forward step; an input of such a layer moves only where
         the layer is its last consumer and a backward step still reads it
     prefetch : how an offloaded map comes back: ``"published"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
-        launches it during the backward step right before the one that reads it, ``"on-demand"`` at that step's start
+        launches it beside the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
+        else beside the step right before; ``"on-demand"`` at the start of the step that reads it
     overlap : whether copies run beside the compute stream; False serialises them with it
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True from a pool, layer by layer
     unlimited : the GPU has as much memory as it takes (the oracle)
@@ -57,8 +58,8 @@ class Plan:
     saves : what the backward step of a layer reads, by layer index, where the scheme's framework differs from
         ``Layer.needs``
     saved_bytes : bytes of the layer's own saved state (masks, index maps), by layer index, where they differ
-    offload_saved : names and bytes of what is copied out after a layer's forward step and back before its backward step,
-        by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
+    offload_saved : names and bytes of what is copied out after a layer's forward step and back before its backward
+        step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
     """
 

@@ -31,7 +31,7 @@ class PoolExhausted(Exception):
 
     @property
     def missing_bytes(self) -> int:
-        """Bytes by which the pool is too small, or by which its largest piece is, where only fragmentation is at fault."""
+        """Bytes by which the pool is too small, or its largest piece where only fragmentation is at fault."""
         short = self.requested_bytes - self.free_bytes
         return short if short > 0 else self.requested_bytes - self.largest_bytes
 

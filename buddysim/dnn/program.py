@@ -30,7 +30,7 @@ SECOND = 10**12  # picoseconds
 class Tensor(NamedTuple):
     """One life of one data structure on the GPU; `layer` made it, or its in-place chain starts there."""
 
-    index: int
+    number: int
     layer: int
     kind: Kind
     byte_count: int
@@ -48,7 +48,7 @@ class Copy(NamedTuple):
     byte_count : of the tensor; `moved_bytes` cross the link
     """
 
-    index: int
+    number: int
     direction: Direction
     layer: int
     tensor: int
@@ -226,7 +226,7 @@ class _Builder:
                 self._use(step, "dy", owner, defines=("dy", owner) not in self.uses, writes=True)
         for _, byte_count in self.plan.offload_saved.get(layer.index, ()):
             copy = self._copy(step, "prefetch", layer.index, "before", byte_count, layer.index)
-            self.extra.append((step, copy.index, byte_count))
+            self.extra.append((step, copy.number, byte_count))
 
     def _forward(self) -> None:
         for layer in self.layers:
@@ -272,14 +272,14 @@ class _Builder:
             for owner, writer in owners:
                 timing: Timing = "beside" if self.plan.overlap else "after"
                 copy = self._copy(forward[index], "offload", index, timing, self._map_bytes(owner), writer)
-                self.copied[forward[index].index, owner] = copy.index
+                self.copied[forward[index].index, owner] = copy.number
         for step, index in self._launches(moved, first_backward):
             for owner, writer in moved[index]:
                 reading = self._first_use(owner, first_backward)
                 timing = "beside" if step.index < reading and self.plan.overlap else "before"
                 copy = self._copy(step, "prefetch", index, timing, self._map_bytes(owner), writer)
                 self._use(step, "y", owner, defines=True)
-                self.copied[step.index, owner] = copy.index
+                self.copied[step.index, owner] = copy.number
 
     def _first_use(self, owner: int, first_backward: int) -> int:
         return min(step for step, _, _ in self.uses["y", owner] if step >= first_backward)
@@ -290,7 +290,7 @@ class _Builder:
         for index in sorted(self.plan.offload):
             layer = self.layers[index]
             own = self.network.buffer_of(index)
-            going = []
+            going: list[tuple[int, int]] = []
             for producer in dict.fromkeys(layer.inputs):
                 owner = self.network.buffer_of(producer)
                 uses = [step for step, _, _ in self.uses["y", owner]]
@@ -309,6 +309,9 @@ class _Builder:
         for index in pending:
             reading = min(self._first_use(owner, first_backward) for owner, _ in moved[index])
             needed.setdefault(reading, []).append(index)
+        late: dict[int, list[int]] = {}
+        for reading, indices in needed.items():
+            late.setdefault(self._just_in_time(reading, first_backward), []).extend(indices)
         launches = []
         for step in self.steps[first_backward:]:
             for index in needed.get(step.index, ()):
@@ -323,11 +326,25 @@ class _Builder:
                     launches.append((step, found))
                     del pending[found]
             elif self.plan.prefetch == "just-in-time":
-                for index in needed.get(step.index + 1, ()):
+                for index in late.get(step.index, ()):
                     if index in pending:
                         launches.append((step, index))
                         del pending[index]
         return launches
+
+    def _just_in_time(self, reading: int, first_backward: int) -> int:
+        """The step beside which a map comes back that step `reading` reads first.
+
+        The nearest CONV or FC, where nothing but layers that run in place lie between; else the step right before: a
+        pooling layer holds X, Y, dX and dY at once, and is too short to hide a copy.
+        """
+        for before in range(reading - 1, first_backward - 1, -1):
+            layer = self.layers[self.steps[before].layer]
+            if layer.kind in ("conv", "fc"):
+                return before
+            if not layer.in_place:
+                break
+        return reading - 1
 
     def _search(self, current: int, pending: dict[int, None], moved: dict[int, list[tuple[int, int]]]) -> int | None:
         """vDNN, Fig. 10: downwards to the nearest layer with something to fetch, but not past a CONV without."""
@@ -349,11 +366,11 @@ class _Builder:
             kind: Kind = "gradient_maps" if name == "dy" else "feature_maps"
             byte_count = self._saved_bytes(self.layers[owner]) if name == "saved" else self._map_bytes(owner)
             life: list[tuple[int, bool]] = []
-            for step, defines, writes in uses:
-                if defines and life and life[-1][0] != step:
+            for used, defines, writes in uses:
+                if defines and life and life[-1][0] != used:
                     self._live(name, owner, kind, byte_count, life)
                     life = []
-                life.append((step, writes))
+                life.append((used, writes))
             self._live(name, owner, kind, byte_count, life)
         for step, copy, byte_count in self.extra:
             tensor = self._tensor(step.layer, "feature_maps", byte_count)
@@ -383,7 +400,7 @@ class _Builder:
                 (step.writes if writes else step.reads).append(tensor)
 
     def _network_wide(self) -> None:
-        """Everything lives throughout (vDNN, Section II-C): nothing is released, gradient maps and workspace are shared."""
+        """Everything lives throughout, gradient maps and workspace are shared (vDNN, Section II-C and Fig. 2)."""
         for owner in self.network.buffers:
             if self.network.buffer_readers(owner):
                 self.resident.append(self._tensor(owner, "feature_maps", self._map_bytes(owner)))

@@ -92,9 +92,9 @@ class Wait(NamedTuple):
 def waits(operations: Sequence[Operation], times: Times, stream: str = COMPUTE) -> list[Wait]:
     """Where a stream stood still, and on which operations of other streams it waited.
 
-    From the end of a gap backwards: the operation that ended last is to blame for its own duration, and where it started
-    inside the gap, what held it up is to blame for the rest. Of several that ended at the same time, the one given first
-    is named.
+    From the end of a gap backwards: the operation that ended last is to blame for its own duration, and where it
+    started inside the gap, what held it up is to blame for the rest. Of several that ended at the same time, the one
+    given first is named.
     """
     previous: list[int] = []
     last_of: dict[str, int] = {}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from buddysim.errors import BuddysimError
 
 if TYPE_CHECKING:
     from buddysim.dnn.cost import ConvAlgorithm, CostModel
-    from buddysim.dnn.graph import Network
+    from buddysim.dnn.graph import Layer, Network
 
-PASSES = ("forward", "backward_data", "backward_filter")
+ConvPass = Literal["forward", "backward_data", "backward_filter"]
+PASSES: tuple[ConvPass, ...] = ("forward", "backward_data", "backward_filter")
 
 Algorithms = Mapping[int, Mapping[str, "ConvAlgorithm"]]
 
@@ -27,14 +28,14 @@ def fastest(network: Network, batch: int, cost: CostModel) -> Algorithms:
 
 def memory_optimal(network: Network, batch: int, cost: CostModel) -> Algorithms:
     """The fastest algorithm without workspace of each pass of each CONV layer: implicit GEMM, on cuDNN."""
-    chosen = {}
+    chosen: dict[int, dict[str, ConvAlgorithm]] = {}
     for layer in network.layers:
         if layer.kind == "conv":
             chosen[layer.index] = {pass_: _without_workspace(cost, layer, batch, pass_) for pass_ in PASSES}
     return chosen
 
 
-def _without_workspace(cost: CostModel, layer, batch: int, pass_: str) -> ConvAlgorithm:  # type: ignore[no-untyped-def]
+def _without_workspace(cost: CostModel, layer: Layer, batch: int, pass_: ConvPass) -> ConvAlgorithm:
     for algorithm in cost.conv_algorithms(layer, batch, pass_):
         if algorithm.name == "implicit_gemm":
             return algorithm

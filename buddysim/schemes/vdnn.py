@@ -1,4 +1,4 @@
-"""vDNN's static policies (Section III-C): all X, those of the CONV layers, or none, with slow or fast CONV algorithms."""
+"""vDNN's static policies (Section III-C): all X, those of CONV layers, or none, with slow or fast CONV algorithms."""
 
 from __future__ import annotations
 
