@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.errors import BuddysimError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from buddysim.dnn.graph import Network
 
 NAME = "dnn"
@@ -20,47 +24,98 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="list the networks that come with buddysim", allow_abbrev=False)
     listed.add_argument("--json", action="store_true", help="print JSON")
+
     info = actions.add_parser("info", help="show one network, layer by layer", allow_abbrev=False)
     info.add_argument("network", metavar="NAME|FILE.toml", help="a network of the zoo, or a network file")
-    info.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a batch (1 where it isn't given)")
-    info.add_argument("--json", action="store_true", help="print JSON")
+    info.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a batch (default: 1)")
+    form = info.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--toml", action="store_true", help="print the network file, to start one's own from")
+
+    torch = actions.add_parser(
+        "from-torch", help="write a PyTorch module as a network file (needs PyTorch)", allow_abbrev=False
+    )
+    torch.add_argument("module", metavar="FILE.py:NAME", help="the module, or what makes it; PACKAGE.MODULE:NAME too")
+    torch.add_argument("--input", required=True, metavar="CxHxW", help="shape of one sample, for example 3x224x224")
+    torch.add_argument("--name", help="name of the network (default: the module's class)")
+    torch.add_argument(
+        "--in-place-as-written",
+        action="store_true",
+        help="activations run in place only where the module says so (default: wherever the graph allows it)",
+    )
+    torch.add_argument("-o", "--output", metavar="FILE.toml", help="where to write it (default: standard output)")
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.action == "list":
-        _list(args.json)
-        return 0
-    from buddysim.dnn.graph import Network
-
-    if not 1 <= args.batch <= LARGEST_BATCH:
-        raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
-    _show(Network.load(args.network), args.batch, args.json)
+    actions = {"list": _list, "info": _info, "from-torch": _from_torch}
+    actions[args.action](args)
     return 0
 
 
-def _list(as_json: bool) -> None:
+def _list(args: argparse.Namespace) -> None:
     from buddysim.dnn import describe, zoo
 
     summaries = [describe.summary(zoo.load(name)) for name in zoo.names()]
-    if as_json:
+    if args.json:
         _print_json(summaries)
     else:
-        from buddysim.report.table import make_console
-
-        make_console(describe.TABLE_WIDTH).print(describe.list_table(summaries))
+        _print_table(describe.list_table(summaries))
 
 
-def _show(network: Network, batch: int, as_json: bool) -> None:
+def _info(args: argparse.Namespace) -> None:
     from buddysim.dnn import describe
+    from buddysim.dnn.graph import Network
+    from buddysim.dnn.network_toml import to_toml
 
-    if as_json:
-        _print_json(describe.facts(network, batch))
+    if not 1 <= args.batch <= LARGEST_BATCH:
+        raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
+    network = Network.load(args.network)
+    if args.json:
+        _print_json(describe.facts(network, args.batch))
+    elif args.toml:
+        print(to_toml(network), end="")
+    else:
+        _print_table(describe.table(network, args.batch))
+
+
+def _from_torch(args: argparse.Namespace) -> None:
+    from buddysim.dnn.from_torch import network_from_torch
+    from buddysim.dnn.from_torch.find import find_module
+
+    network = network_from_torch(find_module(args.module), _shape(args.input), args.name, args.in_place_as_written)
+    _write(network, args.output)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    parts = text.replace(",", "x").split("x")
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise BuddysimError(f"--input {text}: expected the shape of one sample, for example 3x224x224")
+    return tuple(map(int, parts))
+
+
+def _write(network: Network, output: str | None) -> None:
+    from buddysim.dnn.network_toml import to_toml
+    from buddysim.report.atomic import write_whole
+
+    text = to_toml(network)
+    if output in (None, "-"):
+        sys.stdout.write(text)
         return
+
+    def write(unfinished: Path) -> None:
+        unfinished.write_text(text, encoding="utf-8")
+
+    write_whole(str(output), write)
+    print(f"{output}: {network.name}, {len(network.layers) - 1} layers, {network.parameters:,} parameters")
+
+
+def _print_table(table: RenderableType) -> None:
+    from buddysim.dnn.describe import TABLE_WIDTH
     from buddysim.report.table import make_console
 
-    console = make_console(describe.TABLE_WIDTH)
+    console = make_console(TABLE_WIDTH)
     with console.capture() as captured:
-        console.print(describe.table(network, batch))
+        console.print(table)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 

@@ -61,6 +61,10 @@ class NetworkBuilder:
         """The output shape of a layer, of one sample."""
         return self._layers[index].output_shape
 
+    def has(self, name: str) -> bool:
+        """Whether a layer has this name."""
+        return name in self._by_name
+
     def index_of(self, name: str, layer: str = "") -> int:
         """The layer of a name; `layer` is who asks."""
         if name not in self._by_name:

@@ -25,7 +25,7 @@ EXACT = {
     "resnet101": 44_549_160,
     "resnet152": 60_192_808,
     "vit-b16": 86_567_656,
-    # Caffe's model zoo, from its layer tables; its weight files are 4 bytes each and a header longer: 243.9 MB (AlexNet),
+    # Caffe's model zoo, by its layer tables; its weight files have 4 bytes each and a header: 243.9 MB (AlexNet),
     # 53.5 MB (GoogLeNet), 30.4 MB (NiN)
     "alexnet-caffe": 60_965_224,
     "googlenet-caffe": 13_378_280,

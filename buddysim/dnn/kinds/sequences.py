@@ -36,7 +36,7 @@ def _lstm(inputs: Inputs, given: Given) -> Facts:
     hidden = given["features"]
     out = given["projection"] or hidden
     gemms = [Gemm(steps, _GATES * hidden, features), Gemm(1, _GATES * hidden, out, count=steps)]
-    parameters = _GATES * hidden * (features + out + 1)
+    parameters = _GATES * hidden * (features + out + given["biases"])
     kept = _GATES + 1  # gates and cell of each step
     if given["projection"]:
         gemms.append(Gemm(1, out, hidden, count=steps))
@@ -84,6 +84,7 @@ KINDS = (
         {
             "features": Attribute("count", "cells"),
             "projection": Attribute("count", "elements that the output of the cells is projected to", optional=True),
+            "biases": Attribute("size", "biases of each gate: one, or PyTorch's two", 1),
         },
     ),
 )

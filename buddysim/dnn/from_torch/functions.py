@@ -1,0 +1,105 @@
+"""How PyTorch's functions and methods of tensors read as layers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from buddysim.dnn.from_torch.modules import dropped, flatten, pool, pooled_to, same, softmax
+from buddysim.dnn.from_torch.reader import Reader, shape_of
+
+if TYPE_CHECKING:
+    from torch import fx
+
+
+def _argument(node: fx.Node, place: int, name: str, default: Any = None) -> Any:
+    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+
+
+def _add(reader: Reader, node: fx.Node) -> int:
+    if node.kwargs.get("alpha", 1) != 1:
+        reader.refuse(node, "add with alpha")
+    return reader.add("add", node, reader.inputs(node, 2))
+
+
+def _cat(reader: Reader, node: fx.Node) -> int:
+    if _argument(node, 1, "dim", 0) != 1:
+        reader.refuse(node, "cat along another extent than channels (dim=1)")
+    return reader.add("concat", node, reader.inputs(node))
+
+
+def _mean(reader: Reader, node: fx.Node) -> int:
+    extents = _argument(node, 1, "dim")
+    rank = len(reader.net.shape(reader.inputs(node, 1)[0])) + 1
+    if not isinstance(extents, list | tuple) or sorted(extent % rank for extent in extents) != [2, 3] or rank != 4:
+        reader.refuse(node, "mean over other extents than height and width")
+    return pooled_to(reader, node, (1, 1))
+
+
+def _functional(kind: str) -> Callable[[Reader, fx.Node], int]:
+    def read(reader: Reader, node: fx.Node) -> int:
+        name = str(node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
+        written = name.endswith("_") or bool(node.kwargs.get("inplace", False))
+        return reader.add(kind, node, reader.inputs(node, 1), written_in_place=written)
+
+    return read
+
+
+def _functional_pool(kind: str) -> Callable[[Reader, fx.Node], int]:
+    dilation = ("dilation",) if kind == "maxpool" else ()
+    names = ("input", "kernel_size", "stride", "padding", *dilation, "ceil_mode")
+
+    def read(reader: Reader, node: fx.Node) -> int:
+        said = dict(zip(names, node.args, strict=False)) | node.kwargs
+        return pool(reader, node, kind, said)
+
+    return read
+
+
+def _functional_dropout(reader: Reader, node: fx.Node) -> int:
+    return dropped(reader, node, _argument(node, 1, "p", 0.5), bool(_argument(node, 3, "inplace", False)))
+
+
+def _functional_adaptive(reader: Reader, node: fx.Node) -> int:
+    return pooled_to(reader, node, shape_of(node)[-2:])
+
+
+def _item(reader: Reader, node: fx.Node) -> int:
+    """The first of several outputs, as of a recurrent layer or an attention; or one token of all."""
+    (before,) = reader.inputs(node, 1)
+    wanted = node.args[1]
+    if wanted == 0:
+        return before
+    if not (isinstance(wanted, tuple) and len(wanted) == 2 and wanted[0] == slice(None) and isinstance(wanted[1], int)):
+        reader.refuse(node, f"getitem {wanted}")
+    return reader.add("take", node, [before], token=wanted[1] % reader.net.shape(before)[0])
+
+
+FUNCTION_READERS: dict[str, Callable[[Reader, fx.Node], int]] = {
+    operator.add.__name__: _add,
+    operator.iadd.__name__: _add,
+    "add_": _add,
+    "cat": _cat,
+    "concat": _cat,
+    "relu": _functional("relu"),
+    "relu_": _functional("relu"),
+    "sigmoid": _functional("sigmoid"),
+    "sigmoid_": _functional("sigmoid"),
+    "tanh": _functional("tanh"),
+    "tanh_": _functional("tanh"),
+    "gelu": _functional("gelu"),
+    "silu": _functional("silu"),
+    "softmax": softmax,
+    "log_softmax": softmax,
+    "max_pool2d": _functional_pool("maxpool"),
+    "avg_pool2d": _functional_pool("avgpool"),
+    "adaptive_avg_pool2d": _functional_adaptive,
+    "dropout": _functional_dropout,
+    "flatten": flatten,
+    "view": flatten,
+    "reshape": flatten,
+    "contiguous": same,
+    "mean": _mean,
+    "getitem": _item,
+}

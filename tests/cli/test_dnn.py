@@ -1,0 +1,82 @@
+"""`buddysim dnn`: list, info, and its mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from buddysim.cli import main
+from buddysim.dnn import Network, zoo
+from buddysim.dnn.network_file import parse_network
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    try:
+        code = main(argv)
+    except SystemExit as leaving:
+        code = int(leaving.code or 0)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_list_has_every_network(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "dnn", "list")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()[1:]] == list(zoo.names())
+    code, out, _ = run(capsys, "dnn", "list", "--json")
+    assert {row["name"]: row["parameters"] for row in json.loads(out)}["vgg19"] == 143_667_240
+
+
+def test_info_shows_layers_bytes_and_flops(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "dnn", "info", "vgg19", "--batch", "256")
+    assert (code, err) == (0, "")
+    assert "45 layers, 143,667,240 parameters" in out
+    assert "22.971" in out
+    assert all(layer.name in out for layer in Network.load("vgg19").layers)
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "dnn", "info", "vgg19", "--batch", "256", "--json")
+    said = json.loads(out)
+    assert code == 0
+    memory = said["memory"]
+    kinds = ("weights_bytes", "weight_gradient_bytes", "feature_map_bytes", "gradient_map_bytes")
+    assert memory["total_bytes"] == sum(memory[kind] for kind in kinds) == 24_665_203_008
+    assert said["forward_flops"] == sum(layer["forward_flops"] for layer in said["per_layer"])
+    conv = said["per_layer"][1]
+    assert conv["output_shape"] == [64, 224, 224]
+    assert conv["forward_flops"] == 256 * 2 * 27 * 64 * 224**2
+    assert conv["backward_flops"] == conv["forward_flops"]  # nobody wants the gradient of the image
+    assert said["per_layer"][3]["backward_flops"] == 2 * said["per_layer"][3]["forward_flops"]
+
+
+def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = run(capsys, "dnn", "info", "resnet18", "--toml")
+    assert code == 0
+    assert parse_network(out).layers == Network.load("resnet18").layers
+    file = tmp_path / "mine.toml"
+    file.write_text(out, encoding="utf-8")
+    code, out, _ = run(capsys, "dnn", "info", str(file))
+    assert code == 0
+    assert "11,689,512 parameters" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("info", "vg19"), "(nearest: vgg19)"),
+        (("info", "vgg19", "--batch", "0"), "--batch 0: expected a whole number from 1 to 1048576"),
+        (("info", "absent.toml"), "absent.toml: can't read the network file"),
+        (("inf", "vgg19"), "invalid choice: 'inf'"),
+        (("info", "vgg19", "--json", "--toml"), "not allowed with"),
+        (("from-torch", "a.py:b", "--input", "three"), "a.py"),
+    ],
+)
+def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = run(capsys, "dnn", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("buddysim: error: ")
+    assert said in err or "PyTorch" in err
