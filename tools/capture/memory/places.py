@@ -1,0 +1,40 @@
+"""Addresses in the trace file: the program's own, moved to multiples of 128 B."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from buddysim.trace import Allocation
+from buddysim.trace.live import LiveAllocations
+
+ALIGNMENT: Final = 128
+
+
+class Places:
+    """Gives every allocation a base that is a multiple of 128, so that its first entry begins with its first byte.
+
+    That is the multiple below its address; where a neighbour's end lies there, the next free one.
+    """
+
+    def __init__(self) -> None:
+        self._bases: dict[int, Allocation] = {}
+        self._live = LiveAllocations()
+
+    def keep_only(self, numbers: Iterable[int]) -> None:
+        """The other allocations are gone."""
+        for number in self._bases.keys() - set(numbers):
+            self._live.remove(self._bases.pop(number))
+
+    def of(self, number: int, address: int, size: int) -> int:
+        """The base of an allocation, the same as long as it lives."""
+        known = self._bases.get(number)
+        if known is not None:
+            return known.base
+        base = address - address % ALIGNMENT
+        while (other := self._live.overlapping(base, base + size)) is not None:
+            base = -(-other.end // ALIGNMENT) * ALIGNMENT
+        placed = Allocation(number, "", base, size)
+        self._bases[number] = placed
+        self._live.add(placed)
+        return base

@@ -1,0 +1,127 @@
+/* What the parts of the preload library share. It is loaded into the captured program, so it allocates nothing from the
+ * program's heap, holds no file descriptor between snapshots and gives every errno back as it found it. */
+#ifndef BUDDYSIM_MEMORY_CAPTURE_H
+#define BUDDYSIM_MEMORY_CAPTURE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+#define MAX_FRAMES 24
+#define THREAD_LOCAL static _Thread_local __attribute__((tls_model("initial-exec")))
+
+/* -- what travels to the capture command: one connection per message (receive.py reads it) ------------------------- */
+
+#define WIRE_MAGIC "BUDDYMEM"
+#define WIRE_VERSION 1
+
+enum message { HELLO = 1, SNAPSHOT = 2, FAREWELL = 3, FAILED = 4 };
+
+struct message_head {
+    char magic[8];
+    uint32_t version, message;
+    uint64_t pid;
+    uint64_t position; /* of the trigger's axis: calls, or nanoseconds of processor time */
+    uint64_t wall_ns;  /* since the library was loaded */
+    uint64_t recorded; /* allocations of at least the least size so far */
+    uint64_t recorded_bytes;
+    uint64_t problem; /* FAILED: errno */
+};
+
+/* After the head of a SNAPSHOT: /proc/self/maps in pieces (u32 bytes, bytes; ends with 0), then entries. */
+struct entry_head {
+    uint32_t kind; /* enum kind; 0 ends the list */
+    uint32_t frames;
+    uint64_t id, base, bytes;
+    uint32_t name_bytes, zero;
+};
+
+/* After its frames (u64 each) and name an entry has pieces, ascending by offset. */
+enum piece { PIECE_END = 0, PIECE_DATA = 1, PIECE_ZERO = 2, PIECE_UNREADABLE = 3 };
+
+struct piece_head {
+    uint32_t kind, zero;
+    uint64_t offset, bytes; /* bytes follow a PIECE_DATA only; an UNREADABLE one repeats a range sent as zeros */
+};
+
+/* -- settings, from the environment -------------------------------------------------------------------------------- */
+
+enum trigger { BY_TIME, BY_CALLS };
+
+struct settings {
+    char socket[104];
+    uint64_t least_bytes;  /* smaller allocations aren't captured */
+    enum trigger trigger;
+    uint64_t interval;     /* first one: calls, or nanoseconds of processor time */
+    uint64_t snapshots;    /* wanted; 0: all */
+    uint64_t whole_bytes;  /* larger allocations are sampled */
+    uint64_t sample_bytes; /* about this much of them */
+    uint64_t page_bytes;   /* of a sampled page */
+    uint64_t seed;
+    char counted[64];      /* hook whose calls count; empty: every allocating one */
+};
+
+extern struct settings settings;
+extern atomic_bool capturing;
+
+/* -- the table of live allocations (table.c) ----------------------------------------------------------------------- */
+
+enum kind { KIND_END, KIND_HEAP, KIND_MAP, KIND_SHARED_MAP, KIND_STATIC };
+
+struct allocation {
+    uintptr_t base;
+    size_t bytes;
+    uint64_t id;
+    enum kind kind;
+    uint32_t n_frames;
+    const char *name; /* of static data */
+    uintptr_t frames[MAX_FRAMES];
+};
+
+struct table {
+    struct allocation *items;
+    size_t count, room;
+    uint64_t recorded, recorded_bytes;
+};
+
+extern struct table table;
+extern pthread_mutex_t table_lock;
+
+bool table_may_hold(uintptr_t base); /* without the lock; never wrong about what the caller owns */
+void table_add(uintptr_t base, size_t bytes, enum kind kind, const uintptr_t *frames, uint32_t n_frames, const char *name);
+bool table_take(uintptr_t base, struct allocation *taken); /* remove; under the lock, as all below */
+void table_put_back(const struct allocation *taken);
+void table_remove_range(uintptr_t base, uintptr_t end);
+
+/* -- static data (statics.c) --------------------------------------------------------------------------------------- */
+
+void find_static_data(void);
+
+/* -- snapshots (snapshot.c) and when to take them (trigger.c) ------------------------------------------------------ */
+
+void say(enum message message, uint64_t position, uint64_t problem);
+bool take_snapshot(uint64_t position);
+void wait_for_last_image(void);
+void start_trigger(void);
+void stop_trigger(void);
+void count_call(const char *hook);
+uint64_t current_position(void);
+extern atomic_uint_fast64_t snapshots_taken;
+extern pid_t owner;
+
+/* -- small things --------------------------------------------------------------------------------------------------- */
+
+void *pages(size_t bytes); /* zeroed memory from the kernel, or NULL; never returned */
+void release_pages(void *address, size_t bytes);
+uint64_t clock_now(int clock);
+uint32_t call_stack(uintptr_t *frames);
+
+#pragma GCC visibility pop
+#endif

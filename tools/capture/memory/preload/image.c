@@ -1,0 +1,178 @@
+/* Life of the library in a process: it captures the program that the command started and whatever that one replaces
+ * itself with (exec), and neither its children nor theirs. The program's environment looks as if we weren't there. */
+#include "capture.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VARIABLE "BUDDYSIM_CAPTURE_MEMORY"
+#define PUBLIC __attribute__((visibility("default")))
+
+extern char **environ;
+struct settings settings = {.least_bytes = SIZE_MAX};
+atomic_bool capturing;
+static char setting_text[2048], preload_text[4096]; /* as they were found: "NAME=value" */
+static bool others_preloaded;
+
+/* Value of `key` in "key=value;key=value", copied into `value`; false where there is none. */
+static bool read_setting(const char *text, const char *key, char *value, size_t room) {
+    size_t length = strlen(key);
+    for (const char *at = text; at; at = strchr(at, ';') ? strchr(at, ';') + 1 : NULL) {
+        if (strncmp(at, key, length) || at[length] != '=') continue;
+        size_t bytes = strcspn(at + length + 1, ";");
+        if (bytes >= room) return false;
+        memcpy(value, at + length + 1, bytes);
+        value[bytes] = 0;
+        return true;
+    }
+    return false;
+}
+
+static uint64_t read_number(const char *text, const char *key) {
+    char value[32];
+    return read_setting(text, key, value, sizeof value) ? strtoull(value, NULL, 10) : 0;
+}
+
+/* Take our entry out of LD_PRELOAD; what others put there stays. */
+static void clean_environment(void) {
+    const char *others = strchr(preload_text, ':');
+    others_preloaded = others != NULL;
+    if (others) setenv("LD_PRELOAD", others + 1, 1);
+    else unsetenv("LD_PRELOAD");
+    unsetenv(VARIABLE);
+}
+
+static void before_fork(void) { pthread_mutex_lock(&table_lock); }
+static void after_fork(void) { pthread_mutex_unlock(&table_lock); }
+
+static void in_child(void) {
+    pthread_mutex_unlock(&table_lock);
+    atomic_store(&capturing, false);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const char *text = getenv(VARIABLE), *preload = getenv("LD_PRELOAD");
+    if (!text || !preload) return;
+    snprintf(setting_text, sizeof setting_text, VARIABLE "=%s", text);
+    snprintf(preload_text, sizeof preload_text, "LD_PRELOAD=%s", preload);
+    text = setting_text + sizeof VARIABLE;
+    clean_environment();
+    if ((pid_t)read_number(text, "parent") != getppid()) return;
+    if (!read_setting(text, "socket", settings.socket, sizeof settings.socket)) return;
+    read_setting(text, "counted", settings.counted, sizeof settings.counted);
+    settings.trigger = read_number(text, "by_calls") ? BY_CALLS : BY_TIME;
+    settings.interval = read_number(text, "interval");
+    settings.snapshots = read_number(text, "snapshots");
+    settings.whole_bytes = read_number(text, "whole");
+    settings.sample_bytes = read_number(text, "sample");
+    settings.page_bytes = read_number(text, "page");
+    settings.seed = read_number(text, "seed");
+    settings.least_bytes = read_number(text, "least");
+    owner = getpid();
+    uintptr_t frames[MAX_FRAMES];
+    call_stack(frames); /* the unwinder's first use */
+    pthread_atfork(before_fork, after_fork, in_child);
+    say(HELLO, 0, 0);
+    atomic_store(&capturing, true);
+    start_trigger();
+}
+
+__attribute__((destructor)) static void end(void) {
+    if (!atomic_load(&capturing) || getpid() != owner) return;
+    stop_trigger();
+    say(FAREWELL, current_position(), 0);
+}
+
+/* -- exec: the program that takes this one's place is captured too ---------------------------------------------------- */
+
+static bool replaces_us(void) { return atomic_load(&capturing) && getpid() == owner; }
+
+static size_t length_of(char *const list[]) {
+    size_t count = 0;
+    while (list && list[count]) count++;
+    return count;
+}
+
+/* The program's environment with ours in front; `room` has two places more than it. */
+static char **our_environment(char *const environment[], char **room, char *preload, size_t preload_bytes) {
+    size_t count = 0;
+    const char *theirs = "";
+    room[count++] = setting_text;
+    room[count++] = preload;
+    for (char *const *at = environment; at && *at; at++) {
+        if (!strncmp(*at, "LD_PRELOAD=", 11)) theirs = *at + 11;
+        else room[count++] = *at;
+    }
+    room[count] = NULL;
+    size_t ours = strcspn(preload_text, ":");
+    snprintf(preload, preload_bytes, "%.*s%s%s", (int)ours, preload_text, *theirs ? ":" : "", theirs);
+    return room;
+}
+
+#define WITH_OURS(environment)                                                                                          \
+    char preload[8192];                                                                                                 \
+    char *room[length_of(environment) + 3];                                                                             \
+    char *const *given = replaces_us() ? our_environment(environment, room, preload, sizeof preload) : (environment)
+
+typedef int exec_function(const char *, char *const[], char *const[]);
+
+static int call_exec(const char *function, const char *path, char *const arguments[], char *const environment[]) {
+    WITH_OURS(environment);
+    exec_function *next;
+    *(void **)&next = dlsym(RTLD_NEXT, function);
+    return next(path, arguments, given);
+}
+
+PUBLIC int execve(const char *path, char *const arguments[], char *const environment[]) {
+    return call_exec("execve", path, arguments, environment);
+}
+
+PUBLIC int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+    return call_exec("execvpe", file, arguments, environment);
+}
+
+PUBLIC int execv(const char *path, char *const arguments[]) { return call_exec("execve", path, arguments, environ); }
+
+PUBLIC int execvp(const char *file, char *const arguments[]) { return call_exec("execvpe", file, arguments, environ); }
+
+PUBLIC int fexecve(int fd, char *const arguments[], char *const environment[]) {
+    WITH_OURS(environment);
+    int (*next)(int, char *const[], char *const[]);
+    *(void **)&next = dlsym(RTLD_NEXT, "fexecve");
+    return next(fd, arguments, given);
+}
+
+/* Counts the arguments up to the NULL, then lists them in `list`. */
+#define LISTED(first, last)                                                                                             \
+    va_list listed;                                                                                                     \
+    size_t count = 1;                                                                                                   \
+    va_start(listed, last);                                                                                             \
+    while (va_arg(listed, char *)) count++;                                                                             \
+    va_end(listed);                                                                                                     \
+    char *list[count + 1];                                                                                              \
+    va_start(listed, last);                                                                                             \
+    list[0] = (char *)(first);                                                                                          \
+    for (size_t at = 1; at <= count; at++) list[at] = va_arg(listed, char *)
+
+PUBLIC int execl(const char *path, const char *argument, ...) {
+    LISTED(argument, argument);
+    va_end(listed);
+    return execv(path, list);
+}
+
+PUBLIC int execlp(const char *file, const char *argument, ...) {
+    LISTED(argument, argument);
+    va_end(listed);
+    return execvp(file, list);
+}
+
+PUBLIC int execle(const char *path, const char *argument, ...) {
+    LISTED(argument, argument);
+    char *const *environment = va_arg(listed, char *const *);
+    va_end(listed);
+    return execve(path, list, environment);
+}

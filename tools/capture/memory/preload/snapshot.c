@@ -1,0 +1,266 @@
+/* A snapshot: a copy-on-write image of the process sends its memory to the capture command, while the program runs on.
+ *
+ * The image is a bare clone() without an exit signal, so the program neither gets a SIGCHLD nor meets it in wait(). It
+ * makes system calls only: whatever lock another thread held at that moment stays locked in it. */
+#include "capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEND_BYTES ((size_t)1 << 20)
+#define WINDOW_PAGES 512
+#define PRESENT (UINT64_C(7) << 61) /* of an entry of /proc/self/pagemap: present, swapped out, or a file's page */
+
+atomic_uint_fast64_t snapshots_taken;
+pid_t owner;
+static uint64_t loaded_ns;
+static pid_t last_image;
+static size_t system_page;
+static const char zeros[4096];
+
+uint64_t clock_now(int clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+__attribute__((constructor(101))) static void note_start(void) {
+    loaded_ns = clock_now(CLOCK_MONOTONIC);
+    system_page = (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int call_home(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, settings.socket, sizeof settings.socket);
+    int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    if (syscall(SYS_connect, fd, &address, sizeof address) < 0) {
+        syscall(SYS_close, fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* How much of it went out before an error. */
+static size_t send_some(int fd, const void *data, size_t bytes, int flags) {
+    size_t done = 0;
+    while (done < bytes) {
+        size_t part = bytes - done < SEND_BYTES ? bytes - done : SEND_BYTES;
+        long sent = syscall(SYS_sendto, fd, (const char *)data + done, part, flags | MSG_NOSIGNAL, NULL, 0);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) break;
+        done += (size_t)sent;
+    }
+    return done;
+}
+
+/* In the image: without a listener there is nothing left to do. */
+static void send_all(int fd, const void *data, size_t bytes, int flags) {
+    if (send_some(fd, data, bytes, flags) < bytes) syscall(SYS_exit_group, 1);
+}
+
+static struct message_head head_of(enum message message, uint64_t position, uint64_t problem) {
+    struct message_head head = {.version = WIRE_VERSION,
+                                .message = message,
+                                .pid = (uint64_t)owner,
+                                .position = position,
+                                .wall_ns = clock_now(CLOCK_MONOTONIC) - loaded_ns,
+                                .recorded = table.recorded,
+                                .recorded_bytes = table.recorded_bytes,
+                                .problem = problem};
+    memcpy(head.magic, WIRE_MAGIC, sizeof head.magic);
+    return head;
+}
+
+void say(enum message message, uint64_t position, uint64_t problem) {
+    int fd = call_home();
+    if (fd < 0) return;
+    struct message_head head = head_of(message, position, problem);
+    send_some(fd, &head, sizeof head, 0);
+    syscall(SYS_close, fd);
+}
+
+/* -- in the image ---------------------------------------------------------------------------------------------------- */
+
+static void send_maps(int fd) {
+    char text[4096];
+    long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY);
+    uint32_t bytes = 0;
+    for (long got; file >= 0 && (got = syscall(SYS_read, file, text, sizeof text)) > 0;) {
+        bytes = (uint32_t)got;
+        send_all(fd, &bytes, sizeof bytes, MSG_MORE);
+        send_all(fd, text, bytes, MSG_MORE);
+    }
+    bytes = 0;
+    send_all(fd, &bytes, sizeof bytes, MSG_MORE);
+}
+
+static void send_piece(int fd, enum piece kind, uint64_t offset, uint64_t bytes) {
+    struct piece_head head = {kind, 0, offset, bytes};
+    send_all(fd, &head, sizeof head, MSG_MORE);
+}
+
+/* Memory that can't be read goes out as zeros; a second piece says so. */
+static void send_memory(int fd, const struct allocation *from, size_t offset, size_t bytes) {
+    const char *data = (const char *)from->base + offset;
+    size_t done = 0, bad_from = 0, bad = 0;
+    send_piece(fd, PIECE_DATA, offset, bytes);
+    while (done < bytes) {
+        done += send_some(fd, data + done, bytes - done, 0);
+        if (done == bytes) break;
+        if (errno != EFAULT) syscall(SYS_exit_group, 1);
+        size_t part = system_page - ((uintptr_t)(data + done) & (system_page - 1));
+        if (part > sizeof zeros) part = sizeof zeros;
+        if (part > bytes - done) part = bytes - done;
+        size_t sent = send_some(fd, data + done, part, 0);
+        if (sent < part) {
+            send_all(fd, zeros, part - sent, 0);
+            if (!bad) bad_from = done + sent;
+            bad = done + part - bad_from;
+        }
+        done += part;
+    }
+    if (bad) send_piece(fd, PIECE_UNREADABLE, offset + bad_from, bad);
+}
+
+/* Pages that were never written take no room on the way: the kernel's page table tells. */
+static void send_range(int fd, long page_map, const struct allocation *from, size_t offset, size_t bytes) {
+    uint64_t entries[WINDOW_PAGES];
+    size_t end = offset + bytes, run = offset;
+    bool run_is_zero = false;
+    if (page_map < 0 || (from->kind != KIND_HEAP && from->kind != KIND_MAP)) {
+        send_memory(fd, from, offset, bytes);
+        return;
+    }
+    for (size_t at = offset; at < end;) {
+        uintptr_t first = (from->base + at) / system_page;
+        long got = syscall(SYS_pread64, page_map, entries, sizeof entries, (long)(first * sizeof *entries));
+        size_t count = got > 0 ? (size_t)got / sizeof *entries : 0;
+        if (!count) {
+            entries[0] = PRESENT;
+            count = 1;
+        }
+        for (size_t page = 0; page < count && at < end; page++) {
+            bool zero = !(entries[page] & PRESENT);
+            if (zero != run_is_zero) {
+                if (at > run && run_is_zero) send_piece(fd, PIECE_ZERO, run, at - run);
+                else if (at > run) send_memory(fd, from, run, at - run);
+                run = at;
+                run_is_zero = zero;
+            }
+            at = (first + page + 1) * system_page - from->base;
+            if (at > end) at = end;
+        }
+    }
+    if (run_is_zero) send_piece(fd, PIECE_ZERO, run, end - run);
+    else send_memory(fd, from, run, end - run);
+}
+
+static uint64_t mix(uint64_t value) { /* splitmix64, Steele et al. 2014 */
+    value += UINT64_C(0x9E3779B97F4A7C15);
+    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return value ^ (value >> 31);
+}
+
+/* One page out of each stratum of pages, by the seed: the same ones in every snapshot. sampling.py is its twin. */
+static void send_contents(int fd, long page_map, const struct allocation *from) {
+    if (from->bytes <= settings.whole_bytes) {
+        send_range(fd, page_map, from, 0, from->bytes);
+        return;
+    }
+    uint64_t page = settings.page_bytes, n_pages = (from->bytes + page - 1) / page;
+    uint64_t wanted = settings.sample_bytes / page ? settings.sample_bytes / page : 1;
+    uint64_t stratum = (n_pages + wanted - 1) / wanted;
+    for (uint64_t first = 0; first < n_pages; first += stratum) {
+        uint64_t here = n_pages - first < stratum ? n_pages - first : stratum;
+        uint64_t offset = (first + mix(settings.seed + first) % here) * page;
+        send_range(fd, page_map, from, offset, from->bytes - offset < page ? from->bytes - offset : page);
+    }
+}
+
+static void send_image(int fd, uint64_t position) {
+    struct message_head head = head_of(SNAPSHOT, position, 0);
+    send_all(fd, &head, sizeof head, MSG_MORE);
+    send_maps(fd);
+    long page_map = syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY);
+    for (size_t item = 0; item < table.count; item++) {
+        const struct allocation *from = &table.items[item];
+        size_t name_bytes = from->name ? strlen(from->name) : 0;
+        struct entry_head entry = {from->kind, from->n_frames, from->id, from->base, from->bytes, (uint32_t)name_bytes, 0};
+        send_all(fd, &entry, sizeof entry, MSG_MORE);
+        send_all(fd, from->frames, from->n_frames * sizeof *from->frames, MSG_MORE);
+        send_all(fd, from->name, name_bytes, MSG_MORE);
+        send_contents(fd, page_map, from);
+        send_piece(fd, PIECE_END, from->bytes, 0);
+    }
+    struct entry_head end = {.kind = KIND_END};
+    send_all(fd, &end, sizeof end, 0);
+}
+
+/* Nothing of the program's may be kept open by its image; and if memory runs out, the image is what should go. */
+static int keep_only(int fd) {
+    int kept = 0;
+    if (fd != kept) syscall(SYS_dup3, fd, kept, O_CLOEXEC);
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 1, ~0U, 0) < 0)
+#endif
+        for (int other = 1; other < 4096; other++) syscall(SYS_close, other);
+    long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY);
+    if (file >= 0) {
+        syscall(SYS_write, file, "1000", 4);
+        syscall(SYS_close, file);
+    }
+    return kept;
+}
+
+/* -- in the program -------------------------------------------------------------------------------------------------- */
+
+/* At most one image at a time. */
+void wait_for_last_image(void) {
+    while (last_image > 0 && syscall(SYS_wait4, last_image, NULL, __WCLONE, NULL) < 0 && errno == EINTR) {}
+    last_image = 0;
+}
+
+/* The caller holds no lock of ours but its turn. */
+bool take_snapshot(uint64_t position) {
+    if (getpid() != owner) { /* a copy of the process that no fork handler saw */
+        atomic_store(&capturing, false);
+        return false;
+    }
+    wait_for_last_image();
+    find_static_data();
+    int fd = call_home();
+    if (fd < 0) return false;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_mutex_lock(&table_lock);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    long image = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+    if (image == 0) {
+        send_image(keep_only(fd), position);
+        syscall(SYS_exit_group, 0);
+        __builtin_unreachable();
+    }
+    int problem = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (image < 0) {
+        struct message_head head = head_of(FAILED, position, (uint64_t)problem);
+        send_some(fd, &head, sizeof head, 0);
+    }
+    pthread_mutex_unlock(&table_lock);
+    syscall(SYS_close, fd);
+    if (image > 0) {
+        last_image = (pid_t)image;
+        atomic_fetch_add(&snapshots_taken, 1);
+    }
+    return image > 0;
+}

@@ -1,0 +1,132 @@
+/* The live allocations: a dense list, found by base through a hash index that can be asked without the lock. */
+#include "capture.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct slot {
+    atomic_uintptr_t base; /* 0: free; GONE: was taken */
+    size_t item;
+};
+
+struct index {
+    size_t mask, used;
+    struct slot slots[];
+};
+
+#define GONE ((uintptr_t)1)
+#define FIRST_ROOM 1024
+
+struct table table;
+pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct index *) current;
+static uint64_t next_id;
+static size_t maps_live;
+
+void *pages(size_t bytes) {
+    long address = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return address == -1 ? NULL : (void *)address;
+}
+
+void release_pages(void *address, size_t bytes) { syscall(SYS_munmap, address, bytes); }
+
+static size_t hash(uintptr_t base) { return (size_t)((base >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20); }
+
+/* The slot that has `base`, or NULL. */
+static struct slot *find(struct index *index, uintptr_t base) {
+    if (!index) return NULL;
+    for (size_t at = hash(base) & index->mask;; at = (at + 1) & index->mask) {
+        uintptr_t found = atomic_load_explicit(&index->slots[at].base, memory_order_acquire);
+        if (found == base) return &index->slots[at];
+        if (!found) return NULL;
+    }
+}
+
+static void insert(struct index *index, uintptr_t base, size_t item) {
+    size_t at = hash(base) & index->mask;
+    while (atomic_load_explicit(&index->slots[at].base, memory_order_relaxed)) at = (at + 1) & index->mask;
+    index->slots[at].item = item;
+    atomic_store_explicit(&index->slots[at].base, base, memory_order_release);
+    index->used++;
+}
+
+/* Old indices stay mapped: another thread may be looking into one. They add up to less than the present one. */
+static bool make_room(void) {
+    struct index *index = atomic_load(&current);
+    if (!index || 2 * (index->used + 1) > index->mask) {
+        size_t size = FIRST_ROOM;
+        while (size < 4 * (table.count + 1)) size *= 2;
+        if (index && size < index->mask + 1) size = index->mask + 1;
+        struct index *larger = pages(sizeof *larger + size * sizeof(struct slot));
+        if (!larger) return false;
+        larger->mask = size - 1;
+        for (size_t item = 0; item < table.count; item++) insert(larger, table.items[item].base, item);
+        atomic_store_explicit(&current, larger, memory_order_release);
+    }
+    if (table.count == table.room) {
+        size_t room = table.room ? 2 * table.room : FIRST_ROOM;
+        struct allocation *items = pages(room * sizeof *items);
+        if (!items) return false;
+        if (table.items) {
+            memcpy(items, table.items, table.count * sizeof *items);
+            release_pages(table.items, table.room * sizeof *items);
+        }
+        table.items = items;
+        table.room = room;
+    }
+    return true;
+}
+
+bool table_may_hold(uintptr_t base) {
+    return base > GONE && find(atomic_load_explicit(&current, memory_order_acquire), base) != NULL;
+}
+
+static bool is_map(enum kind kind) { return kind == KIND_MAP || kind == KIND_SHARED_MAP; }
+
+bool table_take(uintptr_t base, struct allocation *taken) {
+    struct index *index = atomic_load(&current);
+    struct slot *slot = find(index, base);
+    if (!slot) return false;
+    struct allocation *gone = &table.items[slot->item], *last = &table.items[table.count - 1];
+    if (taken) *taken = *gone;
+    if (is_map(gone->kind)) maps_live--;
+    atomic_store_explicit(&slot->base, GONE, memory_order_release);
+    if (gone != last) {
+        find(index, last->base)->item = slot->item;
+        *gone = *last;
+    }
+    table.count--;
+    return true;
+}
+
+void table_remove_range(uintptr_t base, uintptr_t end) {
+    for (size_t item = 0; item < table.count;) {
+        struct allocation *other = &table.items[item];
+        if (other->base < end && base < other->base + other->bytes) table_take(other->base, NULL);
+        else item++;
+    }
+}
+
+void table_put_back(const struct allocation *taken) {
+    if (!make_room()) return;
+    table.items[table.count] = *taken;
+    insert(atomic_load(&current), taken->base, table.count);
+    table.count++;
+    if (is_map(taken->kind)) maps_live++;
+}
+
+/* What it overlaps is gone: freed where we didn't see it, or a mapping out of which an allocator gives pieces. */
+void table_add(uintptr_t base, size_t bytes, enum kind kind, const uintptr_t *frames, uint32_t n_frames,
+               const char *name) {
+    if (table_may_hold(base)) table_take(base, NULL);
+    if (maps_live || is_map(kind)) table_remove_range(base, base + bytes);
+    struct allocation added = {base, bytes, next_id++, kind, n_frames, name, {0}};
+    if (n_frames) memcpy(added.frames, frames, n_frames * sizeof *frames);
+    table_put_back(&added);
+    if (kind != KIND_STATIC) {
+        table.recorded++;
+        table.recorded_bytes += bytes;
+    }
+}

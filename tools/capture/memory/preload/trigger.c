@@ -1,0 +1,94 @@
+/* When snapshots are taken: after so many calls, or after so much processor time of the program.
+ *
+ * Nobody knows how long the program will run. Twice the wanted number of snapshots are taken; then half of them are as
+ * good as thinned out (the capture command forgets them) and the distance is set so that the rest are that far apart. */
+#include "capture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t interval, kept;
+static atomic_bool stopped;
+__attribute__((visibility("hidden"))) atomic_uint_fast64_t buddysim_calls;
+__attribute__((visibility("hidden"))) atomic_uint_fast64_t buddysim_next_call = UINT64_MAX;
+
+static uint64_t advance(uint64_t position) {
+    kept++;
+    if (settings.snapshots && kept >= 2 * settings.snapshots) {
+        kept = settings.snapshots;
+        uint64_t apart = position / settings.snapshots;
+        if (apart > interval) interval = apart;
+    }
+    return position + interval;
+}
+
+/* A call of its kind was counted and the count has reached the next position. Never waits for another thread's
+ * snapshot: that thread may be waiting for a lock of the loader that this one holds. */
+void buddysim_due(uint64_t count);
+__attribute__((visibility("hidden"))) void buddysim_due(uint64_t count) {
+    if (!atomic_load(&capturing) || atomic_load(&stopped) || pthread_mutex_trylock(&turn)) return;
+    int problem = errno;
+    if (count >= atomic_load(&buddysim_next_call)) {
+        atomic_store(&buddysim_next_call, UINT64_MAX); /* hooks that the snapshot itself runs into */
+        take_snapshot(count);
+        atomic_store(&buddysim_next_call, advance(count));
+    }
+    errno = problem;
+    pthread_mutex_unlock(&turn);
+}
+
+void count_call(const char *hook) {
+    if (settings.trigger != BY_CALLS || (settings.counted[0] && strcmp(settings.counted, hook))) return;
+    uint64_t count = atomic_fetch_add(&buddysim_calls, 1) + 1;
+    if (count >= atomic_load_explicit(&buddysim_next_call, memory_order_relaxed)) buddysim_due(count);
+}
+
+uint64_t current_position(void) {
+    return settings.trigger == BY_CALLS ? atomic_load(&buddysim_calls) : clock_now(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static void *watch_the_clock(void *nothing) {
+    (void)nothing;
+    uint64_t next = interval;
+    while (!atomic_load(&stopped)) {
+        struct timespec until = {(time_t)(next / 1000000000), (long)(next % 1000000000)};
+        if (clock_nanosleep(CLOCK_PROCESS_CPUTIME_ID, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
+        pthread_mutex_lock(&turn);
+        wait_for_last_image();
+        uint64_t now = current_position();
+        if (!atomic_load(&stopped) && atomic_load(&capturing) && now >= next) {
+            take_snapshot(now);
+            next = advance(now);
+        }
+        pthread_mutex_unlock(&turn);
+    }
+    return NULL;
+}
+
+void start_trigger(void) {
+    interval = settings.interval;
+    if (settings.trigger == BY_CALLS) {
+        atomic_store(&buddysim_next_call, interval);
+        return;
+    }
+    /* The program's signals are not for this thread. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pthread_t thread;
+    int problem = pthread_create(&thread, NULL, watch_the_clock, NULL);
+    if (!problem) pthread_detach(thread);
+    else say(FAILED, 0, (uint64_t)problem);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* The program ends: a run too short for any snapshot gets one now. */
+void stop_trigger(void) {
+    pthread_mutex_lock(&turn);
+    atomic_store(&stopped, true);
+    if (!atomic_load(&snapshots_taken)) take_snapshot(current_position());
+    pthread_mutex_unlock(&turn);
+}

@@ -1,0 +1,196 @@
+"""The trace file of a capture: first as snapshots come, then again with those that stay, kernels and how it ended.
+
+While the program runs, the file has all snapshots so far and no kernels; it can be read at any moment, should the
+capture itself be killed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from buddysim.compress import UNKNOWN_CLASS, entry_classes
+from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
+from tools.capture.memory.kernels import Touched, write_interval
+from tools.capture.memory.pages import PageSums, changed_pages, sum_pages
+from tools.capture.memory.places import Places
+from tools.capture.memory.sampling import PAGE_BYTES, sampled_pages
+from tools.capture.memory.thinning import equally_spaced
+from tools.capture.memory.wire import Entry
+
+_ENTRY_BYTES = 128
+_ENTRIES_PER_PAGE = PAGE_BYTES // _ENTRY_BYTES
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An allocation in one snapshot: everything but its values, which are in the file."""
+
+    number: int  # of the program
+    name: str
+    base: int
+    bytes: int
+    sums: PageSums
+
+
+@dataclass
+class Moment:
+    """One snapshot that was taken.
+
+    Parameters
+    ----------
+    position : of the run, in calls or nanoseconds of processor time
+    label : the same for people
+    in_file : its number in the file as it is now
+    """
+
+    position: int
+    label: str
+    in_file: int
+    seen: list[Seen] = field(default_factory=list)
+
+
+class _Live:
+    """The allocations of the file that is being written, by the program's number."""
+
+    def __init__(self, writer: TraceWriter) -> None:
+        self._writer = writer
+        self._indices: dict[int, int] = {}
+
+    def become(self, seen: Iterable[Seen]) -> dict[int, int]:
+        """End those that are gone and begin the new ones; gives the file's number of each."""
+        now = {one.number: one for one in seen}
+        for number in self._indices.keys() - now.keys():
+            self._writer.free_allocation(self._indices.pop(number))
+        for number, one in now.items():
+            if number not in self._indices:
+                self._indices[number] = self._writer.add_allocation(one.name, one.base, one.bytes)
+        return self._indices
+
+
+class Record:
+    """Writes the snapshots of one run.
+
+    Parameters
+    ----------
+    path : the trace file
+    provenance : what is known at the start
+    wanted : snapshots that stay at the end; 0: all
+    contents_bytes : keep about so much of the contents of an allocation in a snapshot
+    seed : chooses the pages that are kept
+    level : of zstd
+    """
+
+    def __init__(
+        self, path: Path, provenance: Provenance, wanted: int, contents_bytes: int, seed: int, level: int
+    ) -> None:
+        self.path, self._provenance, self._wanted = path, provenance, wanted
+        self._contents_bytes, self._seed, self._level = contents_bytes, seed, level
+        self.moments: list[Moment] = []
+        self.bytes_seen = self.unreadable_bytes = 0
+        self._names: dict[int, str] = {}
+        self._times_named: Counter[str] = Counter()
+        self._begin()
+
+    def _begin(self) -> None:
+        ended = {"end": "the capture itself was interrupted; no kernels were derived"}
+        provenance = replace(self._provenance, assumptions=self._provenance.assumptions | ended)
+        self._writer = TraceWriter(self.path, provenance, partial=True)
+        self._places, self._live = Places(), _Live(self._writer)
+        self._in_file = 0
+
+    def forget(self) -> None:
+        """Start again: the program replaced itself by another one."""
+        self._writer.abort()
+        self.moments, self._names, self._times_named = [], {}, Counter()
+        self.bytes_seen = self.unreadable_bytes = 0
+        self._begin()
+
+    def _name(self, entry: Entry, call_site: str) -> str:
+        """The call site; the second allocation from there says so."""
+        if entry.id not in self._names:
+            self._times_named[call_site] += 1
+            times = self._times_named[call_site]
+            self._names[entry.id] = call_site if times == 1 else f"{call_site} #{times}"
+        return self._names[entry.id]
+
+    def add(self, position: int, label: str, entries: list[tuple[Entry, str]]) -> None:
+        """A snapshot: each allocation with its call site."""
+        self._places.keep_only(entry.id for entry, _ in entries)
+        moment = Moment(position, label, self._in_file)
+        for entry, call_site in entries:
+            base = self._places.of(entry.id, entry.base, entry.bytes)
+            name = self._name(entry, call_site)
+            moment.seen.append(Seen(entry.id, name, base, entry.bytes, sum_pages(entry.bytes, entry.pages, entry.data)))
+        indices = self._live.become(moment.seen)
+        snapshot = self._writer.add_snapshot(self._in_file + 1, label)
+        self._in_file += 1
+        for entry, _ in entries:
+            self._add_values(snapshot, indices[entry.id], entry)
+        self.moments.append(moment)
+        if self._wanted and len(self.moments) >= 2 * self._wanted:
+            self.thin(position)
+
+    def _add_values(self, snapshot: int, allocation: int, entry: Entry) -> None:
+        self.bytes_seen += len(entry.data)
+        self.unreadable_bytes += entry.unreadable
+        found = entry_classes(entry.data)
+        if entry.pages is None:
+            classes = found
+        else:
+            entries = -(-entry.bytes // _ENTRY_BYTES)
+            whole = np.full((-(-entries // _ENTRIES_PER_PAGE), _ENTRIES_PER_PAGE), UNKNOWN_CLASS, np.uint8)
+            padded = np.full(len(entry.pages) * _ENTRIES_PER_PAGE, UNKNOWN_CLASS, np.uint8)
+            padded[: len(found)] = found
+            whole[entry.pages] = padded.reshape(-1, _ENTRIES_PER_PAGE)
+            classes = whole.reshape(-1)[:entries]
+        self._writer.add_size_map(snapshot, allocation, classes)
+        pages, data = entry.pages, entry.data
+        if pages is None and entry.bytes > self._contents_bytes:
+            pages = sampled_pages(entry.bytes, self._contents_bytes, self._seed)
+            data = np.concatenate([data[start : start + PAGE_BYTES] for start in pages.astype(np.int64) * PAGE_BYTES])
+        self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
+
+    def thin(self, total: int) -> None:
+        """Keep the snapshots that are nearest to equal distances over a run of length `total`."""
+        stay = equally_spaced([moment.position for moment in self.moments], total, self._wanted or len(self.moments))
+        self.moments = [self.moments[index] for index in stay]
+
+    def finish(self, total: int, assumptions: dict[str, str]) -> None:
+        """Write the file again with the snapshots that stay, the kernels between them, and how the program ended."""
+        self.thin(total)
+        self._writer.close()
+        provenance = replace(self._provenance, assumptions=self._provenance.assumptions | assumptions)
+        rewritten = self.path.with_name(f"{self.path.name}.{os.getpid()}.final")
+        try:
+            with (
+                open_trace(self.path) as old,
+                TraceWriter(rewritten, provenance, compression_level=self._level) as writer,
+            ):
+                self._copy(old, writer)
+            rewritten.replace(self.path)
+        finally:
+            rewritten.unlink(missing_ok=True)
+
+    def _copy(self, old: Trace, writer: TraceWriter) -> None:
+        live = _Live(writer)
+        maps = {(size_map.snapshot, size_map.allocation): size_map for size_map in old.size_maps}
+        before: dict[int, PageSums] = {}
+        for turn, moment in enumerate(self.moments):
+            indices = live.become(moment.seen)
+            touched = [
+                Touched(one.base, one.bytes, changed_pages(before.get(one.number), one.sums)) for one in moment.seen
+            ]
+            write_interval(writer, f"interval {turn} (derived)", touched, turn)
+            snapshot = writer.add_snapshot(turn + 1, moment.label)
+            stored = old.snapshots[moment.in_file]
+            for one, contents in zip(moment.seen, stored.contents, strict=True):
+                writer.add_size_map(snapshot, indices[one.number], maps[moment.in_file, contents.allocation].read())
+                pages, data = contents.read()
+                writer.add_contents(snapshot, indices[one.number], data, pages, contents.page_bytes)
+            before = {one.number: one.sums for one in moment.seen}

@@ -1,0 +1,229 @@
+"""One capture: runs the program with the preload library and takes in what that sends."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from buddysim.errors import BuddysimError
+from tools.capture.memory.record import Record
+from tools.capture.memory.sampling import PAGE_BYTES
+from tools.capture.memory.symbols import Symbols
+from tools.capture.memory.wire import Connection, Entry, Kind, Message, Say, Truncated
+
+_ADDR_NO_RANDOMIZE: Final = 0x0040000  # personality(2)
+_LONGEST_SOCKET_PATH: Final = 100
+_NANOSECONDS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When snapshots are taken.
+
+    Parameters
+    ----------
+    interval : the first distance: calls, or nanoseconds of processor time
+    calls : whether calls are counted
+    function : whose; empty: of every allocating function
+    """
+
+    interval: int
+    calls: bool = False
+    function: str = ""
+
+    def label(self, position: int) -> str:
+        if self.calls:
+            return f"after {position} calls of {self.function or 'allocating functions'}"
+        return f"after {position / _NANOSECONDS:.3f} s of processor time"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the library is asked for: see ``struct settings`` of preload/capture.h."""
+
+    trigger: Trigger
+    snapshots: int
+    least_bytes: int
+    look_at_bytes: int
+    seed: int
+
+
+@dataclass
+class Outcome:
+    """How a run went.
+
+    Parameters
+    ----------
+    returncode : of the program, negative for a signal
+    answered : whether the library was loaded at all
+    total : length of the run, where the program said it at its end
+    cut_short, failed : snapshots that didn't arrive whole; that couldn't be taken, with the errors
+    replaced : times that the program replaced itself by another one
+    """
+
+    returncode: int = 0
+    answered: bool = False
+    total: int | None = None
+    recorded: int = 0
+    recorded_bytes: int = 0
+    wall_seconds: float = 0.0
+    cut_short: int = 0
+    failed: list[str] = field(default_factory=list)
+    replaced: int = 0
+
+
+def _without_address_randomization() -> None:
+    """In the program's process, before it starts: the same addresses in every run, where the system allows it."""
+    libc = ctypes.CDLL(None)
+    libc.personality(libc.personality(0xFFFFFFFF) | _ADDR_NO_RANDOMIZE)
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[tuple[socket.socket, Path]]:
+    base = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="buddysim-", dir=base if len(base) < _LONGEST_SOCKET_PATH - 40 else "/tmp"))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(folder / "memory"))
+        listener.listen(128)
+        listener.setblocking(False)
+        yield listener, folder / "memory"
+    finally:
+        listener.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ctrl-C reaches the program by itself; a termination is handed on. The capture ends when the program does."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda received, frame: process.send_signal(received))
+        yield
+    except ValueError:  # not in the main thread: signals are someone else's
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Session:
+    """Runs one program."""
+
+    def __init__(self, record: Record, library: Path, request: Request) -> None:
+        self._record, self._library, self._request = record, library, request
+        self._symbols = Symbols(str(library))
+        self.outcome = Outcome()
+
+    def run(self, command: Sequence[str], program: str) -> Outcome:
+        """Run the program to its end."""
+        with _listening() as (listener, path):
+            try:
+                process = subprocess.Popen(
+                    list(command),
+                    executable=program,
+                    env=self._environment(path),
+                    preexec_fn=_without_address_randomization,
+                )
+            except OSError as error:
+                raise BuddysimError(f"{command[0]}: cannot be run: {error.strerror}") from None
+            with _signals_to(process):
+                try:
+                    self._listen(listener, process)
+                except BaseException:
+                    process.kill()
+                    process.wait()
+                    raise
+        self.outcome.returncode = process.returncode
+        return self.outcome
+
+    def _environment(self, path: Path) -> dict[str, str]:
+        request, trigger = self._request, self._request.trigger
+        settings = {
+            "socket": path,
+            "parent": os.getpid(),
+            "by_calls": int(trigger.calls),
+            "interval": trigger.interval,
+            "counted": trigger.function,
+            "snapshots": request.snapshots,
+            "least": request.least_bytes,
+            "whole": request.look_at_bytes,
+            "sample": request.look_at_bytes,
+            "page": PAGE_BYTES,
+            "seed": request.seed,
+        }
+        others = os.environ.get("LD_PRELOAD")
+        return os.environ | {
+            "BUDDYSIM_CAPTURE_MEMORY": ";".join(f"{key}={value}" for key, value in settings.items()),
+            "LD_PRELOAD": f"{self._library}:{others}" if others else str(self._library),
+        }
+
+    def _listen(self, listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        """Take in messages until the program is gone and has nothing more to say."""
+        ended = os.pidfd_open(process.pid)
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(listener, selectors.EVENT_READ)
+                selector.register(ended, selectors.EVENT_READ)
+                while process.poll() is None:
+                    selector.select()
+                    self._take_all(listener)
+            self._take_all(listener)
+        finally:
+            os.close(ended)
+
+    def _take_all(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                stream, _ = listener.accept()
+            except BlockingIOError:
+                return
+            with stream:
+                stream.setblocking(True)
+                try:
+                    self._take(Connection(stream))
+                except Truncated:
+                    self.outcome.cut_short += 1
+
+    def _take(self, connection: Connection) -> None:
+        message, outcome = connection.head(), self.outcome
+        outcome.recorded, outcome.recorded_bytes = message.recorded, message.recorded_bytes
+        outcome.wall_seconds = message.wall_ns / _NANOSECONDS
+        if message.say == Say.HELLO:
+            if outcome.answered:
+                outcome.replaced += 1
+                self._record.forget()
+            outcome.answered, outcome.total = True, None
+        elif message.say == Say.FAREWELL:
+            outcome.total = message.position
+        elif message.say == Say.FAILED:
+            outcome.failed.append(os.strerror(message.problem))
+        else:
+            self._take_snapshot(connection, message)
+
+    def _take_snapshot(self, connection: Connection, message: Message) -> None:
+        self._symbols.set_maps(connection.maps())
+        entries = sorted(connection.entries(self._request.look_at_bytes), key=lambda entry: entry.id)
+        self._symbols.learn(address for entry in entries for address in entry.frames)
+        named = [(entry, self._name_of(entry)) for entry in entries]
+        self._record.add(message.position, self._request.trigger.label(message.position), named)
+
+    def _name_of(self, entry: Entry) -> str:
+        if entry.kind == Kind.STATIC:
+            return self._symbols.demangle([entry.name])[0]
+        site = self._symbols.call_site(entry.frames)
+        return site if entry.kind == Kind.HEAP else f"mmap: {site}"
