@@ -96,9 +96,8 @@ cdef inline int64_t larger(int64_t a, int64_t b) noexcept nogil:
 cdef inline int64_t slot_at(const Dram* dram, int64_t t) noexcept nogil:
     """The slot that holds `t`: t / burst_ps, by a multiplication that is put right where it rounds the wrong way."""
     cdef int64_t slot = <int64_t>(<double>t * dram.slots_per_ps)
-    if slot * dram.burst_ps > t:
-        return slot - 1
-    return slot + 1 if (slot + 1) * dram.burst_ps <= t else slot
+    cdef int64_t rest = t - slot * dram.burst_ps
+    return slot - (rest < 0) + (rest >= dram.burst_ps)
 
 
 cdef inline void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word) noexcept nogil:
@@ -229,7 +228,7 @@ cdef inline int64_t banked_read(Dram* dram, int pseudo, int bank_number, int64_t
     wanted = slot_at(dram, col + timing.cl)
     slot = calendar_first_free(dram, channel, wanted)
     calendar_take(channel, slot)
-    done = col + timing.cl if slot == wanted else slot * dram.burst_ps
+    done = larger(col + timing.cl, slot * dram.burst_ps)
     first = slot
     for _ in range(1, bursts):
         slot = calendar_first_free(dram, channel, slot + timing.ccd_slots)

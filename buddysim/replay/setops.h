@@ -10,15 +10,19 @@
 #if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
 #include <emmintrin.h>
 
-/* The way that holds tag, or -1. */
+/* The way that holds tag, or -1. All ways are looked at, 64 at a time: where the tag lies is no branch for the host to foresee. */
 static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
     const __m128i wanted = _mm_set1_epi32((int)tag);
-    for (int way = 0; way < padded_ways; way += 4) {
-        __m128i four = _mm_loadu_si128((const __m128i *)(tags + way));
-        int hits = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, wanted)));
+    for (int base = 0; base < padded_ways; base += 64) {
+        const int end = padded_ways - base < 64 ? padded_ways - base : 64;
+        uint64_t hits = 0;
+        for (int way = 0; way < end; way += 4) {
+            __m128i four = _mm_loadu_si128((const __m128i *)(tags + base + way));
+            hits |= (uint64_t)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, wanted))) << way;
+        }
         if (hits)
-            return way + __builtin_ctz(hits);
+            return base + __builtin_ctzll(hits);
     }
     return -1;
 }
