@@ -4,9 +4,9 @@ One `SectorCache` holds `units` caches of equal shape side by side (one per SM o
 or a metadata line number. Each line has four sectors, each with a valid, a dirty and a partial bit: partial means dirty, but not
 every byte known (a store wrote a part of a sector that was not there), so it can't be read before it is merged.
 """
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from buddysim.replay.setops cimport SET_EMPTY, set_match, set_oldest
+from buddysim.replay.setops cimport STAMP_NEVER, set_match, set_oldest
 
 cdef struct Line:
     uint8_t valid
@@ -16,15 +16,15 @@ cdef struct Line:
 
 cdef struct SectorCache:
     int units
-    int sets
+    int sets                # of each unit
     int set_bits            # log2 of sets where that is a power of two, else -1
     int ways
     int padded_ways
     uint32_t* tags          # [units][sets][padded_ways]
-    int32_t* stamps         # [units][sets][padded_ways], 0 = empty
+    int16_t* stamps         # [units][sets][padded_ways]: order of last use in the set, 0 = empty
     Line* lines             # [units][sets][padded_ways]
     int64_t* ready_ps       # [units][sets][padded_ways]: when the sectors that are coming are there
-    int32_t* clocks         # [units]: stamps given out
+    int16_t* clocks         # [units][sets]: the stamp last given out
 
 
 cdef inline uint32_t fold(uint32_t x) noexcept nogil:
@@ -38,51 +38,41 @@ cdef inline uint32_t fold(uint32_t x) noexcept nogil:
 
 
 cdef inline int64_t cache_set(const SectorCache* cache, int unit, uint32_t local) noexcept nogil:
-    """Index of the first way of the set for the line number `local` of unit `unit`."""
+    """The set, counted over all units, for the line number `local` of unit `unit`."""
     cdef uint32_t index, sets = <uint32_t>cache.sets
     if cache.set_bits >= 0:
         index = (local ^ fold(local >> cache.set_bits)) & (sets - 1)
     else:
         index = (local % sets + fold(local / sets) % sets) % sets
-    return (<int64_t>unit * cache.sets + index) * cache.padded_ways
+    return <int64_t>unit * cache.sets + index
 
 
-cdef inline int64_t cache_find(const SectorCache* cache, int64_t first_way, uint32_t tag) noexcept nogil:
-    """Index of the way that holds `tag`, or -1."""
-    cdef int way = set_match(cache.tags + first_way, cache.padded_ways, tag)
-    return -1 if way < 0 else first_way + way
+cdef inline int64_t cache_find(const SectorCache* cache, int64_t set, uint32_t tag) noexcept nogil:
+    """Index of the way of the set that holds `tag`, or -1."""
+    cdef int64_t first = set * cache.padded_ways
+    cdef int way = set_match(cache.tags + first, cache.padded_ways, tag)
+    return -1 if way < 0 else first + way
 
 
-cdef inline int64_t cache_victim(const SectorCache* cache, int64_t first_way) noexcept nogil:
+cdef inline int64_t cache_victim(const SectorCache* cache, int64_t set) noexcept nogil:
     """Index of the least recently used way of the set (an empty one first)."""
-    return first_way + set_oldest(cache.stamps + first_way, cache.padded_ways)
+    cdef int64_t first = set * cache.padded_ways
+    return first + set_oldest(cache.stamps + first, cache.padded_ways)
 
 
-cdef inline void cache_touch(SectorCache* cache, int unit, int64_t way) noexcept nogil:
+cdef inline void cache_touch(SectorCache* cache, int64_t set, int64_t way) noexcept nogil:
     """Makes the way the most recently used one of its set."""
-    cdef int32_t stamp = cache.clocks[unit] + 1
-    if stamp == 0x7FFFFFFE:
-        cache_rebase(cache, unit)
-        stamp = cache.clocks[unit] + 1
-    cache.clocks[unit] = stamp
-    cache.stamps[way] = stamp
+    if cache.clocks[set] == STAMP_NEVER - 1:
+        cache_renumber(cache, set)
+    cache.clocks[set] += 1
+    cache.stamps[way] = cache.clocks[set]
 
 
-cdef inline void cache_rebase(SectorCache* cache, int unit) noexcept nogil:
-    """Halves the age range of a unit's stamps when its clock is about to overflow."""
-    cdef int64_t way, first = <int64_t>unit * cache.sets * cache.padded_ways
-    cdef int32_t half = 0x3FFFFFFF
-    for way in range(first, first + <int64_t>cache.sets * cache.padded_ways):
-        if cache.stamps[way] != 0x7FFFFFFF and cache.stamps[way] != 0:
-            cache.stamps[way] = cache.stamps[way] - half if cache.stamps[way] > half else 1
-    cache.clocks[unit] -= half
-
-
-cdef inline void cache_install(SectorCache* cache, int unit, int64_t way, uint32_t tag) noexcept nogil:
+cdef inline void cache_install(SectorCache* cache, int64_t set, int64_t way, uint32_t tag) noexcept nogil:
     """Gives the way to `tag`, with no sector valid."""
     cache.tags[way] = tag
     cache.lines[way] = Line(0, 0, 0, 0)
-    cache_touch(cache, unit, way)
+    cache_touch(cache, set, way)
 
 
 cdef inline void cache_coming(SectorCache* cache, int64_t way, unsigned int sectors, int64_t now, int64_t ready) noexcept nogil:
@@ -108,6 +98,7 @@ cdef inline int sector_count(unsigned int mask) noexcept nogil:
     return <int>((<uint64_t>0x4332322132212110 >> ((mask & 15) << 2)) & 15)
 
 
+cdef void cache_renumber(SectorCache* cache, int64_t set) noexcept nogil
 cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil
 cdef void cache_free(SectorCache* cache) noexcept

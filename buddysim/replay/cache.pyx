@@ -1,22 +1,23 @@
 """Memory of a `SectorCache`, and a thin class over it that tests hold against `naive_cache`."""
-from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport int16_t, int64_t, uint32_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from buddysim.replay.hostmem cimport host_zeroed
+from buddysim.replay.setops cimport SET_EMPTY
 
 cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError; `cache` must be zeroed before."""
     cdef int64_t slots
     cache.units, cache.sets, cache.ways = units, sets, ways
-    cache.padded_ways = (ways + 3) // 4 * 4
+    cache.padded_ways = (ways + 7) // 8 * 8
     cache.set_bits = sets.bit_length() - 1 if sets & (sets - 1) == 0 else -1
     slots = <int64_t>units * sets * cache.padded_ways
     cache.tags = <uint32_t*>host_zeroed(slots * sizeof(uint32_t))
-    cache.stamps = <int32_t*>host_zeroed(slots * sizeof(int32_t))
+    cache.stamps = <int16_t*>host_zeroed(slots * sizeof(int16_t))
     cache.lines = <Line*>host_zeroed(slots * sizeof(Line))
     cache.ready_ps = <int64_t*>host_zeroed(slots * sizeof(int64_t))
-    cache.clocks = <int32_t*>calloc(units, sizeof(int32_t))
+    cache.clocks = <int16_t*>host_zeroed(<size_t>units * sets * sizeof(int16_t))
     if not (cache.tags and cache.stamps and cache.lines and cache.ready_ps and cache.clocks):
         raise MemoryError(f"a cache of {units} x {sets} sets x {ways} ways does not fit in memory")
     for unit in range(units):
@@ -31,8 +32,29 @@ cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
     memset(cache.lines + first, 0, per_unit * sizeof(Line))
     for slot in range(first, first + per_unit):
         cache.tags[slot] = SET_EMPTY
-        cache.stamps[slot] = 0 if (slot - first) % cache.padded_ways < cache.ways else 0x7FFFFFFF
-    cache.clocks[unit] = 0
+        cache.stamps[slot] = 0 if (slot - first) % cache.padded_ways < cache.ways else STAMP_NEVER
+    memset(cache.clocks + <int64_t>unit * cache.sets, 0, cache.sets * sizeof(int16_t))
+
+
+cdef void cache_renumber(SectorCache* cache, int64_t set) noexcept nogil:
+    """Gives a set whose stamps are used up the smallest ones that keep its order."""
+    cdef int16_t* stamps = cache.stamps + set * cache.padded_ways
+    cdef int16_t newest = 0, next
+    cdef int way
+    for way in range(cache.ways):       # old stamps go below zero, the oldest the nearest to it
+        stamps[way] = -stamps[way]
+    while True:
+        next = -STAMP_NEVER
+        for way in range(cache.ways):
+            if next < stamps[way] < 0:
+                next = stamps[way]
+        if next == -STAMP_NEVER:
+            break
+        newest += 1
+        for way in range(cache.ways):
+            if stamps[way] == next:
+                stamps[way] = newest
+    cache.clocks[set] = newest
 
 
 cdef void cache_free(SectorCache* cache) noexcept:
@@ -61,7 +83,7 @@ cdef class LruTags:
 
     def set_clock(self, int stamp):
         """Sets the stamp last given out, to test what happens near its overflow."""
-        self.cache.clocks[0] = stamp
+        self.cache.clocks[0] = <int16_t>stamp
 
     def access(self, uint32_t tag, unsigned int sectors):
         """Touches sectors of a line.
@@ -70,17 +92,17 @@ cdef class LruTags:
         -------
         tuple of the sectors that hit (mask) and the tag evicted (-1: none, the line was there or the way was empty)
         """
-        cdef int64_t first = cache_set(&self.cache, 0, tag)
-        cdef int64_t way = cache_find(&self.cache, first, tag)
+        cdef int64_t set = cache_set(&self.cache, 0, tag)
+        cdef int64_t way = cache_find(&self.cache, set, tag)
         cdef int64_t evicted = -1
         cdef unsigned int hits = 0
         if way < 0:
-            way = cache_victim(&self.cache, first)
+            way = cache_victim(&self.cache, set)
             if self.cache.tags[way] != SET_EMPTY:
                 evicted = self.cache.tags[way]
-            cache_install(&self.cache, 0, way, tag)
+            cache_install(&self.cache, set, way, tag)
         else:
             hits = self.cache.lines[way].valid & sectors
-            cache_touch(&self.cache, 0, way)
+            cache_touch(&self.cache, set, way)
         self.cache.lines[way].valid |= sectors
         return hits, evicted

@@ -55,24 +55,24 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     cdef uint32_t line = entry >> m.metadata_shift
     cdef uint32_t local = divide(m.metadata_slices, line)
     cdef int unit, bank, pseudo
-    cdef int64_t first, way, row
+    cdef int64_t set, way, row
     if m.perfect_metadata:
         return t
     unit = turned(m.metadata_slices, line, local)
-    first = cache_set(&m.metadata, unit, local)
-    way = cache_find(&m.metadata, first, line)
+    set = cache_set(&m.metadata, unit, local)
+    way = cache_find(&m.metadata, set, line)
     m.count.metadata_accesses += 1
     if way >= 0:
         m.count.metadata_hits += 1
-        cache_touch(&m.metadata, unit, way)
+        cache_touch(&m.metadata, set, way)
         t = larger(t + m.metadata_ps, m.metadata.ready_ps[way])
     else:
-        way = cache_victim(&m.metadata, first)
+        way = cache_victim(&m.metadata, set)
         if m.metadata.lines[way].dirty:
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             metadata_locate(m, m.metadata.tags[way], &pseudo, &bank, &row)
             dram_write(&m.dram, pseudo, bank, row, m.metadata_sectors, t)
-        cache_install(&m.metadata, unit, way, line)
+        cache_install(&m.metadata, set, way, line)
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
         metadata_locate(m, line, &pseudo, &bank, &row)
         t = dram_read(&m.dram, pseudo, bank, row, m.metadata_sectors, t + m.metadata_ps)

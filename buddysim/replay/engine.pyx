@@ -600,7 +600,7 @@ cdef class Engine:
 
     def fill_l2(self, int64_t first_entry, int64_t end_entry):
         """Makes the L2 hold what a copy or fill has written: whole lines, clean."""
-        cdef int64_t entry, first, way
+        cdef int64_t entry, set, way
         cdef int slice
         cdef uint32_t local
         cdef MemorySystem* m = &self.m
@@ -608,25 +608,25 @@ cdef class Engine:
             m.now_ps = m.dram.now_ps = self.now_ps
             for entry in range(first_entry, end_entry):
                 locate_slice(m, <uint32_t>entry, &slice, &local)
-                first = cache_set(&m.l2, slice, local)
-                way = cache_find(&m.l2, first, <uint32_t>entry)
+                set = cache_set(&m.l2, slice, local)
+                way = cache_find(&m.l2, set, <uint32_t>entry)
                 if way < 0:
-                    way = cache_victim(&m.l2, first)
+                    way = cache_victim(&m.l2, set)
                     evict_line(m, way, slice, self.now_ps)
-                cache_install(&m.l2, slice, way, <uint32_t>entry)
+                cache_install(&m.l2, set, way, <uint32_t>entry)
                 m.l2.lines[way].valid = 15
 
     def drop_l2(self, int64_t first_entry, int64_t end_entry):
         """Forgets what the L2 holds of entries that a copy or fill has overwritten in memory."""
-        cdef int64_t entry, first, way
+        cdef int64_t entry, set, way
         cdef int slice
         cdef uint32_t local
         cdef MemorySystem* m = &self.m
         with nogil:
             for entry in range(first_entry, end_entry):
                 locate_slice(m, <uint32_t>entry, &slice, &local)
-                first = cache_set(&m.l2, slice, local)
-                way = cache_find(&m.l2, first, <uint32_t>entry)
+                set = cache_set(&m.l2, slice, local)
+                way = cache_find(&m.l2, set, <uint32_t>entry)
                 if way >= 0:
                     m.count.overwritten_sectors += bits_set(m.l2.lines[way].dirty)
                     m.l2.lines[way].valid = m.l2.lines[way].dirty = m.l2.lines[way].partial = 0

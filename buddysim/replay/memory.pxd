@@ -296,11 +296,13 @@ cdef inline void l2_prefetch(const MemorySystem* m, uint32_t entry) noexcept nog
     """Has the host fetch what an access to an entry will look at."""
     cdef int slice
     cdef uint32_t local
-    cdef int64_t first
+    cdef int64_t set, first
     locate_slice(m, entry, &slice, &local)
-    first = cache_set(&m.l2, slice, local)
+    set = cache_set(&m.l2, slice, local)
+    first = set * m.l2.padded_ways
     prefetch(m.l2.tags + first)
     prefetch(m.l2.stamps + first)
+    prefetch(m.l2.clocks + set)
     prefetch(m.l2.lines + first)
     prefetch(m.l2.ready_ps + first)
     prefetch(m.l2.ready_ps + first + 8)
@@ -309,16 +311,16 @@ cdef inline void l2_prefetch(const MemorySystem* m, uint32_t entry) noexcept nog
 
 cdef inline int64_t l2_way(MemorySystem* m, uint32_t entry, int slice, uint32_t local, int64_t* t) noexcept nogil:
     """The way that holds an entry's line, after evicting one for it where it was not there; `t` becomes when it is free."""
-    cdef int64_t first = cache_set(&m.l2, slice, local)
-    cdef int64_t way = cache_find(&m.l2, first, entry)
+    cdef int64_t set = cache_set(&m.l2, slice, local)
+    cdef int64_t way = cache_find(&m.l2, set, entry)
     m.count.l2_lines += 1
     if way >= 0:
         m.count.l2_line_hits += 1
-        cache_touch(&m.l2, slice, way)
+        cache_touch(&m.l2, set, way)
         return way
-    way = cache_victim(&m.l2, first)
+    way = cache_victim(&m.l2, set)
     t[0] = evict_line(m, way, slice, t[0])
-    cache_install(&m.l2, slice, way, entry)
+    cache_install(&m.l2, set, way, entry)
     return way
 
 

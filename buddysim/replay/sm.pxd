@@ -234,7 +234,7 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
     warp = ahead.warps[(ahead.at - SETS_AHEAD) % LOOK_AHEAD]
     if warp and warp.next_lines:
         entry = <uint32_t>(warp.next_lines[0] >> 8)
-        way = cache_set(&l1.cache, warp.sm, entry)
+        way = cache_set(&l1.cache, warp.sm, entry) * l1.cache.padded_ways
         prefetch(l1.cache.tags + way)
         prefetch(l1.cache.stamps + way)
         prefetch(l1.cache.lines + way)
@@ -245,18 +245,18 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
 cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, unsigned int wanted, bint bypass,
                             int64_t t) noexcept nogil:
     """A load's sectors of one line; returns when the last of them can be used."""
-    cdef int64_t first, way, arrival, start
+    cdef int64_t set, way, arrival, start
     cdef int64_t* mshr
     cdef unsigned int present, merged, missing = wanted
     if not l1.enabled or bypass:
         return l2_load(m, entry, wanted, sm, False, t)
     m.count.l1_accesses += sector_count(wanted)
     m.count.l1_lines += 1
-    first = cache_set(&l1.cache, sm, entry)
-    way = cache_find(&l1.cache, first, entry)
+    set = cache_set(&l1.cache, sm, entry)
+    way = cache_find(&l1.cache, set, entry)
     arrival = t + l1.hit_ps
     if way >= 0:
-        cache_touch(&l1.cache, sm, way)
+        cache_touch(&l1.cache, set, way)
         m.count.l1_line_hits += 1
         present = l1.cache.lines[way].valid & wanted
         missing = wanted & ~present
@@ -268,8 +268,8 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, un
         if not missing:
             return arrival
     else:
-        way = cache_victim(&l1.cache, first)
-        cache_install(&l1.cache, sm, way, entry)
+        way = cache_victim(&l1.cache, set)
+        cache_install(&l1.cache, set, way, entry)
         l1.used[sm] = 1
     mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + l1.mshr_next[sm]
     if mshr[0] > t:                 # none is free: this access holds up those behind it
