@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from buddysim.dnn.builder import NetworkBuilder
     from buddysim.dnn.graph import Conv, Gemm, Layer, Network, Pool
+    from buddysim.dnn.result import Result
+    from buddysim.schemes.simulate import simulate
 
-__all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pool", "simulate"]
+__all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pool", "Result", "simulate"]
 
 # Schemes build on this package, so `simulate` is looked up when it is asked for and not before.
 _MODULES = {
     **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pool"), "buddysim.dnn.graph"),
     "NetworkBuilder": "buddysim.dnn.builder",
+    "Result": "buddysim.dnn.result",
     "simulate": "buddysim.schemes.simulate",
 }
 

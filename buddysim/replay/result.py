@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import platform
-import resource
-import sys
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.replay.parameters import COST_PER_PS
+from buddysim.result import SchemeResult, file_name, peak_rss_bytes, software
 
 if TYPE_CHECKING:
     from buddysim.replay.simulate import Run
@@ -23,26 +18,21 @@ DEMAND, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, METADATA_READ, METADATA_WRITE,
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
-    """The result of one run under one scheme.
+class Result(SchemeResult):
+    """The result of one replay under one scheme.
 
     Attributes
     ----------
-    scheme : name of the memory configuration
-    counters : flat, the same keys whatever ran
     per_kernel : one dict per kernel
     per_allocation : one dict per allocation
     utilization : share of its limit that each resource reached over the run, 0 to 1
-    provenance : versions, checksums, seed, what was assumed
+    speed : of the replay
     sensitivity : simulated time with the trace's gaps halved and doubled (sensitivity.py); None where not asked for
     """
 
-    scheme: str
-    counters: dict[str, Any]
     per_kernel: list[dict[str, Any]]
     per_allocation: list[dict[str, Any]]
     utilization: dict[str, float]
-    provenance: dict[str, Any]
     speed: dict[str, float] = field(default_factory=dict)
     sensitivity: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(SENSITIVITY))
 
@@ -53,21 +43,13 @@ class Result:
             f"{self.counters['cycles']:,} cycles, {self.counters['compression.ratio']:.2f}x>"
         )
 
-    @property
-    def assumptions(self) -> dict[str, str]:
-        """What was assumed: of the trace, of entry sizes, by the scheme."""
-        return dict(self.provenance["assumptions"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, as `--json` writes it for one scheme."""
+    def _more(self) -> dict[str, Any]:
         return {
-            **self.counters,
             **{f"utilization.{name}": share for name, share in self.utilization.items()},
             **{f"sensitivity.{name}": time_ps for name, time_ps in self.sensitivity.items()},
             "per_kernel": self.per_kernel,
             "per_allocation": self.per_allocation,
             **{f"speed.{name}": value for name, value in self.speed.items()},
-            "provenance": self.provenance,
         }
 
 
@@ -173,7 +155,7 @@ def build_result(run: Run, seconds: float) -> Result:
             "seconds": seconds,
             "memory_instructions_per_s": raw["memory_instructions"] / seconds if seconds else 0.0,
             "line_accesses_per_s": raw["line_accesses"] / seconds if seconds else 0.0,
-            "peak_rss_bytes": _peak_rss_bytes(),
+            "peak_rss_bytes": peak_rss_bytes(),
         },
     )
 
@@ -237,18 +219,12 @@ def _provenance(run: Run) -> dict[str, Any]:
     assumptions["model"] = (
         "no TLB and no page walks; memory copies take no time; requests are placed when they issue (docs/model.md)"
     )
-    try:
-        buddysim_version = version("buddysim")
-    except PackageNotFoundError:
-        buddysim_version = "not installed"
     return {
-        "buddysim": buddysim_version,
-        "python": platform.python_version(),
-        "numpy": sys.modules["numpy"].__version__,
+        **software(),
         "scheme": run.scheme_name,
         "machine": run.machine.name,
         "machine_checksum": run.machine.checksum,
-        "trace": os_name(run.trace.path),
+        "trace": file_name(run.trace.path),
         "trace_checksum": run.trace.fingerprint,
         "seed": run.seed,
         "distribution": run.distribution,
@@ -272,21 +248,3 @@ def _interruption(trace: Trace) -> str:
         if not kernel.complete:
             said += f", the last with {kernel.n_blocks} of its {kernel.grid_blocks} thread blocks"
     return said
-
-
-def os_name(path: object) -> str:
-    """The file's name without its folders."""
-    return str(path).replace("\\", "/").rsplit("/", 1)[-1]
-
-
-def _peak_rss_bytes() -> int:
-    """Peak resident memory of this process.
-
-    Linux's ``ru_maxrss`` (in KiB) also counts what the parent held when it started the process; ``VmHWM`` doesn't.
-    """
-    with contextlib.suppress(OSError), Path("/proc/self/status").open(encoding="ascii", errors="replace") as status:
-        for line in status:
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

@@ -12,6 +12,7 @@ from buddysim.dnn.graph import Network
 from buddysim.dnn.outcome import Baseline, Outcome, Schedule, schedule
 from buddysim.dnn.plan import PREFETCHES, Options, Plan
 from buddysim.dnn.program import Program, build
+from buddysim.dnn.result import Result
 from buddysim.errors import BuddysimError
 
 if TYPE_CHECKING:
@@ -52,6 +53,20 @@ def simulate_outcome(
     cost = cost or CostModel.load(machine, options.library)
     plan = schemes.load(scheme).plan(network, batch, machine, cost, scheme, options)
     return carry_out(network, batch, machine, cost, plan, options)
+
+
+def simulate(
+    network: Network | str | os.PathLike[str],
+    batch: int,
+    machine: TrainingMachine | str = "titan-x",
+    scheme: str = "vdnn-dyn",
+    **given: Any,
+) -> Result:
+    """One iteration, as a result: flat counters, one row per layer, where it all comes from.
+
+    The parameters are those of `simulate_outcome`.
+    """
+    return Result.of(simulate_outcome(network, batch, machine, scheme, **given))
 
 
 def make_options(**given: Any) -> Options:

@@ -1,0 +1,72 @@
+"""What the results of both engines have in common: flat counters of one scheme, and where they come from."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import resource
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, repr=False)
+class SchemeResult:
+    """The result of one run under one scheme.
+
+    Attributes
+    ----------
+    scheme : its name
+    counters : flat, the same keys whatever ran (docs/counters.md defines each)
+    provenance : versions, checksums, what was assumed
+    """
+
+    scheme: str
+    counters: dict[str, Any]
+    provenance: dict[str, Any]
+
+    @property
+    def assumptions(self) -> dict[str, str]:
+        """What was assumed, by subject."""
+        return dict(self.provenance["assumptions"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as `--json` writes it for one scheme."""
+        return {**self.counters, **self._more(), "provenance": self.provenance}
+
+    def _more(self) -> dict[str, Any]:
+        """What one kind of result has between its counters and its provenance."""
+        return {}
+
+
+def software() -> dict[str, str]:
+    """The versions that a result came from."""
+    try:
+        buddysim_version = version("buddysim")
+    except PackageNotFoundError:
+        buddysim_version = "not installed"
+    return {
+        "buddysim": buddysim_version,
+        "python": platform.python_version(),
+        "numpy": sys.modules["numpy"].__version__,
+    }
+
+
+def file_name(path: object) -> str:
+    """The file's name without its folders."""
+    return str(path).replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def peak_rss_bytes() -> int:
+    """Peak resident memory of this process.
+
+    Linux's ``ru_maxrss`` (in KiB) also counts what the parent held when it started the process; ``VmHWM`` doesn't.
+    """
+    with contextlib.suppress(OSError), Path("/proc/self/status").open(encoding="ascii", errors="replace") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
