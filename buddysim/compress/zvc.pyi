@@ -4,11 +4,21 @@ from numpy.typing import NDArray
 from buddysim.compress.registry import Data
 
 OPTIONS: dict[str, object]
+PATHS: tuple[str, ...]
 
+def best_path() -> str: ...
 def compressed_bits(
     data: Data, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False
 ) -> NDArray[np.uint32]: ...
-def compress(data: Data, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> bytes: ...
+def compress(
+    data: Data, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False, path: str | None = None
+) -> bytes: ...
 def decompress(
-    payload: Data, nbytes: int, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False
+    payload: Data,
+    nbytes: int,
+    *,
+    word_bits: int = 32,
+    window: int = 128,
+    raw_fallback: bool = False,
+    path: str | None = None,
 ) -> bytes: ...

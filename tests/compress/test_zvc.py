@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.compress import compress, compressed_bits, decompress, entry_classes, naive_zvc
+from buddysim.compress import compress, compressed_bits, decompress, entry_classes, naive_zvc, zvc
 from buddysim.errors import BuddysimError
 from tests.compress.entries import words_entry
 from tests.compress.tensors import words
+
+PATHS = zvc.PATHS[: zvc.PATHS.index(zvc.best_path()) + 1]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,9 @@ def test_the_kernels_agree_with_the_twin_both_ways(data: st.DataObject, bits: in
     payload = compress(tensor, "zvc", **options)
     assert payload == bytes(int(code[at : at + 8][::-1], 2) for at in range(0, len(code), 8))
     assert decompress(payload, "zvc", len(tensor), **options) == tensor
+    for path in PATHS:
+        assert zvc.compress(tensor, path=path, **options) == payload
+        assert zvc.decompress(payload, len(tensor), path=path, **options) == tensor
     assert naive_zvc.decode(code, len(tensor), **options) == tensor
 
 
@@ -126,6 +131,11 @@ def test_arbitrary_bytes_decode_or_are_refused(payload: bytes, words: int, bits:
     options = {"word_bits": bits, "window": window, "raw_fallback": raw}
     data = decompressed_or_refused(payload, words * bits // 8, **options)
     assert data is None or compress(data, "zvc", **options) == payload
+    for path in PATHS:
+        try:
+            assert zvc.decompress(payload, words * bits // 8, path=path, **options) == data
+        except BuddysimError:
+            assert data is None
 
 
 @given(st.data(), word_bits, windows, st.booleans())
@@ -169,6 +179,15 @@ def test_wrong_options_are_refused(options: dict[str, object], message: str) -> 
         lambda: decompress(bytes(4), "zvc", 128, **options),
     ):
         with pytest.raises(BuddysimError, match=message):
+            call()
+
+
+def test_an_unknown_path_is_refused() -> None:
+    for call in (
+        lambda: zvc.compress(bytes(128), path="mmx"),
+        lambda: zvc.decompress(bytes(4), 128, path="mmx"),
+    ):
+        with pytest.raises(BuddysimError, match="zvc: path 'mmx': expected one of scalar"):
             call()
 
 
