@@ -32,18 +32,18 @@ def run() -> list[Row]:
     for kind, data in kinds().items():
         for path in bpc.PATHS[: bpc.PATHS.index(bpc.best_path()) + 1]:
             asked = ASKED_GB_PER_S if path == bpc.best_path() else None
-            seconds = _best(lambda data=data, path=path: bpc.compressed_bits(data, path=path))  # type: ignore[misc]
+            seconds = best_seconds(lambda data=data, path=path: bpc.compressed_bits(data, path=path))  # type: ignore[misc]
             rows.append(_row(f"BPC sizes, {kind}, {path}", len(data) / seconds / 1e9, "GB/s", asked))
-        seconds = _best(lambda data=data: entry_classes(data))  # type: ignore[misc]
+        seconds = best_seconds(lambda data=data: entry_classes(data))  # type: ignore[misc]
         rows.append(_row(f"BPC size classes, {kind}", len(data) / seconds / 1e9, "GB/s", ASKED_GB_PER_S))
     some = kinds()["real pages"][:CODED_BYTES]
     payload = compress(some)
-    seconds = _best(lambda: compress(some))
+    seconds = best_seconds(lambda: compress(some))
     rows.append(_row("BPC encode, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
-    seconds = _best(lambda: decompress(payload, "bpc", CODED_BYTES))
+    seconds = best_seconds(lambda: decompress(payload, "bpc", CODED_BYTES))
     rows.append(_row("BPC decode and check, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
     out, distribution = np.empty(DRAWN_ENTRIES, dtype=np.uint8), Distribution.load("isca20-dl")
-    seconds = _best(lambda: distribution.write(out, 0, 0))
+    seconds = best_seconds(lambda: distribution.write(out, 0, 0))
     rows.append(_row("sizes drawn from isca20-dl", DRAWN_ENTRIES / seconds / 1e6, "M entries/s", None))
     return rows
 
@@ -62,7 +62,7 @@ def kinds() -> dict[str, NDArray[np.uint8]]:
     }
 
 
-def _best(work: Callable[[], object]) -> float:
+def best_seconds(work: Callable[[], object]) -> float:
     """The least time of some repeats, in seconds."""
     times = []
     for _ in range(REPEATS):

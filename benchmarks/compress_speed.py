@@ -1,18 +1,18 @@
-"""The rows of `bench_compress` as measurements."""
+"""The rows of `bench_compress` and `bench_tensors` as measurements."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import bench_compress
+from benchmarks import bench_compress, bench_tensors
 from benchmarks.measurement import Measurement
 
 BESIDE = "public implementations 0.11-0.15"
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """Sizes found, entries encoded and decoded, sizes drawn, each on one core."""
-    return [_measurement(row) for row in bench_compress.run()]
+    """Sizes found, entries and tensors encoded and decoded, sizes drawn, each on one core."""
+    return [_measurement(row) for row in [*bench_compress.run(), *bench_tensors.run()]]
 
 
 def _measurement(row: bench_compress.Row) -> Measurement:
@@ -22,4 +22,4 @@ def _measurement(row: bench_compress.Row) -> Measurement:
     if asked is None:
         return Measurement.of(name, of_cores, [value])
     assert isinstance(asked, float)
-    return Measurement.of(name, of_cores, [value], asked=asked, beside=BESIDE)
+    return Measurement.of(name, of_cores, [value], asked=asked, beside=BESIDE if name.startswith("BPC") else "")

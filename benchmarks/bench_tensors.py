@@ -1,0 +1,68 @@
+"""How fast tensors are compressed, each way, on one core.
+
+``python -m benchmarks.bench_tensors`` prints the table; `run` gives the same rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.bench_compress import Row, best_seconds
+from buddysim.compress import compress, compressed_bits, decompress
+
+BYTES = 8 * 2**20
+ZLIB_BYTES = 2**20
+WINDOW = 4096
+ASKED_GB_PER_S = 1.0
+
+
+def run() -> list[Row]:
+    """Every measurement: name, value, unit, and what was asked of it (None where nothing was)."""
+    rows: list[Row] = []
+    for bits in (32, 16, 8):
+        for density in (0.1, 0.5, 1.0):
+            rows += _both_ways("zvc", f"{bits} bits, density {density:g}", words(bits, density), word_bits=bits)
+    for density in (0.1, 0.5, 1.0):
+        for kind in ("zero", "value"):
+            rows += _both_ways("rle", f"{kind}, density {density:g}", words(32, density), kind=kind)
+    rows += _both_ways("zlib", "density 0.5", words(32, 0.5)[:ZLIB_BYTES])
+    return rows
+
+
+def words(bits: int, density: float) -> NDArray[np.uint8]:
+    """Words of which a share isn't zero, drawn one by one: what is hardest to predict for a processor."""
+    rng = np.random.default_rng(1)
+    count = BYTES * 8 // bits
+    values = rng.integers(1, 2**bits, count, dtype=f"u{bits // 8}")
+    return (values * (rng.random(count) < density)).astype(f"u{bits // 8}").view(np.uint8)
+
+
+def _both_ways(algorithm: str, what: str, data: NDArray[np.uint8], **options: object) -> list[Row]:
+    options = {"window": WINDOW, **options}
+    payload = compress(data, algorithm, **options)
+    works = {
+        "sizes": lambda: compressed_bits(data, algorithm, **options),
+        "encode": lambda: compress(data, algorithm, **options),
+        "decode": lambda: decompress(payload, algorithm, len(data), **options),
+    }
+    asked = ASKED_GB_PER_S if algorithm == "zvc" else None
+    return [
+        {
+            "name": f"{algorithm} {verb}, {what}",
+            "value": len(data) / best_seconds(work) / 1e9,
+            "unit": "GB/s",
+            "asked": asked,
+        }
+        for verb, work in works.items()
+    ]
+
+
+def main() -> None:
+    for row in run():
+        asked = "" if row["asked"] is None else f"asked: {row['asked']:g}"
+        print(f"{row['name']:40} {row['value']:10.2f} {row['unit']:12} {asked}")
+
+
+if __name__ == "__main__":
+    main()
