@@ -12,7 +12,8 @@ from buddysim.dnn.graph import Network
 def load_network(network: str | os.PathLike[str]) -> Network:
     """A network of the zoo by its name, or one's own by the path of its TOML file."""
     name = os.fspath(network)
-    if not zoo.has(name) and (name.endswith(".toml") or os.sep in name or Path(name).is_file()):
+    is_file = os.path.isfile(name)  # noqa: PTH113 (Path.is_file raises where a name is too long for one)
+    if not zoo.has(name) and (name.endswith(".toml") or os.sep in name or is_file):
         from buddysim.dnn.network_file import read_network
 
         return read_network(Path(name))

@@ -23,8 +23,9 @@ def read_network(path: Path) -> Network:
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise BuddysimError(f"{path}: can't read the network file: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BuddysimError(f"{shortened(str(path), 200)[1:-1]}: can't read the network file: {reason}") from None
     if len(raw) > LARGEST_FILE:
         raise BuddysimError(f"{path}: not a network file: longer than {LARGEST_FILE} bytes")
     try:

@@ -233,3 +233,11 @@ def test_deeper_vgg_adds_twenty_to_each_group() -> None:
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(BuddysimError, match=r"'vgg191' is not a network.*\(nearest: vgg19\)"):
         Network.load("vgg191")
+
+
+@pytest.mark.parametrize("name", ["", " ", "n" * 5000, "\0", "vgg19\n", "a/" * 3000, "\0.toml", "/"])
+def test_odd_names_are_refused_in_one_line(name: str) -> None:
+    with pytest.raises(BuddysimError) as refused:
+        Network.load(name)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 600
