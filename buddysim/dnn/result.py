@@ -158,6 +158,8 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
     machine, options, cost = outcome.machine, outcome.options, outcome.cost
     name = options.link or machine.link
     link = machine.links[name]
+    contents = getattr(outcome.plan.compression, "source", None)
+    held = {"activations": str(contents)} if contents else {}
     return {
         **software(),
         "scheme": outcome.scheme,
@@ -177,7 +179,7 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
         "prefetch": outcome.plan.prefetch,
         "fit": options.fit,
         "decisions": list(outcome.plan.notes),
-        "assumptions": {**cost.assumptions, "model": MODEL},
+        "assumptions": {**cost.assumptions, **held, "model": MODEL},
     }
 
 

@@ -17,6 +17,11 @@ def bytes_text(count: float) -> str:
     return _in_unit(count, _BYTE_UNITS)
 
 
+def gib_text(count: float) -> str:
+    """Bytes in powers of 1024, as a number of GiB with two digits, for example ``12.00``."""
+    return f"{count / 2**30:,.2f}"
+
+
 def rate_text(per_s: float) -> str:
     """Things per second, for example ``3.3 M/s``."""
     return f"{_in_unit(per_s, _COUNT_UNITS).strip()}/s"

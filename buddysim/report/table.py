@@ -134,7 +134,7 @@ def result_table(results: Results, full_result: str) -> RenderableType:
         if result["provenance"]["targets"]:
             parts.append(_allocations(result))
             break
-    parts += [_assumptions(results), full_result]
+    parts += [assumptions(results), full_result]
     return Group(*(Padding(part, (0, 0, 1, 0)) for part in parts[:-1]), parts[-1])
 
 
@@ -230,7 +230,7 @@ def _allocations(result: Flat) -> Table:
     return table
 
 
-def _assumptions(results: Results) -> Group:
+def assumptions(results: Results) -> Group:
     """What was assumed, a line each, cut to the width of the screen; the full result has the whole texts."""
     schemes_of: dict[tuple[str, str], list[str]] = {}
     for scheme, result in results.items():

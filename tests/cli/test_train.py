@@ -1,0 +1,143 @@
+"""``buddysim train``, end to end."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from buddysim.cli import main
+from buddysim.dnn import simulate
+
+SMALL = """
+name = "small"
+input = [3, 32, 32]
+"""
+
+PROMISED = re.findall(
+    r"\S+",
+    """
+time_ms time_vs_oracle fits memory.peak_bytes memory.average_bytes memory.baseline_bytes memory.weights_bytes
+memory.feature_map_bytes memory.gradient_bytes memory.workspace_bytes host.pinned_bytes offload.bytes prefetch.bytes
+stall_ms per_layer
+""",
+)
+
+
+def train(*arguments: str) -> int:
+    return main(["train", *arguments])
+
+
+def test_the_whole_story_on_one_screen(tmp_path, capsys):
+    """The command that the README and the issue name, without the scheme that needs a measurement."""
+    path = tmp_path / "r.json"
+    schemes = "base-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
+    assert train("vgg19", "--batch", "256", "--machine", "titan-x", "--scheme", schemes, "--json", str(path)) == 0
+    screen = capsys.readouterr().out
+    assert len(screen.splitlines()) <= 40
+    assert max(map(len, screen.splitlines())) <= 120
+    assert "missing at layer" in screen
+    results = json.loads(path.read_text())
+    assert sorted(results) == sorted(schemes.split(","))
+    base, dyn = results["base-p"], results["vdnn-dyn"]
+    assert not base["fits"]
+    assert base["time_vs_oracle"] is None
+    assert dyn["fits"]
+    assert 0 < dyn["time_vs_oracle"] <= 1
+    assert dyn["memory.peak_bytes"] <= dyn["memory.capacity_bytes"] < base["memory.peak_bytes"]
+
+
+def test_keys_are_always_there(tmp_path, capsys):
+    path = tmp_path / "r.json"
+    assert train("alexnet", "--batch", "8", "--scheme", "base-m,oracle,vdnn-none-p", "--json", str(path)) == 0
+    results = json.loads(path.read_text())
+    keys = {frozenset(result) for result in results.values()}
+    assert len(keys) == 1
+    assert set(PROMISED) <= next(iter(keys))
+
+
+def test_kinds_add_up_at_the_peak():
+    for scheme in ("base-p", "vdnn-all-m", "vdnn-dyn"):
+        counters = simulate("vgg19", 32, "titan-x", scheme).counters
+        kinds = ("weights", "feature_map", "gradient", "workspace")
+        assert sum(counters[f"memory.{kind}_bytes"] for kind in kinds) == counters["memory.peak_bytes"]
+        causes = ("offload", "prefetch", "serial")
+        assert sum(counters[f"stall.{cause}_ms"] for cause in causes) == pytest.approx(counters["stall_ms"])
+        assert counters["time_ms"] == pytest.approx(counters["compute_ms"] + counters["stall_ms"])
+
+
+def test_json_to_standard_output_is_only_that(capsys):
+    assert train("alexnet", "--batch", "8", "--scheme", "oracle", "--json", "-") == 0
+    assert list(json.loads(capsys.readouterr().out)) == ["oracle"]
+
+
+def test_the_same_bytes_twice(tmp_path):
+    for name in ("a.json", "b.json"):
+        assert train("googlenet", "--batch", "16", "--scheme", "vdnn-dyn", "--json", str(tmp_path / name)) == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json"]
+
+
+def test_the_largest_batch_fits_and_one_more_does_not(tmp_path, capsys):
+    path = tmp_path / "r.json"
+    assert train("vgg19", "--max-batch", "--scheme", "base-p,vdnn-all-m", "--json", str(path)) == 0
+    results = json.loads(path.read_text())
+    batches = {scheme: result["provenance"]["batch"] for scheme, result in results.items()}
+    assert batches["base-p"] < batches["vdnn-all-m"]
+    for scheme, batch in batches.items():
+        assert results[scheme]["fits"]
+        assert not simulate("vgg19", batch + 1, "titan-x", scheme).counters["fits"]
+    assert str(batches["base-p"]) in capsys.readouterr().out
+
+
+def test_the_fastest_within_a_budget(capsys):
+    schemes = "base-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
+    assert train("vgg19", "--batch", "64", "--budget", "8GiB", "--scheme", schemes) == 0
+    said = capsys.readouterr().out
+    fastest = said.splitlines()[-1].removeprefix("fastest that fits in 8GiB: ")
+    times = {
+        scheme: simulate("vgg19", 64, "titan-x", scheme, memory_bytes=8 << 30).counters for scheme in schemes.split(",")
+    }
+    fitting = {scheme: counters["time_ms"] for scheme, counters in times.items() if counters["fits"]}
+    assert fitting[fastest] == min(fitting.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["vgg18"], "vgg1"),
+        (["vgg19", "--scheme", "vdnn-al-m"], "did you mean vdnn-all-m?"),
+        (["vgg19", "--machine", "titan-z"], "titan-x"),
+        (["vgg19", "--link", "pcie6"], "did you mean pcie"),
+        (["vgg19", "--batch", "0"], "--batch 0: expected"),
+        (["vgg19", "--budget", "8 parsecs"], "--budget"),
+        (["vgg19", "--prefetch", "never"], "published, just-in-time, on-demand"),
+        (["vgg19", "--set", "training.memory"], "expected KEY=VALUE"),
+        (["vgg19", "--json", "no/such/folder/r.json"], "there is no folder"),
+    ],
+)
+def test_one_line_says_what_is_wrong(arguments, said, capsys):
+    assert train(*arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert said in output.err
+    assert len(output.err.splitlines()) == 1
+
+
+def test_a_batch_that_cannot_fit_says_how_much_is_missing_and_where(tmp_path, capsys):
+    path = tmp_path / "r.json"
+    assert train("vgg19", "--batch", "1024", "--scheme", "base-p,vdnn-all-m", "--json", str(path)) == 2
+    said = capsys.readouterr().err
+    assert "none of base-p, vdnn-all-m fits" in said
+    assert "missing at layer" in said
+    assert len(said.splitlines()) == 1
+    assert not any(result["fits"] for result in json.loads(path.read_text()).values())
+
+
+def test_an_input_is_not_overwritten(tmp_path, capsys):
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    before = path.read_text()
+    assert train(str(path), "--json", str(path)) == 2
+    assert path.read_text() == before
