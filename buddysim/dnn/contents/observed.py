@@ -80,7 +80,9 @@ class ObservedContents:
         """A code's bytes over ZVC's, by depth."""
         if codec.algorithm == "zvc":
             return Line(((0.0, 1.0),))
-        points = [(o.depth, o.shares[codec] / zvc_share(o.density)) for o in self._of(kind) if codec in o.shares]
+        sized = [o for o in self.observed if codec in o.shares]
+        of_kind = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
+        points = [(o.depth, o.shares[codec] / zvc_share(o.density)) for o in of_kind]
         if not points:
             known = sorted({str(key) for o in self.observed for key in o.shares})
             raise BuddysimError(
