@@ -158,6 +158,60 @@ def test_language_model_with_a_shared_table() -> None:
     assert [layer.kind for layer in network.layers].count("lstm") == 2
 
 
+class VisionTransformer(nn.Module):
+    """As torchvision has it: patches by a CONV, a class token and positions that are parameters of the module."""
+
+    def __init__(self, features: int, heads: int, blocks: int) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, features, 16, 16)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, features))
+        self.positions = nn.Parameter(torch.zeros(1, 197, features))
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    "norm1": nn.LayerNorm(features),
+                    "attention": nn.MultiheadAttention(features, heads, batch_first=True),
+                    "norm2": nn.LayerNorm(features),
+                    "dense": nn.Sequential(
+                        *(nn.Linear(features, 4 * features), nn.GELU(), nn.Dropout(0.0)),
+                        *(nn.Linear(4 * features, features), nn.Dropout(0.0)),
+                    ),
+                }
+            )
+            for _ in range(blocks)
+        )
+        self.norm = nn.LayerNorm(features)
+        self.head = nn.Linear(features, 1000)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        maps = self.patches(images)
+        tokens = maps.reshape(images.shape[0], maps.shape[1], -1).permute(0, 2, 1)
+        tokens = torch.cat([self.class_token.expand(images.shape[0], -1, -1), tokens], dim=1) + self.positions
+        for block in self.blocks:
+            normed = block["norm1"](tokens)
+            tokens = tokens + block["attention"](normed, normed, value=normed, need_weights=False)[0]
+            tokens = tokens + block["dense"](block["norm2"](tokens))
+        return functional.softmax(self.head(self.norm(tokens)[:, 0]), dim=1)
+
+
+def test_vision_transformer_is_the_zoos() -> None:
+    """From the positions on: before them the zoo has one layer where the module has three."""
+    with torch.device("meta"):
+        network = network_from_torch(VisionTransformer(768, 12, 12), (3, 224, 224))
+    zoo = Network.load("vit-b16")
+    ours, theirs = (
+        [(layer.kind, layer.output_shape, layer.gemms, layer.flops, layer.part) for layer in one.layers]
+        for one in (network, zoo)
+    )
+    assert [kind for kind, *_ in ours[2:6]] == ["reshape", "reshape", "prepend", "positions"]
+    assert ours[6:] == theirs[3:]
+    assert network.parameters == zoo.parameters == 86_567_656
+
+
+def test_a_single_layer() -> None:
+    assert network_from_torch(nn.Conv2d(3, 4, 3), (3, 8, 8)).layers[1].output_shape == (4, 6, 6)
+
+
 def test_activations_in_place_as_the_module_has_them() -> None:
     module = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 2))
     everywhere = network_from_torch(module, (4,))
@@ -180,6 +234,20 @@ class Unused(nn.Module):
         return self.used(values)
 
 
+class Scaled(nn.Module):
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return 2 * values
+
+
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(4))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return values + self.shift
+
+
 @pytest.mark.parametrize(
     ("module", "shape", "said"),
     [
@@ -187,6 +255,9 @@ class Unused(nn.Module):
         (Unused(), (4,), "PyTorch counts 40 parameters, the layers that were read 20"),
         (nn.Sequential(nn.Conv2d(3, 4, 3)), (4, 8, 8), "doesn't run on 4x8x8"),
         (nn.Sequential(nn.ConvTranspose2d(3, 4, 3)), (3, 8, 8), "'ConvTranspose2d' can't be read: expected one of"),
+        (Scaled(), (4,), "'mul' can't be read"),
+        (Shifted(), (4,), "add of something other than learned positions"),
+        (nn.MultiheadAttention(4, 2, batch_first=True), (5, 4), "MultiheadAttention: "),
         (nn.Sequential(nn.AdaptiveAvgPool2d(3)), (3, 8, 8), "adaptive pooling of 8x8 to 3x3, whose windows overlap"),
         (nn.Sequential(nn.Conv2d(3, 4, 2, padding="same")), (3, 8, 8), "a padding that differs between two sides"),
     ],

@@ -20,6 +20,7 @@ _ONE_TO_ONE = {  # (elements of Y moved forward, backward)
     "lrn": (2, 4),  # x -> y; x, y, dy -> dx
     "concat": (2, 2),
     "positions": (2, 2),
+    "prepend": (2, 2),
     "take": (2, 2),
     "embedding": (2, 3),  # a gradient is added to rows
     "shortcut": (2, 2),

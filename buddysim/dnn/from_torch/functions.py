@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from buddysim.dnn.from_torch.modules import dropped, flatten, pool, pooled_to, same, softmax
 from buddysim.dnn.from_torch.reader import Reader, shape_of
@@ -20,13 +20,41 @@ def _argument(node: fx.Node, place: int, name: str, default: Any = None) -> Any:
 def _add(reader: Reader, node: fx.Node) -> int:
     if node.kwargs.get("alpha", 1) != 1:
         reader.refuse(node, "add with alpha")
+    learned = [one for one in node.args if one in reader.parameters]
+    if learned:
+        return _positions(reader, node, learned[0])
     return reader.add("add", node, reader.inputs(node, 2))
+
+
+def _positions(reader: Reader, node: fx.Node, learned: Any) -> int:
+    """A learned value for each element of every sample."""
+    (before,) = (reader.place[cast("fx.Node", one)] for one in node.args if one is not learned)
+    parameter = reader.parameters[learned]
+    if parameter is None or not reader.first_use(parameter) or tuple(parameter.shape) != (1, *reader.net.shape(before)):
+        reader.refuse(node, "add of something other than learned positions, one for each token and feature")
+    return reader.add("positions", node, [before])
 
 
 def _cat(reader: Reader, node: fx.Node) -> int:
     if _argument(node, 1, "dim", 0) != 1:
-        reader.refuse(node, "cat along another extent than channels (dim=1)")
+        reader.refuse(node, "cat along another extent than channels or tokens (dim=1)")
+    first, *others = _argument(node, 0, "tensors")
+    if first in reader.parameters:
+        parameter, before = reader.parameters[first], reader.place[others[0]]
+        if parameter is None or not reader.first_use(parameter) or parameter.dim() != 3 or len(others) > 1:
+            reader.refuse(node, "cat of something other than learned tokens before others")
+        return reader.add("prepend", node, [before], tokens=parameter.shape[1])
     return reader.add("concat", node, reader.inputs(node))
+
+
+def _transpose(reader: Reader, node: fx.Node) -> int:
+    """A view of tokens x features the other way round."""
+    (before,) = reader.inputs(node)
+    order: Any = node.args[1] if isinstance(node.args[1], list | tuple) else node.args[1:]
+    exchanged = sorted(place % 3 for place in order) if node.target == "transpose" else list(order)
+    if len(reader.net.shape(before)) != 2 or exchanged not in ([1, 2], [0, 2, 1]):
+        reader.refuse(node, f"{node.target} of other than tokens and features")
+    return reader.add("reshape", node, [before], transposed=True)
 
 
 def _mean(reader: Reader, node: fx.Node) -> int:
@@ -99,6 +127,8 @@ FUNCTION_READERS: dict[str, Callable[[Reader, fx.Node], int]] = {
     "flatten": flatten,
     "view": flatten,
     "reshape": flatten,
+    "permute": _transpose,
+    "transpose": _transpose,
     "contiguous": same,
     "mean": _mean,
     "getitem": _item,

@@ -151,14 +151,16 @@ def _lstm(reader: Reader, node: fx.Node, module: nn.LSTM) -> int:
 
 def _attention(reader: Reader, node: fx.Node, module: nn.MultiheadAttention) -> int:
     """Written out: three projections, scores, softmax, dropout, weighted sum, projection."""
-    query, key, value = (reader.place[cast("fx.Node", one)] for one in node.args[:3])
+    roles = ("query", "key", "value")
+    given = dict(zip(roles, node.args, strict=False)) | node.kwargs
+    query, key, value = (reader.place[cast("fx.Node", given[role])] for role in roles)
     if not module.batch_first or module.in_proj_weight is None or module.bias_k is not None or module.add_zero_attn:
         reader.refuse(node, "MultiheadAttention that isn't batch_first, or with sizes or biases of its own for keys")
     _once(reader, node, module)
     wide, heads, biased = module.embed_dim, module.num_heads, module.in_proj_bias is not None
     projected = [
         reader.add("fc", node, [one], suffix=f"/{role}", features=wide, bias=biased)
-        for one, role in ((query, "query"), (key, "key"), (value, "value"))
+        for one, role in zip((query, key, value), roles, strict=True)
     ]
     last = reader.add("matmul", node, projected[:2], suffix="/scores", heads=heads, transposed=True)
     last = reader.add("softmax", node, [last], suffix="/shares")

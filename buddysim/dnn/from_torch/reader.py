@@ -6,9 +6,10 @@ import copy
 import io
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from buddysim.dnn.builder import NetworkBuilder
 from buddysim.dnn.graph import Network
@@ -26,15 +27,21 @@ class Reader:
     """Follows a traced module and adds a layer for each step."""
 
     def __init__(self, module: nn.Module, input_shape: Sequence[int], name: str, as_written: bool) -> None:
+        from torch import nn
+
         from buddysim.dnn.from_torch.functions import FUNCTION_READERS
         from buddysim.dnn.from_torch.modules import module_readers
 
         self.module_readers = module_readers()
         self.function_readers = FUNCTION_READERS
+        described = type(module).__name__
+        if isinstance(module, tuple(self.module_readers)):
+            module = nn.Sequential(module)  # what is traced must contain the layers
         self.module = module
-        self.net = NetworkBuilder(name, input_shape, "traced from a PyTorch module", type(module).__name__)
+        self.net = NetworkBuilder(name, input_shape, "traced from a PyTorch module", described)
         self.as_written = as_written
         self.place: dict[fx.Node, int] = {}
+        self.parameters: dict[fx.Node, torch.Tensor | None] = {}
         self.counted: set[int] = set()
 
     def read(self) -> Network:
@@ -44,6 +51,8 @@ class Reader:
         for node in graph.graph.nodes:
             if node.op == "placeholder":
                 self._input(node)
+            elif node.op == "get_attr":
+                self.parameters[node] = self._parameter(str(node.target))
             elif (
                 node.op in ("call_module", "call_function", "call_method")
                 and _is_tensor(node)
@@ -87,22 +96,37 @@ class Reader:
             raise BuddysimError(f"{self.net.name}: expected one input, found another: {node.name}")
         self.place[node] = 0
 
+    def _parameter(self, name: str) -> torch.Tensor | None:
+        """A parameter that the module uses by itself, and not through a layer; None for what isn't one."""
+        return dict(self.module.named_parameters(remove_duplicate=False)).get(name)
+
     def _step(self, node: fx.Node) -> None:
+        if node.op == "call_method" and node.target == "expand" and node.args[0] in self.parameters:
+            self.parameters[node] = self.parameters[cast("fx.Node", node.args[0])]
+            return
+        what, read = self._reader_of(node)
+        try:
+            self.place[node] = read()
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+            self.refuse(node, f"{what} with these arguments")
+        self._check_shape(node)
+
+    def _reader_of(self, node: fx.Node) -> tuple[str, Callable[[], int]]:
+        """What a node calls, and what reads it."""
+        read: Callable[[], int] | None = None
         if node.op == "call_module":
             module = self.modules[str(node.target)]
-            for kind, read in self.module_readers.items():
-                if isinstance(module, kind):
-                    self.place[node] = read(self, node, module)
-                    break
-            else:
-                self.refuse(node, type(module).__name__)
+            what = type(module).__name__
+            readers = (one for kind, one in self.module_readers.items() if isinstance(module, kind))
+            if (of_module := next(readers, None)) is not None:
+                read = partial(of_module, self, node, module)
         else:
-            wanted = node.target if node.op == "call_method" else getattr(node.target, "__name__", str(node.target))
-            reader = self.function_readers.get(str(wanted))
-            if reader is None:
-                self.refuse(node, str(wanted))
-            self.place[node] = reader(self, node)
-        self._check_shape(node)
+            what = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+            if what in self.function_readers:
+                read = partial(self.function_readers[what], self, node)
+        if read is None:
+            self.refuse(node, what)
+        return what, read
 
     def refuse(self, node: fx.Node, what: str) -> NoReturn:
         known = sorted({kind.__name__ for kind in self.module_readers} | set(self.function_readers))

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from buddysim.dnn.kinds._kind import Attribute, Facts, Given, Inputs, Kind, Mismatch, elements, image, shape_text
+from buddysim.dnn.kinds._kind import (
+    Attribute,
+    Facts,
+    Given,
+    Inputs,
+    Kind,
+    Mismatch,
+    elements,
+    image,
+    shape_text,
+    tokens,
+)
 
 
 def _add(inputs: Inputs, given: Given) -> Facts:
@@ -22,6 +33,10 @@ def _concat(inputs: Inputs, given: Given) -> Facts:
 
 
 def _reshape(inputs: Inputs, given: Given) -> Facts:
+    if given["transposed"]:
+        if given["shape"]:
+            raise Mismatch("either a shape or transposed, not both", shape_text(given["shape"]))
+        return Facts(tokens(inputs[0])[::-1])
     shape = tuple(given["shape"] or (elements(inputs[0]),))
     if elements(shape) != elements(inputs[0]):
         raise Mismatch(f"an input of {elements(shape)} elements ({shape_text(shape)})", shape_text(inputs[0]))
@@ -51,7 +66,10 @@ KINDS = (
         "the same values under another shape",
         frozenset({"dy"}),
         _reshape,
-        {"shape": Attribute("shape", "extents; a single one where it isn't given", optional=True)},
+        {
+            "shape": Attribute("shape", "extents; a single one where it isn't given", optional=True),
+            "transposed": Attribute("flag", "two extents change places", False),
+        },
         runs_in_place="view",
     ),
     Kind(

@@ -24,6 +24,11 @@ def _positions(inputs: Inputs, given: Given) -> Facts:
     return Facts(out, parameters=elements(out) + given["extra"] * features, flops=elements(out))
 
 
+def _prepend(inputs: Inputs, given: Given) -> Facts:
+    count, features = tokens(inputs[0])
+    return Facts((given["tokens"] + count, features), parameters=given["tokens"] * features)
+
+
 def _take(inputs: Inputs, given: Given) -> Facts:
     count, features = tokens(inputs[0])
     if given["token"] >= count:
@@ -68,6 +73,13 @@ KINDS = (
         frozenset({"dy"}),
         _positions,
         {"extra": Attribute("size", "learned tokens put before the others", 0)},
+    ),
+    Kind(
+        "prepend",
+        "learned tokens put before the others",
+        frozenset({"dy"}),
+        _prepend,
+        {"tokens": Attribute("count", "how many", 1)},
     ),
     Kind(
         "take",
