@@ -51,7 +51,16 @@ extensions = [
     for source in sources
 ]
 
+# buddysim/beside.py finds them: beside the package in a clone, under share/buddysim in an installation.
+beside: dict[str, list[str]] = {}
+for folder in ("tools", "plots"):
+    for path in sorted((ROOT / folder).rglob("*")):
+        if path.is_file() and path.parent.name != "__pycache__" and path.suffix not in (".so", ".o", ".pyc"):
+            place = path.relative_to(ROOT)
+            beside.setdefault(f"share/buddysim/{place.parent.as_posix()}", []).append(place.as_posix())
+
 setup(
+    data_files=list(beside.items()),
     ext_modules=cythonize(
         extensions,
         compiler_directives=directives,
