@@ -1,0 +1,40 @@
+"""Measures the activations that ship with the package: trains a network, writes the activations file.
+
+python tools/measure_activations.py -o buddysim/dnn/measured/fashion-mnist.maps [--epochs N] [--data FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from buddysim.dnn.measure import FASHION_MNIST, MeasureSettings, measure
+from buddysim.errors import BuddysimError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train, observe, write."""
+    parser = argparse.ArgumentParser(prog="measure_activations.py", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("-o", "--output", required=True, metavar="FILE")
+    parser.add_argument("--epochs", type=int, default=MeasureSettings.epochs)
+    parser.add_argument("--images", type=int, default=0, help="train with the first so many images; 0: all")
+    parser.add_argument("--data", type=Path, default=FASHION_MNIST, metavar="FOLDER", help="of Fashion-MNIST")
+    args = parser.parse_args(argv)
+    start = time.monotonic()
+
+    def progress(done: int, total: int, loss: float) -> None:
+        print(f"iteration {done} of {total}, loss {loss:.4f}, {time.monotonic() - start:.0f} s", flush=True)
+
+    try:
+        measure(args.output, MeasureSettings(data=args.data, epochs=args.epochs, images=args.images), progress)
+    except BuddysimError as error:
+        print(f"measure_activations.py: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
