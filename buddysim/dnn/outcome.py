@@ -325,19 +325,20 @@ class Outcome:
         where = f"layer {layer}" if problem.pass_ == "resident" else f"layer {layer}, {problem.pass_}"
         if problem.where == "host":
             return (
-                f"{_gib(problem.missing_bytes)} of pinned host memory missing at {where}: "
-                f"{_gib(self.pinned_bytes)} needed in all"
+                f"{_size(problem.missing_bytes)} of pinned host memory missing at {where}: "
+                f"{_size(self.pinned_bytes)} needed in all"
             )
-        asked = f"{_gib(problem.requested_bytes)} of {kind} asked for, {_gib(problem.free_bytes)} free"
+        asked = f"{_size(problem.requested_bytes)} of {kind} asked for, {_size(problem.free_bytes)} free"
         if problem.free_bytes >= problem.requested_bytes:
-            asked += f", at most {_gib(problem.largest_bytes)} in one piece"
-        return f"{_gib(problem.missing_bytes)} of GPU memory missing at {where}: {asked}"
+            asked += f", at most {_size(problem.largest_bytes)} in one piece"
+        return f"{_size(problem.missing_bytes)} of GPU memory missing at {where}: {asked}"
 
 
-def _gib(byte_count: int) -> str:
-    if byte_count < 1 << 20:
-        return f"{byte_count} B"
-    return f"{byte_count / 2**30:.2f} GiB" if byte_count >= 1 << 30 else f"{byte_count / 2**20:.1f} MiB"
+def _size(byte_count: int) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if byte_count >= size:
+            return f"{byte_count / size:.{2 if unit == 'GiB' else 1}f} {unit}"
+    return f"{byte_count} B"
 
 
 class LayerOutcome(NamedTuple):
