@@ -133,7 +133,7 @@ class _Builder:
         self.resident: list[int] = []
         self.uses: dict[_Map, list[tuple[int, bool, bool]]] = {}  # step, defines?, writes?
         self.copied: dict[tuple[int, int], int] = {}  # (step of launch, owner) -> the copy of the owner's map
-        self.extra: list[tuple[Step, int, int]] = []  # step, copy, bytes: lives of a single step
+        self.extra: list[tuple[Step, int, Kind]] = []  # what is copied lives for this step only
 
     def program(self) -> Program:
         self._resident_tensors()
@@ -197,8 +197,10 @@ class _Builder:
         self._use(step, "y", own, defines=not layer.in_place, writes=True)
         if self._saved_bytes(layer):
             self._use(step, "saved", layer.index, defines=True)
-        for _, byte_count in self.plan.offload_saved.get(layer.index, ()):
-            self._copy(step, "offload", layer.index, "after", byte_count, layer.index)
+        for what, byte_count in self.plan.offload_saved.get(layer.index, ()):
+            copy = self._copy(step, "offload", layer.index, "after", byte_count, layer.index)
+            if what == "state":  # it is made by this step and lives on the host from then on
+                self.extra.append((step, copy.number, "feature_maps"))
 
     def _backward_step(self, layer: Layer) -> None:
         own = self.network.buffer_of(layer.index)
@@ -224,9 +226,9 @@ class _Builder:
         for owner in gradient_owners:
             if owner != own:
                 self._use(step, "dy", owner, defines=("dy", owner) not in self.uses, writes=True)
-        for _, byte_count in self.plan.offload_saved.get(layer.index, ()):
+        for what, byte_count in self.plan.offload_saved.get(layer.index, ()):
             copy = self._copy(step, "prefetch", layer.index, "before", byte_count, layer.index)
-            self.extra.append((step, copy.number, byte_count))
+            self.extra.append((step, copy.number, "weights" if what == "weights" else "feature_maps"))
 
     def _forward(self) -> None:
         for layer in self.layers:
@@ -363,17 +365,17 @@ class _Builder:
                 step.workspace = self._tensor(step.layer, "workspace", step.workspace_bytes)
         for (name, owner), uses in self.uses.items():
             uses.sort(key=lambda use: (use[0], not use[1]))
-            kind: Kind = "gradient_maps" if name == "dy" else "feature_maps"
+            what: Kind = "gradient_maps" if name == "dy" else "feature_maps"
             byte_count = self._saved_bytes(self.layers[owner]) if name == "saved" else self._map_bytes(owner)
             life: list[tuple[int, bool]] = []
             for used, defines, writes in uses:
                 if defines and life and life[-1][0] != used:
-                    self._live(name, owner, kind, byte_count, life)
+                    self._live(name, owner, what, byte_count, life)
                     life = []
                 life.append((used, writes))
-            self._live(name, owner, kind, byte_count, life)
-        for step, copy, byte_count in self.extra:
-            tensor = self._tensor(step.layer, "feature_maps", byte_count)
+            self._live(name, owner, what, byte_count, life)
+        for step, copy, kind in self.extra:
+            tensor = self._tensor(step.layer, kind, self.copies[copy].byte_count)
             self.copies[copy] = self.copies[copy]._replace(tensor=tensor)
             step.allocate.insert(0, tensor)
             step.release.append(tensor)

@@ -95,7 +95,8 @@ def fork_and_join() -> tuple[Network, Cost]:
     """1 feeds 2 and 3, 3 feeds 4, and 5 joins 2 and 4."""
     conv, join = frozenset({"x", "dy"}), frozenset({"dy"})
     layers = [Layer(0, "input", "input", (), (250_000,))]
-    layers += [Layer(i, f"conv{i}", "conv", (of,), (250_000,), needs=conv) for i, of in ((1, 0), (2, 1), (3, 1), (4, 3))]
+    reads = {1: 0, 2: 1, 3: 1, 4: 3}
+    layers += [Layer(i, f"conv{i}", "conv", (of,), (250_000,), needs=conv) for i, of in reads.items()]
     layers += [Layer(5, "join5", "concat", (2, 4), (250_000,), needs=join)]
     times = {(f"conv{i}", "forward"): 2 * MS for i in range(1, 5)}
     times |= {("join5", "forward"): 2 * MS, ("join5", "backward"): 2 * MS}
@@ -162,7 +163,8 @@ def test_what_does_not_fit_says_how_much_and_where():
     assert (out.failure.layer, out.failure.pass_, out.failure.kind) == (3, "backward", "gradient_maps")
     aligned = 1_000_448
     assert out.failure.missing_bytes == 3 * aligned - 2_500_000
-    assert out.failure_text().startswith("489.6 KiB of GPU memory missing at layer conv3, backward: 977.0 KiB of gradient")
+    text = out.failure_text()
+    assert text.startswith("489.6 KiB of GPU memory missing at layer conv3, backward: 977.0 KiB of gradient maps")
     assert out.time_ps == 8.5 * MS  # as with enough memory
 
 

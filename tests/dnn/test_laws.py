@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +56,7 @@ def test_the_naive_timeline_agrees_on_iterations(out: Outcome):
 def streams_run_one_thing_at_a_time(out: Outcome) -> None:
     for stream in timeline.STREAMS:
         times = sorted((r.start_ps, r.end_ps) for r in out.schedule.records if r.stream == stream)
-        assert all(end <= start for (_, end), (start, _) in zip(times, times[1:], strict=False))
+        assert all(end <= start for (_, end), (start, _) in pairwise(times))
 
 
 def live_tensors_never_share_an_address(out: Outcome) -> None:
@@ -96,13 +98,13 @@ def everything_read_is_there(out: Outcome) -> None:
             starts[copy.direction, number], ends[copy.direction, number] = record.start_ps, record.end_ps
     computed = {
         (r.layer, r.pass_): r.start_ps for r in schedule.records if r.stream == timeline.COMPUTE
-    }  # layers of no duration have no record
+    }  # a computation of no duration has no record
     valid: set[tuple[str, int]] = set()  # ("y" | "dy", owner) on the GPU
     hosted: dict[int, int] = {}  # tensor contents in host memory: layer whose map -> end of its offload
     maps = {t.number: ("dy" if t.kind == "gradient_maps" else "y", t.layer) for t in program.tensors}
     alive: set[int] = set(program.resident)
     for step in program.steps:
-        begin = computed.get((step.layer, step.pass_), schedule.step_start_ps[step.index])
+        begin = computed.get((step.layer, step.pass_), schedule.step_end_ps[step.index])
         alive.update(step.allocate)
         for number in step.copies:
             copy = program.copies[number]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,4 +90,4 @@ def test_agrees_with_its_naive_twin(fit: str, capacity: int, requests: list[int]
         assert pool.live == naive.live
         assert pool.free_bytes == sum(size for _, size in naive.gaps())
         pieces = sorted(pool.live.items())
-        assert all(a + size <= b for (a, size), (b, _) in zip(pieces, pieces[1:], strict=False))
+        assert all(a + size <= b for (a, size), (b, _) in pairwise(pieces))

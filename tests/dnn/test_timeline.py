@@ -37,7 +37,9 @@ def test_copies_of_one_direction_queue_and_each_is_blamed_for_its_part():
 
 
 def test_a_wait_follows_the_copies_from_one_direction_to_the_other():
-    operations = [Operation(COMPUTE, 5), Operation(OFFLOAD, 7, (0,)), Operation(PREFETCH, 3, (1,)), Operation(COMPUTE, 1, (2,))]
+    operations = [
+        Operation(COMPUTE, 5), Operation(OFFLOAD, 7, (0,)), Operation(PREFETCH, 3, (1,)), Operation(COMPUTE, 1, (2,)),
+    ]  # fmt: skip
     assert [tuple(wait) for wait in waits(operations, run(operations))] == [(3, 1, 5, 12), (3, 2, 12, 15)]
 
 
