@@ -195,5 +195,5 @@ def _flops_rule() -> str:
 
 def _memory_rule() -> str:
     return (
-        "each feature map that a layer reads once (in-place layers share theirs); two gradient maps of the largest size"
+        "each feature map that a step reads once (in-place layers share theirs); two gradient maps of the largest size"
     )

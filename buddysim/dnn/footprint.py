@@ -26,11 +26,12 @@ class Footprint:
 
 
 def baseline_footprint(network: Network, batch: int) -> Footprint:
-    """Weights, their gradients, every feature map that a layer reads (the input too), two gradient maps.
+    """Weights, their gradients, every feature map that a step reads (the input too), two gradient maps.
 
-    In-place layers share a map. Dropout masks, batch statistics and states of recurrent layers are counted apart.
+    What a network ends with counts where its own backward step reads it, as that of a softmax does. In-place
+    layers share a map. Dropout masks, batch statistics and states of recurrent layers are counted apart.
     """
-    maps = sum(network.output_bytes(owner, batch) for owner in network.buffers if network.buffer_readers(owner))
+    maps = sum(network.output_bytes(owner, batch) for owner in network.feature_maps)
     largest = max(network.output_bytes(layer.index, batch) for layer in network.layers[1:])
     weights = network.parameter_bytes()
     saved = sum(layer.saved_bytes(batch) for layer in network.layers)

@@ -221,6 +221,12 @@ class Network:
         """The layers that own a buffer, in order; the input is the first."""
         return tuple(sorted(set(self._owners)))
 
+    @cached_property
+    def feature_maps(self) -> tuple[int, ...]:
+        """The layers whose buffers a step reads: another layer's forward step, or a backward step that wants Y."""
+        wanted = {self._owners[layer.index] for layer in self.layers if "y" in layer.needs}
+        return tuple(owner for owner in self.buffers if self._readers[owner] or owner in wanted)
+
     def output_bytes(self, index: int, batch: int) -> int:
         """Bytes of a layer's output Y."""
         return self.layers[index].output_elements * self.element_bytes * batch

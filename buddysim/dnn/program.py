@@ -403,9 +403,8 @@ class _Builder:
 
     def _network_wide(self) -> None:
         """Everything lives throughout, gradient maps and workspace are shared (vDNN, Section II-C and Fig. 2)."""
-        for owner in self.network.buffers:
-            if self.network.buffer_readers(owner):
-                self.resident.append(self._tensor(owner, "feature_maps", self._map_bytes(owner)))
+        for owner in self.network.feature_maps:
+            self.resident.append(self._tensor(owner, "feature_maps", self._map_bytes(owner)))
         for layer in self.layers:
             if self._saved_bytes(layer):
                 self.resident.append(self._tensor(layer.index, "feature_maps", self._saved_bytes(layer)))

@@ -18,10 +18,10 @@ def test_network_wide_allocation_without_workspace(name: str, batch: int, gib: f
 
 
 def test_the_sum_by_hand_of_vgg19() -> None:
-    """What a layer reads, ReLU in place: the image, each CONV and pooling output, each FC output."""
+    """ReLU in place: the image, each CONV and pooling output, each FC output, and the final shares."""
     convs = 2 * 64 * 224**2 + 2 * 128 * 112**2 + 4 * 256 * 56**2 + 4 * 512 * 28**2 + 4 * 512 * 14**2
     pools = 64 * 112**2 + 128 * 56**2 + 256 * 28**2 + 512 * 14**2 + 512 * 7**2
-    maps = 4 * (3 * 224**2 + convs + pools + 4096 + 4096 + 1000)
+    maps = 4 * (3 * 224**2 + convs + pools + 4096 + 4096 + 1000 + 1000)
     footprint = baseline_footprint(Network.load("vgg19"), 256)
     assert footprint.feature_maps == 256 * maps
     assert footprint.gradient_maps == 2 * 256 * 4 * 64 * 224**2
