@@ -13,12 +13,9 @@ from buddysim.dnn.kinds import KINDS
 def to_toml(network: Network) -> str:
     """The text of a network file that reads back as the same network; only what differs from defaults is written."""
     plain = rebuilt(network)
-    lines = [
-        f"name = {_value(network.name)}",
-        f"description = {_value(network.description)}",
-        f"source = {_value(network.source)}",
-        f"input = {_value(network.input_shape)}",
-    ]
+    about = {"name": network.name, "description": network.description, "source": network.source}
+    lines = [f"{key} = {_value(text)}" for key, text in about.items() if text]
+    lines.append(f"input = {_value(network.input_shape)}")
     for layer, undecided in zip(network.layers[1:], plain.layers[1:], strict=True):
         lines += ["", "[[layer]]", *_layer_lines(network, layer, undecided)]
     return "\n".join(lines) + "\n"

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from buddysim.dnn import Layer, Network, NetworkBuilder
 from buddysim.dnn.kinds import KINDS
+from buddysim.dnn.network_file import parse_network
+from buddysim.dnn.network_toml import to_toml
 from buddysim.errors import BuddysimError
 
 
@@ -206,6 +208,7 @@ def test_random_graphs_keep_every_rule(network: Network) -> None:
         owner = network.buffer_of(index)
         assert owner == (network.buffer_of(layer.inputs[0]) if layer.in_place else index)
         assert layers[owner].output_elements == layer.output_elements
+    assert parse_network(to_toml(network)).layers == layers
 
 
 @settings(max_examples=200, deadline=None)
