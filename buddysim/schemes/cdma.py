@@ -108,8 +108,6 @@ def compressed_copies(
     left_over = cdma_engine.left_over_bytes_per_s(machine.dram_bytes_per_s, machine.fp32_flops)
     rate = max(link.offload_bytes_per_s, link.prefetch_bytes_per_s)
     cap = cdma_engine.read_cap(rate, left_over, bandwidth_aware=name == "cdma-bw")
-    if cap <= 0:
-        raise BuddysimError(f"{name}: {machine.name} has no memory bandwidth left over for copies beside computing")
     return CompressedCopies(source.contents(network, batch, codec), link, cap, codec, source.description)
 
 

@@ -12,8 +12,12 @@ PCIe gen5. What other links and machines need is extrapolated here by the rules 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from buddysim.machine.units import PS_PER_S
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
 
 #: Bytes that a compressor of one memory controller takes each cycle: the data path, and a DRAM burst (Sec. V-B).
 BYTES_PER_CYCLE = 32
@@ -81,7 +85,7 @@ class Engine:
 
 
 def engine(link_bytes_per_s: int, clock_hz: int = 1_075_000_000) -> Engine:
-    """The engine that a link needs: read bandwidth, buffer and units in proportion to the published ones.
+    """The engine that a link needs: the published one up to 16 GB/s; for faster links, all in proportion to it.
 
     Parameters
     ----------
@@ -94,7 +98,7 @@ def engine(link_bytes_per_s: int, clock_hz: int = 1_075_000_000) -> Engine:
     For PCIe gen5 (64 GB/s) this gives a buffer of 280 KB (0.84 mm2) and 1.15 mm2 with six units, 2.08 mm2 with four
     times as many; the 1.5 mm2 of the paper (Sec. VIII) lie between: it is what 12 or 13 units make (1.46, 1.51 mm2).
     """
-    read = PUBLISHED_CAP * link_bytes_per_s // PUBLISHED_LINK
+    read = PUBLISHED_CAP * max(link_bytes_per_s, PUBLISHED_LINK) // PUBLISHED_LINK
     buffer_bytes = _over(read * MEMORY_LATENCY_PS, PS_PER_S)
     published_buffer = PUBLISHED_CAP * MEMORY_LATENCY_PS // PS_PER_S
     needed = _over(read, BYTES_PER_CYCLE * clock_hz)
@@ -124,11 +128,11 @@ def read_cap(link_bytes_per_s: int, left_over: int, bandwidth_aware: bool = Fals
     """Bytes per second that the engine may read of device memory (and write to it, when maps come back).
 
     200 GB/s, or 48 GB/s if `bandwidth_aware`, for links up to PCIe gen3's 16 GB/s; in proportion to faster links (12.5
-    and 3 times them); never more than computing leaves over.
+    and 3 times them); no more than computing leaves over, but the link's own rate, which copies take uncompressed too.
     """
     published = BANDWIDTH_AWARE_CAP if bandwidth_aware else PUBLISHED_CAP
-    provisioned = max(published, published * link_bytes_per_s // PUBLISHED_LINK)
-    return min(provisioned, left_over)
+    provisioned = published * max(link_bytes_per_s, PUBLISHED_LINK) // PUBLISHED_LINK
+    return max(min(provisioned, left_over), link_bytes_per_s)
 
 
 def copy_ps(raw_bytes: int, moved_bytes: int, link_bytes_per_s: int, cap_bytes_per_s: int) -> int:
@@ -149,6 +153,37 @@ def pipeline_ps(clock_hz: int = 1_075_000_000, decompress: bool = False) -> int:
     It is left out of `copy_ps`.
     """
     return _over((DECOMPRESS_CYCLES if decompress else COMPRESS_CYCLES) * PS_PER_S, clock_hz)
+
+
+def report(machine: TrainingMachine) -> list[dict[str, float | str]]:
+    """The engine that each link of a machine needs, and what a copy over it may read; one row per link.
+
+    ``link_gb_per_s``; ``provisioned_gb_per_s`` (for the engine), ``cap_gb_per_s`` and ``bandwidth_aware_gb_per_s``
+    (what copies get on this machine); ``most_ratio``: from which ratio on the cap is what a copy waits for;
+    ``buffer_kb``; ``area_mm2`` with six units; ``scaled_area_mm2`` with as many as are needed; ``units_needed``. GB and
+    kB are 10^9 and 10^3 bytes.
+    """
+    left_over = left_over_bytes_per_s(machine.dram_bytes_per_s, machine.fp32_flops)
+    rows: list[dict[str, float | str]] = []
+    for name, link in machine.links.items():
+        rate = max(link.offload_bytes_per_s, link.prefetch_bytes_per_s)
+        needed = engine(rate)
+        cap = read_cap(rate, left_over)
+        rows.append(
+            {
+                "link": name,
+                "link_gb_per_s": rate / 1e9,
+                "provisioned_gb_per_s": needed.read_bytes_per_s / 1e9,
+                "cap_gb_per_s": cap / 1e9,
+                "bandwidth_aware_gb_per_s": read_cap(rate, left_over, bandwidth_aware=True) / 1e9,
+                "most_ratio": cap / rate,
+                "buffer_kb": needed.buffer_bytes / 1e3,
+                "area_mm2": needed.area_mm2,
+                "scaled_area_mm2": needed.scaled_area_mm2,
+                "units_needed": needed.units_needed,
+            }
+        )
+    return rows
 
 
 def _over(a: int, b: int) -> int:

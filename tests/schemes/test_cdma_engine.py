@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from buddysim.schemes.cdma_engine import copy_ps, engine, left_over_bytes_per_s, pipeline_ps, read_cap
+from buddysim.machine.training import TrainingMachine
+from buddysim.schemes.cdma_engine import copy_ps, engine, left_over_bytes_per_s, pipeline_ps, read_cap, report
 
 GB = 10**9
 TITAN_X = {"dram_bytes_per_s": 336 * GB, "fp32_flops": 7 * 10**12}
@@ -27,6 +30,7 @@ def test_faster_links_need_more() -> None:
     assert gen5.area_mm2 == pytest.approx(1.15)
     assert gen5.scaled_area_mm2 == pytest.approx(2.08)
     assert gen5.area_mm2 < 1.5 < gen5.scaled_area_mm2  # the paper's figure lies between
+    assert engine(8 * GB).buffer_bytes == 70_000  # a slower link still asks for 200 GB/s
 
 
 def test_a_copy_takes_the_longer_of_link_and_memory() -> None:
@@ -53,6 +57,7 @@ def test_caps() -> None:
     assert read_cap(32 * GB, left_over, bandwidth_aware=True) == 96 * GB
     assert read_cap(64 * GB, 2000 * GB) == 800 * GB
     assert left_over_bytes_per_s(10 * GB, 7 * 10**12) == 0
+    assert read_cap(450 * GB, 236 * GB) == 450 * GB  # what an uncompressed copy would take
 
 
 def test_the_pipeline_is_no_part_of_a_copy_that_shows() -> None:
@@ -62,3 +67,15 @@ def test_the_pipeline_is_no_part_of_a_copy_that_shows() -> None:
     shortest = copy_ps(smallest, 0, 16 * GB, 200 * GB)
     assert pipeline_ps() / shortest < 0.007
     assert pipeline_ps() / copy_ps(256 * smallest, 0, 16 * GB, 200 * GB) < 0.00003
+
+
+def test_the_document_has_the_engine_of_every_link() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "cdma.md").read_text(encoding="utf-8")
+    for row in report(TrainingMachine.load("titan-x")):
+        cells = [
+            f"`{row['link']}`",
+            *(f"{row[key]:.3g}" for key in ("link_gb_per_s", "cap_gb_per_s", "bandwidth_aware_gb_per_s", "most_ratio")),
+            *(f"{row['buffer_kb']:.0f}", f"{row['area_mm2']:.2f}", f"{row['scaled_area_mm2']:.2f}"),
+            str(row["units_needed"]),
+        ]
+        assert f"| {' | '.join(cells)} |" in document

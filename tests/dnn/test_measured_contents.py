@@ -1,0 +1,98 @@
+"""Contents from an activations file: means over training, single points, sizes that the file has or lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from buddysim.compress.tensors import tensor_ratios
+from buddysim.dnn.activations import ActivationsWriter, CodeSize, MapInfo, MapStatistics, Point, load
+from buddysim.dnn.contents import Codec
+from buddysim.dnn.contents.generated import relu_map
+from buddysim.dnn.contents.measured import MeasuredContents, measured
+from buddysim.dnn.graph import Network
+from buddysim.errors import BuddysimError
+
+MAPS = (
+    MapInfo("image", "input", (3, 8, 8)),
+    MapInfo("first", "relu", (4, 8, 8), "conv", 1, 0.0),
+    MapInfo("pooled", "maxpool", (4, 4, 4), "relu", 1, 0.0),
+    MapInfo("last", "relu", (4, 4, 4), "conv", 2, 1.0),
+    MapInfo("flat", "relu", (16,), "fc", 3, 0.0, "classifier"),
+)
+
+
+def statistics(number: int, nonzero: int, *sizes: CodeSize) -> MapStatistics:
+    return MapStatistics(number, 1024, nonzero, sizes, 1024 if sizes else 0)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "by-hand.maps"
+    rle = [CodeSize("rle", "NCHW", 4096, bits) for bits in (16384, 8192)]
+    with ActivationsWriter(path, {"network": "small", "data": "nothing"}, MAPS) as writer:
+        writer.add_point(Point(0, 0.0, 4, (statistics(1, 512, rle[0]), statistics(3, 512), statistics(4, 256))))
+        last = (statistics(1, 512, rle[1]), statistics(2, 768), statistics(3, 256), statistics(4, 128))
+        writer.add_point(Point(10, 1.0, 4, last))
+        writer.add_point(Point(30, 3.0, 4, last))
+        writer.add_values(2, 1, relu_map((4, 4, 8, 8), 0.5, seed=1))
+    return path
+
+
+def by_name(network: Network, contents: dict) -> dict:
+    return {layer.name: contents[layer.index] for layer in network.layers}
+
+
+def test_means_over_training_weighted_by_iterations(file: Path) -> None:
+    network = Network.load("alexnet")
+    source = measured(str(file))
+    found = by_name(network, source.contents(network, 4, Codec()))
+    assert found["relu1"].density == 0.5
+    # 0.5 at iteration 0, 0.25 at 10 and at 30: (10 x 0.375 + 20 x 0.25) / 30.
+    assert found["relu5"].density == pytest.approx(0.291666667)
+    assert found["relu3"].density == pytest.approx((0.5 + 0.291666667) / 2)
+    assert found["relu6"].density == pytest.approx((10 * 0.1875 + 20 * 0.125) / 30)
+    assert found["pool1"].density == 0.75
+    assert source.description == "measured: by-hand.maps (small on nothing), mean of 3 points, iterations 0 to 30"
+
+
+def test_a_point_of_the_training(file: Path) -> None:
+    network = Network.load("alexnet")
+    source = measured(str(file), epoch=0.9)
+    assert by_name(network, source.contents(network, 4, Codec()))["relu5"].density == 0.25
+    assert source.description.endswith("iteration 10, epoch 1")
+    with pytest.raises(BuddysimError, match="epoch -1: expected a number from 0"):
+        measured(str(file), epoch=-1)
+
+
+def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:
+    network = Network.load("alexnet")
+    rle = by_name(network, measured(str(file), epoch=0).contents(network, 4, Codec("rle")))
+    assert rle["relu1"].share == pytest.approx(16384 / 32768)
+    # No sizes of this layout: the map's values are there at the last point.
+    nhwc = by_name(network, measured(str(file), epoch=3).contents(network, 4, Codec("rle", "NHWC")))
+    (expected,) = tensor_ratios(relu_map((4, 4, 8, 8), 0.5, seed=1), ["NHWC"], [4096], ["rle"])
+    assert nhwc["relu1"].share == pytest.approx(expected.bits / 8 / expected.raw_bytes)
+    with pytest.raises(BuddysimError, match=r"by-hand.maps .*: no sizes for zlib, NCHW, windows of 4096 B"):
+        measured(str(file), epoch=0).contents(network, 4, Codec("zlib"))
+
+
+def test_the_same_network_gets_its_own_densities_back(file: Path) -> None:
+    source = MeasuredContents(load(file), epoch=3)
+    assert [(o.kind, o.depth, o.density) for o in source.observed(Codec())] == [
+        ("relu", 0.0, 0.5),
+        ("pool", 0.0, 0.75),
+        ("relu", 1.0, 0.25),
+        ("fc-relu", 0.0, 0.125),
+    ]
+
+
+def test_a_file_without_points_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "empty.maps"
+    with ActivationsWriter(path, {}, MAPS):
+        pass
+    with pytest.raises(BuddysimError, match="has no point of the training"):
+        measured(str(path))
+    assert np.isnan(load(path).densities).all()
