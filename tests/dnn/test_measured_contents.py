@@ -71,12 +71,29 @@ def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:
     network = Network.load("alexnet")
     rle = by_name(network, measured(str(file), epoch=0).contents(network, 4, Codec("rle")))
     assert rle["relu1"].share == pytest.approx(16384 / 32768)
+    # Over the training, 16384 bits at iteration 0 and 8192 at 10 and at 30, of a density that stays.
+    mean = by_name(network, measured(str(file)).contents(network, 4, Codec("rle")))
+    assert mean["relu1"].share == pytest.approx((10 * 12288 + 20 * 8192) / 30 / 32768)
     # No sizes of this layout: the map's values are there at the last point.
     nhwc = by_name(network, measured(str(file), epoch=3).contents(network, 4, Codec("rle", "NHWC")))
     (expected,) = tensor_ratios(relu_map((4, 4, 8, 8), 0.5, seed=1), ["NHWC"], [4096], ["rle"])
     assert nhwc["relu1"].share == pytest.approx(expected.bits / 8 / expected.raw_bytes)
-    with pytest.raises(BuddysimError, match=r"by-hand.maps .*: no sizes for zlib, NCHW, windows of 4096 B"):
-        measured(str(file), epoch=0).contents(network, 4, Codec("zlib"))
+    # At another epoch too, there is nothing nearer.
+    assert (
+        by_name(network, measured(str(file), epoch=0).contents(network, 4, Codec("rle", "NHWC")))["relu1"]
+        == (nhwc["relu1"])
+    )
+
+
+def test_a_file_without_sizes_or_values_tells_of_zvc_alone(tmp_path: Path) -> None:
+    network = Network.load("alexnet")
+    path = tmp_path / "densities.maps"
+    with ActivationsWriter(path, {}, MAPS) as writer:
+        writer.add_point(Point(0, 0.0, 4, (statistics(1, 512),)))
+    source = measured(str(path))
+    assert by_name(network, source.contents(network, 4, Codec()))["relu1"].density == 0.5
+    with pytest.raises(BuddysimError, match=r"densities.maps, .*: no sizes for zlib, NCHW, windows of 4096 B"):
+        source.contents(network, 4, Codec("zlib"))
 
 
 def test_the_same_network_gets_its_own_densities_back(file: Path) -> None:

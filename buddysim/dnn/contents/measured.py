@@ -1,16 +1,19 @@
 """Contents of maps from a file of activations that were captured, or measured, while a network was trained.
 
-Densities and sizes of codes are means over the training: straight lines between the points of the file, by iteration;
-or those of one point, the nearest to an epoch. A layout, window or algorithm whose sizes the file doesn't have is
-computed from the maps that it holds itself. `buddysim.dnn.contents.observed` carries them over to other networks.
+Densities are means over the training (straight lines between the points of the file, by iteration), or those of one
+point, the nearest to an epoch. Sizes of codes are there for some points only, so it is their relation to ZVC's (exact
+from the density) that is averaged over these, or taken from the nearest of them. A layout, window or algorithm whose
+sizes the file doesn't have is computed from the maps that it holds itself. `buddysim.dnn.contents.observed` carries
+all of it over to other networks.
 """
 
 from __future__ import annotations
 
+from buddysim.compress.tensors import density as density_of
 from buddysim.compress.tensors import tensor_ratios
 from buddysim.dnn.activations import Activations, MapInfo, load
 from buddysim.dnn.contents.interpolate import mean_over
-from buddysim.dnn.contents.maps import Codec, MapContents
+from buddysim.dnn.contents.maps import Codec, MapContents, zvc_share
 from buddysim.dnn.contents.observed import Observed, ObservedContents
 from buddysim.dnn.graph import Network
 from buddysim.errors import BuddysimError
@@ -29,14 +32,15 @@ class MeasuredContents:
 
     def __init__(self, activations: Activations, epoch: float | None = None) -> None:
         self.activations = activations
+        self.epoch = epoch
         self.points = list(range(len(activations.points)))
         if not self.points:
             raise BuddysimError(f"{activations.path}: has no point of the training: expected at least one")
         if epoch is not None:
             if epoch < 0:
                 raise BuddysimError(f"epoch {epoch!r}: expected a number from 0")
-            self.points = [min(self.points, key=lambda i: abs(activations.points[i].epoch - epoch))]
-        self.description = self._description(epoch)
+            self.points = [self._nearest(self.points)]
+        self.description = self._description()
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output; the batch plays no part, since a share has no size."""
@@ -49,41 +53,57 @@ class MeasuredContents:
             kind = _kind(info)
             if kind is None:
                 continue
-            densities, shares = [], []
+            densities = []
             for point in self.points:
                 statistics = self.activations.points[point].statistics(number)
                 if statistics is not None:
-                    iteration = float(self.activations.points[point].iteration)
-                    densities.append((iteration, statistics.density))
-                    share = None if codec.algorithm == "zvc" else self._share(point, number, codec)
-                    if share is not None:
-                        shares.append((iteration, share))
+                    densities.append((self._iteration(point), statistics.density))
             if densities:
-                by_codec = {codec: mean_over(shares)} if shares else {}
-                found.append(Observed(kind, info.depth, mean_over(densities), by_codec))
+                density = mean_over(densities)
+                relation = None if codec.algorithm == "zvc" else self._relation(number, codec)
+                shares = {} if relation is None else {codec: relation * zvc_share(density)}
+                found.append(Observed(kind, info.depth, density, shares))
         return found
 
-    def _share(self, point: int, number: int, codec: Codec) -> float | None:
-        """Bytes of a map's code over the map's, if the file tells."""
-        statistics = self.activations.points[point].statistics(number)
-        assert statistics is not None
-        for ratio in statistics.ratios():
-            if (ratio.algorithm, ratio.layout, ratio.window) == (codec.algorithm, codec.layout, codec.window):
-                return ratio.bits / (8 * ratio.raw_bytes)
-        if (point, number) in self.activations.stored_values:
-            values = self.activations.values(point, number)
-            if values.dtype.itemsize == 4 and values.ndim in (2, 4):
+    def _relation(self, number: int, codec: Codec) -> float | None:
+        """Bytes of a map's code over ZVC's, if the file tells."""
+        found = {}
+        for point, seen in enumerate(self.activations.points):
+            statistics = seen.statistics(number)
+            same = [
+                ratio
+                for ratio in (statistics.ratios() if statistics else ())
+                if (ratio.algorithm, ratio.layout, ratio.window) == (codec.algorithm, codec.layout, codec.window)
+            ]
+            if statistics and same:
+                found[point] = same[0].bits / (8 * same[0].raw_bytes) / zvc_share(statistics.density)
+        for point, stored in () if found else self.activations.stored_values:
+            values = self.activations.values(point, number) if stored == number else None
+            if values is not None and values.dtype.itemsize == 4 and values.ndim in (2, 4):
                 (ratio,) = tensor_ratios(values, [codec.layout], [codec.window], [codec.algorithm])
-                return ratio.bits / (8 * ratio.raw_bytes)
-        return None
+                found[point] = ratio.bits / (8 * ratio.raw_bytes) / zvc_share(density_of(values))
+        if not found:
+            return None
+        if self.epoch is not None:
+            return found[self._nearest(list(found))]
+        return mean_over((self._iteration(point), relation) for point, relation in found.items())
 
-    def _description(self, epoch: float | None) -> str:
+    def _iteration(self, point: int) -> float:
+        return float(self.activations.points[point].iteration)
+
+    def _nearest(self, points: list[int]) -> int:
+        """Of some points the one nearest to the epoch."""
+        epoch = self.epoch
+        assert epoch is not None
+        return min(points, key=lambda point: abs(self.activations.points[point].epoch - epoch))
+
+    def _description(self) -> str:
         made = self.activations.provenance
         what = " on ".join(made[key] for key in ("network", "data") if key in made)
         points = [self.activations.points[i] for i in self.points]
         when = (
             f"mean of {len(points)} points, iterations {points[0].iteration} to {points[-1].iteration}"
-            if epoch is None
+            if self.epoch is None
             else f"iteration {points[0].iteration}, epoch {points[0].epoch:g}"
         )
         return f"measured: {self.activations.path.name}{f' ({what})' if what else ''}, {when}"
