@@ -235,11 +235,21 @@ class _Builder:
             self._forward_step(layer)
 
     def _backward(self) -> None:
-        ends = {last: first for first, last in self.plan.segments}
+        first_of = {last: first for first, last in self.plan.segments}
+        last_of = dict(self.plan.segments)
         for layer in reversed(self.layers[1:]):
-            if layer.index in ends:
-                self._recompute(ends[layer.index], layer.index)
+            if layer.index in first_of:
+                self._recompute(first_of[layer.index], layer.index)
             self._backward_step(layer)
+            if layer.index in last_of:
+                self._hold_inputs(layer.index, last_of[layer.index])
+
+    def _hold_inputs(self, first: int, last: int) -> None:
+        """What a segment was computed from lives until its backward steps are over, as in `torch.utils.checkpoint`."""
+        inside = self.layers[first : last + 1]
+        for owner in self._owners(producer for layer in inside for producer in layer.inputs):
+            if owner < first:
+                self._use(self.steps[-1], "y", owner)
 
     def _recompute(self, first: int, last: int) -> None:
         """Runs a segment forward again, up to the last layer whose output or saved state its backward steps read."""
