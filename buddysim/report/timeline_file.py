@@ -1,0 +1,40 @@
+"""Timelines as files: a trace for Perfetto or a picture, by the ending of the name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from buddysim.dnn.outcome import Outcome
+from buddysim.errors import BuddysimError
+from buddysim.report.atomic import check_writable
+from buddysim.report.timeline_trace import write_trace
+
+TRACE = ".json"
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_timeline(path: str | os.PathLike[str]) -> None:
+    """Says at once, before anything runs, if a timeline couldn't be written there."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (TRACE, *PICTURES):
+        expected = f"{TRACE} (a trace for Perfetto) or {', '.join(PICTURES)} (a picture)"
+        raise BuddysimError(f"{os.fspath(path)}: expected a name that ends in {expected}")
+    check_writable(path)
+
+
+def write_timeline(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
+    """Writes the timelines of one or more schemes, by name, into one file.
+
+    Parameters
+    ----------
+    path : ``.json``: Trace Event Format; ``.png``, ``.svg``, ``.pdf``: a picture
+    """
+    check_timeline(path)
+    if Path(path).suffix.lower() == TRACE:
+        write_trace(path, outcomes)
+        return
+    from buddysim.report.timeline_picture import write_picture  # loads matplotlib
+
+    write_picture(path, outcomes)

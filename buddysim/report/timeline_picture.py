@@ -1,0 +1,128 @@
+"""An iteration's timeline as a picture: streams and stalls, and the memory held by kind under them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from buddysim.dnn.outcome import Outcome
+from buddysim.dnn.program import KINDS, Kind
+from buddysim.dnn.timeline import COMPUTE, OFFLOAD, PREFETCH
+from buddysim.report.atomic import write_whole
+
+PS_PER_MS = 10**9
+INK = "#222222"
+_ROWS = (COMPUTE, OFFLOAD, PREFETCH)
+# Neighbours differ in lightness, so that they stay apart in grey.
+_OPERATIONS = {
+    "forward": "#1f4e79",
+    "recompute": "#d6b4e8",
+    "backward": "#9dc3e6",
+    OFFLOAD: "#c55a11",
+    PREFETCH: "#f4b183",
+    "stall": "#e02020",
+}
+_KINDS: Mapping[Kind, tuple[str, str]] = {
+    "weights": ("weights", "#16202b"),
+    "weight_gradients": ("their gradients", "#56687a"),
+    "feature_maps": ("feature maps", "#4a8bc9"),
+    "gradient_maps": ("gradient maps", "#c8dcef"),
+    "workspace": ("workspace", "#f4b183"),
+}
+
+
+def draw(outcomes: Mapping[str, Outcome]) -> Figure:
+    """Two panels for each scheme, on one axis of time."""
+    figure = Figure(figsize=(11, 0.6 + 3.4 * len(outcomes)), dpi=110, layout="constrained")
+    panels = np.atleast_1d(
+        figure.subplots(2 * len(outcomes), 1, sharex=True, height_ratios=[1, 1.7] * len(outcomes))
+    )
+    for number, (scheme, outcome) in enumerate(outcomes.items()):
+        _draw_streams(panels[2 * number], scheme, outcome)
+        _draw_memory(panels[2 * number + 1], outcome)
+    panels[-1].set_xlabel("time, ms", color=INK)
+    panels[-1].set_xlim(0, max(outcome.time_ps for outcome in outcomes.values()) / PS_PER_MS or 1)
+    first = next(iter(outcomes.values()))
+    figure.suptitle(
+        f"{first.network.name}, batch {first.batch}, on {first.machine.name}", x=0.01, ha="left", fontsize=11, color=INK
+    )
+    return figure
+
+
+def write_picture(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
+    """Writes the picture as PNG, SVG or PDF, by the ending of its name; whole or not at all."""
+    suffix = Path(path).suffix.lower()
+
+    def write(unfinished: Path) -> None:
+        stable = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
+        with matplotlib.rc_context({"svg.hashsalt": "buddysim"}):
+            draw(outcomes).savefig(unfinished, format=suffix[1:], metadata=stable)
+
+    write_whole(path, write)
+
+
+def _draw_streams(axes: Axes, scheme: str, outcome: Outcome) -> None:
+    bars: dict[str, list[tuple[float, float, int]]] = {}
+    for record in outcome.schedule.records:
+        what = record.pass_ if record.stream == COMPUTE else record.stream
+        bars.setdefault(what, []).append((record.start_ps, record.end_ps, _ROWS.index(record.stream)))
+    bars["stall"] = [(stall.start_ps, stall.start_ps + stall.ps, 0) for stall in outcome.schedule.stalls]
+    for what, colour in _OPERATIONS.items():
+        axes.add_collection(_boxes(bars.get(what, []), colour))
+    axes.set_ylim(len(_ROWS) - 0.5, -0.5)
+    axes.set_yticks(range(len(_ROWS)), _ROWS)
+    stalled = outcome.whole.stall_ps / PS_PER_MS
+    fits = "" if outcome.fits else ", does not fit"
+    axes.set_title(
+        f"{scheme}: {outcome.time_ps / PS_PER_MS:.1f} ms, of which {stalled:.1f} ms waiting{fits}",
+        loc="left", fontsize=9, color=INK,
+    )  # fmt: skip
+    shown = [what for what in _OPERATIONS if bars.get(what)]
+    handles = [Patch(color=_OPERATIONS[what], label=what) for what in shown]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+    _plain(axes)
+
+
+def _boxes(bars: list[tuple[float, float, int]], colour: str) -> PolyCollection:
+    half = 0.38
+    corners = [
+        [(start / PS_PER_MS, row - half), (end / PS_PER_MS, row - half),
+         (end / PS_PER_MS, row + half), (start / PS_PER_MS, row + half)]
+        for start, end, row in bars
+    ]  # fmt: skip
+    return PolyCollection(corners, facecolors=colour, edgecolors="white", linewidths=0.2)
+
+
+def _draw_memory(axes: Axes, outcome: Outcome) -> None:
+    times, held = outcome.curve()
+    base = np.zeros(len(held))
+    handles: list[Patch | Line2D] = []
+    for place, kind in enumerate(KINDS):
+        top = base + held[:, place] / 2**30
+        label, colour = _KINDS[kind]
+        if held[:, place].any():
+            axes.stairs(top, times / PS_PER_MS, baseline=base, fill=True, color=colour, linewidth=0)
+            handles.append(Patch(color=colour, label=label))
+        base = top
+    if outcome.capacity is not None and outcome.capacity / 2**30 < 1.6 * base.max():
+        axes.axhline(outcome.capacity / 2**30, color=_OPERATIONS["stall"], linewidth=1, linestyle="--")
+        handles.append(Line2D([], [], color=_OPERATIONS["stall"], linestyle="--", linewidth=1, label="GPU's memory"))
+    axes.set_ylim(0, None)
+    axes.set_ylabel("GPU memory, GiB", fontsize=8, color=INK)
+    axes.legend(handles=handles[::-1], loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+    _plain(axes)
+
+
+def _plain(axes: Axes) -> None:
+    axes.tick_params(labelsize=8, colors=INK)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

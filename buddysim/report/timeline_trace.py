@@ -1,0 +1,92 @@
+"""An iteration's timeline in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+
+One process per scheme; in it a thread for each stream, one for the stalls, and a counter of the memory held by kind.
+Times in the file are microseconds, as the format asks; `args` has the picoseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from buddysim.dnn.outcome import Outcome
+from buddysim.dnn.program import KINDS
+from buddysim.dnn.timeline import STREAMS
+from buddysim.report.atomic import write_whole
+
+PS_PER_US = 10**6
+_STALLS = "stalls"
+_THREADS = (*STREAMS, _STALLS)
+# Names of the format's own palette.
+_COLOURS = {"forward": "good", "backward": "thread_state_runnable", "recompute": "bad"}
+
+
+def trace_events(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+    """The document, with the schemes in the order given."""
+    events: list[dict[str, Any]] = []
+    for number, (scheme, outcome) in enumerate(outcomes.items()):
+        events += _process(number, scheme, outcome)
+    return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def write_trace(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
+    """Writes the document, whole or not at all."""
+    text = json.dumps(trace_events(outcomes), separators=(",", ":"), allow_nan=False) + "\n"
+
+    def write(unfinished: Path) -> None:
+        unfinished.write_text(text, encoding="utf-8")
+
+    write_whole(path, write)
+
+
+def _process(pid: int, scheme: str, outcome: Outcome) -> Iterator[dict[str, Any]]:
+    layers = outcome.network.layers
+    title = f"{scheme}: {outcome.network.name}, batch {outcome.batch}, {outcome.machine.name}"
+    yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": title}}
+    for tid, thread in enumerate(_THREADS):
+        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": thread}}
+        yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}
+    for record in outcome.schedule.records:
+        copies = record.byte_count > 0 or record.stream != STREAMS[0]
+        name = layers[record.layer].name
+        yield {
+            "ph": "X",
+            "name": f"{record.stream} X of {name}" if copies else f"{name} {record.pass_}",
+            "cat": record.stream if copies else record.pass_,
+            "cname": "grey" if copies else _COLOURS[record.pass_],
+            "pid": pid,
+            "tid": _THREADS.index(record.stream),
+            "ts": record.start_ps / PS_PER_US,
+            "dur": (record.end_ps - record.start_ps) / PS_PER_US,
+            "args": {
+                "layer": record.layer,
+                "pass": record.pass_,
+                "start_ps": record.start_ps,
+                "end_ps": record.end_ps,
+                "bytes": record.byte_count,
+            },
+        }
+    for stall in outcome.schedule.stalls:
+        yield {
+            "ph": "X",
+            "name": f"{layers[stall.layer].name} {stall.pass_}: {stall.cause}",
+            "cat": "stall",
+            "cname": "terrible",
+            "pid": pid,
+            "tid": _THREADS.index(_STALLS),
+            "ts": stall.start_ps / PS_PER_US,
+            "dur": stall.ps / PS_PER_US,
+            "args": {"layer": stall.layer, "of": stall.of, "start_ps": stall.start_ps, "ps": stall.ps},
+        }
+    times, held = outcome.curve()
+    for step, row in enumerate(held):
+        yield {
+            "ph": "C",
+            "name": "GPU memory, bytes",
+            "pid": pid,
+            "ts": int(times[step]) / PS_PER_US,
+            "args": {kind.replace("_", " "): int(byte_count) for kind, byte_count in zip(KINDS, row, strict=True)},
+        }

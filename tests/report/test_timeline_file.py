@@ -1,0 +1,54 @@
+"""Timelines as files: what the trace says is what happened; pictures appear whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from buddysim.dnn.outcome import Outcome
+from buddysim.dnn.plan import Options
+from buddysim.errors import BuddysimError
+from buddysim.report.timeline_file import check_timeline, write_timeline
+from buddysim.schemes import load
+from buddysim.schemes.simulate import carry_out
+from tests.dnn.doubles import Cost, chain, machine
+
+
+@pytest.fixture
+def outcome() -> Outcome:
+    network, cost = chain("crcpcf"), Cost()
+    plan = load("vdnn-all-p").plan(network, 1, machine(), cost, "vdnn-all-p", Options())
+    return carry_out(network, 1, machine(), cost, plan, Options())
+
+
+def test_the_trace_holds_every_operation_stall_and_step(tmp_path: Path, outcome: Outcome):
+    write_timeline(tmp_path / "t.json", {"one": outcome, "two": outcome})
+    document = json.loads((tmp_path / "t.json").read_text())
+    events = [event for event in document["traceEvents"] if event["pid"] == 1]
+    threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+    assert threads == {"compute": 0, "offload": 1, "prefetch": 2, "stalls": 3}
+    shown = [(e["args"]["start_ps"], e["args"]["end_ps"], e["tid"]) for e in events if e["ph"] == "X" and e["tid"] < 3]
+    assert shown == [(r.start_ps, r.end_ps, threads[r.stream]) for r in outcome.schedule.records]
+    stalled = [event["args"]["ps"] for event in events if event["ph"] == "X" and event["tid"] == 3]
+    assert sum(stalled) == outcome.whole.stall_ps > 0
+    held = [sum(event["args"].values()) for event in events if event["ph"] == "C"]
+    assert max(held) == outcome.whole.usage.peak_bytes
+    assert len(held) == len(outcome.program.steps)
+    assert all(event["ts"] * 10**6 == event["args"]["start_ps"] for event in events if event["ph"] == "X")
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_pictures_are_the_same_bytes_each_time(tmp_path: Path, outcome: Outcome, suffix: str, magic: bytes):
+    for name in ("a", "b"):
+        write_timeline(tmp_path / f"{name}.{suffix}", {"vdnn-all-p": outcome, "again": outcome})
+    first, second = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b"))
+    assert first.startswith(magic)
+    assert first == second
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t", "nowhere/t.json"])
+def test_other_names_are_refused_before_anything_runs(tmp_path: Path, name: str):
+    with pytest.raises(BuddysimError, match="expected a name that ends in|no folder"):
+        check_timeline(tmp_path / name)
