@@ -13,12 +13,12 @@ from buddysim.errors import BuddysimError
 from buddysim.report.timeline_file import check_timeline, write_timeline
 from buddysim.schemes import load
 from buddysim.schemes.simulate import carry_out
-from tests.dnn.doubles import Cost, chain, machine
+from tests.dnn.doubles import MS, Cost, chain, machine
 
 
 @pytest.fixture
 def outcome() -> Outcome:
-    network, cost = chain("crcpcf"), Cost()
+    network, cost = chain("crcpcf"), Cost(default_ps=MS // 2)
     plan = load("vdnn-all-p").plan(network, 1, machine(), cost, "vdnn-all-p", Options())
     return carry_out(network, 1, machine(), cost, plan, Options())
 
@@ -50,5 +50,5 @@ def test_pictures_are_the_same_bytes_each_time(tmp_path: Path, outcome: Outcome,
 
 @pytest.mark.parametrize("name", ["t.txt", "t", "nowhere/t.json"])
 def test_other_names_are_refused_before_anything_runs(tmp_path: Path, name: str):
-    with pytest.raises(BuddysimError, match="expected a name that ends in|no folder"):
+    with pytest.raises(BuddysimError, match=r"expected a name that ends in|no folder"):
         check_timeline(tmp_path / name)
