@@ -37,16 +37,12 @@ def _rates(
 ) -> list[Measurement]:
     path = folder / f"{workload}.bin"
     make_trace(workload, path, settings)
-    per_core, per_wall = [], []
+    per_core = []
     with buddysim.open_trace(path) as trace:
         targets = profile(trace).targets
         for _ in range(REPEATS):
             result, time = timed(lambda: buddysim.simulate(trace, scheme="buddy", targets=targets))
             count = result.counters[counted]
             per_core.append(count / time.core_s / MILLION)
-            per_wall.append(count / result.speed["seconds"] / MILLION)
     what = counted.replace("_", " ")
-    return [
-        Measurement.of(f"replay, {workload}", f"M {what}/s per core", per_core, asked=asked, beside=beside),
-        Measurement.of(f"replay, {workload}, decoding in a second thread", f"M {what}/s", per_wall),
-    ]
+    return [Measurement.of(f"replay, {workload}", f"M {what}/s per core", per_core, asked=asked, beside=beside)]

@@ -1,18 +1,17 @@
-"""Reads a kernel's chunks ahead of the engine: decodes them and turns addresses into entry numbers, in a thread."""
+"""A kernel's chunks as the engine takes them: decoded, addresses turned into entry numbers.
+
+One at a time, when the engine asks: a thread that decoded ahead cost the engine as much as it took off it (records came
+from another core's cache).
+"""
 
 from __future__ import annotations
-
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.errors import TraceFileError
 from buddysim.replay.translate import translate_lines
-from buddysim.trace import Chunk, Kernel, Trace
-
-READ_AHEAD = 2
+from buddysim.trace import Chunk, ChunkRef, Kernel, Trace
 
 
 class ChunkFeed:
@@ -22,44 +21,32 @@ class ChunkFeed:
     ----------
     trace, kernel : what to read
     table : live allocations (`Layout.live_table`)
-    pool : where to decode
     """
 
-    def __init__(self, trace: Trace, kernel: Kernel, table: NDArray[np.int64], pool: ThreadPoolExecutor) -> None:
-        self.trace, self.kernel, self.table, self.pool = trace, kernel, table, pool
+    def __init__(self, trace: Trace, kernel: Kernel, table: NDArray[np.int64]) -> None:
+        self.trace, self.kernel, self.table = trace, kernel, table
         self.refs = iter(enumerate(kernel.chunks))
-        self.ahead: deque[Future[Chunk]] = deque()
         self.most_warps = -(-kernel.block[0] * kernel.block[1] * kernel.block[2] // 32)
-        for _ in range(READ_AHEAD):
-            self._read_ahead()
 
-    def _read_ahead(self) -> None:
+    def next_chunk(self) -> Chunk | None:
+        """The next chunk, or None after the last."""
         for number, ref in self.refs:
-            self.ahead.append(self.pool.submit(self._decode, number, ref))
-            return
+            return self._decode(number, ref)
+        return None
 
-    def _decode(self, number: int, ref: object) -> Chunk:
-        chunk = self.trace.decode_chunk(ref)  # type: ignore[arg-type]
+    def _decode(self, number: int, ref: ChunkRef) -> Chunk:
+        chunk = self.trace.decode_chunk(ref)
         where = f"chunk {number} of kernel {self.kernel.index} ({self.kernel.name})"
-        offset = int(ref.offset)  # type: ignore[attr-defined]
         if len(chunk.blocks) and int(chunk.blocks["n_warps"].max()) > self.most_warps:
             raise TraceFileError(
-                self.trace.path, where, offset, f"a thread block of {int(chunk.blocks['n_warps'].max())} warps: "
+                self.trace.path, where, ref.offset, f"a thread block of {int(chunk.blocks['n_warps'].max())} warps: "
                 f"expected at most {self.most_warps} in blocks of {self.kernel.block} threads",
             )
         outside = translate_lines(chunk.lines, self.table)
         if outside >= 0:
             address = int(chunk.lines[outside]) >> 8 << 7
             raise TraceFileError(
-                self.trace.path, where, offset,
+                self.trace.path, where, ref.offset,
                 f"line {outside} is at address 0x{address:x}: expected one inside a live allocation",
             )
         return chunk
-
-    def next_chunk(self) -> Chunk | None:
-        """The next chunk, or None after the last."""
-        if not self.ahead:
-            return None
-        future = self.ahead.popleft()
-        self._read_ahead()
-        return future.result()

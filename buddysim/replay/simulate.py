@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -156,32 +155,26 @@ class Run:
         waiting = next(events, None)
         launch_ps = self.machine.ps(self.machine.kernel.launch_latency)
         began = time.perf_counter()
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            try:
-                while True:
-                    while waiting is not None and self._admit(*waiting, chosen, launch_ps, pool):
-                        waiting = next(events, None)
-                    if waiting is None and not self.handles:
-                        break
-                    word, handle = self.engine.run(OPERATIONS_PER_CALL)
-                    if word == "chunk":
-                        self._feed(handle)
-                    elif word == "done":
-                        self._finish(handle)
-                    elif word == "idle":
-                        raise BuddysimError(
-                            f"{self.trace.path}: warps wait at a barrier that the others of their thread block "
-                            f"never reach (kernel {min(self.handles)})"
-                        )
-                    if progress is not None:
-                        progress(self.engine.memory_instructions, total)
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
+        while True:
+            while waiting is not None and self._admit(*waiting, chosen, launch_ps):
+                waiting = next(events, None)
+            if waiting is None and not self.handles:
+                break
+            word, handle = self.engine.run(OPERATIONS_PER_CALL)
+            if word == "chunk":
+                self._feed(handle)
+            elif word == "done":
+                self._finish(handle)
+            elif word == "idle":
+                raise BuddysimError(
+                    f"{self.trace.path}: warps wait at a barrier that the others of their thread block "
+                    f"never reach (kernel {min(self.handles)})"
+                )
+            if progress is not None:
+                progress(self.engine.memory_instructions, total)
         return build_result(self, time.perf_counter() - began)
 
-    def _admit(
-        self, position: int, event: object, chosen: set[int], launch_ps: int, pool: ThreadPoolExecutor
-    ) -> bool:
+    def _admit(self, position: int, event: object, chosen: set[int], launch_ps: int) -> bool:
         """Starts the next event if it may start now."""
         if isinstance(event, KernelLaunch):
             kernel = self.trace.kernels[event.kernel]
@@ -195,14 +188,14 @@ class Run:
                 kernel.ordinal
             ) != self.sizes.next_snapshot(min(running[0].ordinal for running in self.handles.values())):
                 return False
-            return self._start(position, kernel, launch_ps, pool)
+            return self._start(position, kernel, launch_ps)
         if self.handles:
             return False
         if isinstance(event, Memcpy | Memset):
             self._copy(position, event)
         return True
 
-    def _start(self, position: int, kernel: Kernel, launch_ps: int, pool: ThreadPoolExecutor) -> bool:
+    def _start(self, position: int, kernel: Kernel, launch_ps: int) -> bool:
         sm, threads = self.machine.sm, kernel.block[0] * kernel.block[1] * kernel.block[2]
         warps = -(-threads // 32)
         registers = warps * -(-kernel.registers * 32 // 256) * 256
@@ -229,7 +222,7 @@ class Run:
             kernel.shared_memory_bytes,
         ):
             return False
-        feed = ChunkFeed(self.trace, kernel, self.layout.live_table(position), pool)
+        feed = ChunkFeed(self.trace, kernel, self.layout.live_table(position))
         self.handles[kernel.index] = (kernel, feed, self.engine.counters(), self.engine.now_ps)
         return True
 
