@@ -97,9 +97,13 @@ def _planes(work: ConvWork, tiles: int) -> int:
 
 def _spectra(work: ConvWork) -> int:
     """X, Y and filters as half spectra of one padded square each."""
-    conv = work.conv
-    side = padded_power_of_two(max(conv.in_h + 2 * conv.pad_h, conv.in_w + 2 * conv.pad_w, 8))
+    side = _padded_side(work)
     return COMPLEX_BYTES * side * (side // 2 + 1) * _planes(work, 1)
+
+
+def _padded_side(work: ConvWork) -> int:
+    conv = work.conv
+    return padded_power_of_two(max(conv.in_h + 2 * conv.pad_h, conv.in_w + 2 * conv.pad_w, 8))
 
 
 def fft_tiles(work: ConvWork) -> int:
@@ -108,6 +112,14 @@ def fft_tiles(work: ConvWork) -> int:
     across = -(-conv.out_w // (FFT_TILE + 1 - conv.kernel_w))
     down = -(-conv.out_h // (FFT_TILE + 1 - conv.kernel_h))
     return across * down
+
+
+def fft_frequencies(work: ConvWork, name: str) -> tuple[int, int]:
+    """Transformed tiles of one map, and complex numbers of one tile's half spectrum."""
+    if name == "fft_tiling":
+        return fft_tiles(work), FFT_TILE * (FFT_TILE // 2 + 1)
+    side = _padded_side(work)
+    return 1, side * (side // 2 + 1)
 
 
 def _tiled_spectra(work: ConvWork) -> int:
@@ -144,7 +156,14 @@ ALGORITHMS: dict[str, Algorithm] = {
         ),
         Algorithm("fft", "one transform per map", 3, _ALL, _fft, _spectra),
         Algorithm("fft_tiling", "transforms of 32 x 32 tiles", 4, _ALL, _fft_tiling, _tiled_spectra),
-        Algorithm("winograd", "F(2x2, 3x3), in one kernel", 5, _ALL, _winograd, _transformed_filters),
+        Algorithm(
+            "winograd",
+            "F(2x2, 3x3), in one kernel",
+            5,
+            frozenset(("forward", "backward_data")),
+            _winograd,
+            _transformed_filters,
+        ),
         Algorithm("winograd_nonfused", "F(4x4, 3x3), transforms written out", 5, _ALL, _winograd, _transformed_maps),
     )
 }

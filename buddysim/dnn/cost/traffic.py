@@ -5,7 +5,8 @@ Counts are of elements read and written at least once, X and Y of one sample; an
 
 from __future__ import annotations
 
-from buddysim.dnn.graph import Layer
+from buddysim.dnn.cost.timings import Timing
+from buddysim.dnn.graph import ELEMENT_BYTES, Layer
 
 _ONE_TO_ONE = {  # (elements of Y moved forward, backward)
     "relu": (2, 3),  # x -> y; y, dy -> dx
@@ -40,15 +41,32 @@ def input_elements(layer: Layer) -> int:
     return channels * in_h * in_w
 
 
-def moved_elements(layer: Layer) -> tuple[float, float]:
-    """Elements that a layer without products reads and writes, forward and backward, of one sample."""
-    y = layer.output_elements
-    x = input_elements(layer)
-    if layer.kind == "maxpool":
+def moved_elements(kind: str, x: int, y: int, inputs: int = 1) -> tuple[float, float]:
+    """Elements that a layer without products reads and writes, forward and backward, of one sample.
+
+    `x` and `y` are the elements of one input and of the output, `inputs` how many inputs it has.
+    """
+    if kind == "maxpool":
         return x + y, 2 * (x + y)  # x, y, dy -> dx
-    if layer.kind == "avgpool":
+    if kind == "avgpool":
         return x + y, x + y
-    if layer.kind == "add":
-        return (len(layer.inputs) + 1) * y, 2 * y
-    forward, backward = _ONE_TO_ONE.get(layer.kind, (2, 3))
+    if kind == "add":
+        return (inputs + 1) * y, 2 * y
+    forward, backward = _ONE_TO_ONE.get(kind, (2, 3))
     return forward * y, backward * y
+
+
+def layer_elements(layer: Layer) -> tuple[float, float]:
+    """The same of a layer of a network."""
+    return moved_elements(layer.kind, input_elements(layer), layer.output_elements, len(layer.inputs))
+
+
+def unweighted_bytes(timing: Timing) -> float:
+    """Bytes that a measured layer without products moves; 0 for one with products."""
+    if timing.kind in ("conv", "fc"):
+        return 0.0
+    x = timing.in_channels * timing.in_h * timing.in_w
+    out_h = -(-(timing.in_h + 2 * timing.pad_h - timing.kernel_h) // timing.stride_h) + 1
+    out_w = -(-(timing.in_w + 2 * timing.pad_w - timing.kernel_w) // timing.stride_w) + 1
+    forward, backward = moved_elements(timing.kind, x, timing.in_channels * out_h * out_w)
+    return (forward if timing.pass_ == "forward" else backward) * ELEMENT_BYTES * timing.batch

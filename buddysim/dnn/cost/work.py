@@ -19,8 +19,34 @@ PASSES: tuple[Pass, ...] = ("forward", "backward_data", "backward_filter")
 FIRST_CHANNELS = 4
 """A CONV of at most this many input channels reads the image: too few to fill a tile of the product's inner extent."""
 
-CLASSES = ("first", "1x1", "3x3", "large", "strided")
+WIDE_CHANNELS = 128
+"""From so many channels on, in and out, a 3x3 CONV counts as wide: Winograd's products are deep enough then."""
+
+CLASSES = ("first", "1x1", "1x1-strided", "3x3", "3x3-wide", "large", "strided")
 """Classes of CONV by what its kernel can be: few input channels, then stride, then the size of the window."""
+
+WINOGRAD_CLASSES = ("3x3", "3x3-wide")
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product: ``rows x inner`` times ``inner x cols``, `count` times."""
+
+    rows: float
+    cols: float
+    inner: float
+    count: int = 1
+
+    @property
+    def flops(self) -> float:
+        """Operations, two per multiplication and addition."""
+        return 2.0 * self.rows * self.cols * self.inner * self.count
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of the three matrices."""
+        moved = self.rows * self.inner + self.inner * self.cols + self.rows * self.cols
+        return float(moved * self.count * ELEMENT_BYTES)
 
 
 @dataclass(frozen=True)
@@ -71,7 +97,28 @@ class ConvWork:
         if self.conv.in_channels <= FIRST_CHANNELS:
             return "first"
         if self.strided:
-            return "strided"
+            return "1x1-strided" if self.window == 1 else "strided"
         if self.window == 1:
             return "1x1"
-        return "3x3" if self.window <= 9 else "large"
+        if self.window > 9:
+            return "large"
+        return "3x3-wide" if min(self.conv.in_channels, self.conv.out_channels) >= WIDE_CHANNELS else "3x3"
+
+    def product(self, pass_: Pass) -> Product:
+        """The matrix product that a pass is; backward-data of a strided CONV has its zeros left out."""
+        conv, groups = self.conv, self.conv.groups
+        inputs, outputs = conv.in_channels / groups, conv.out_channels / groups
+        pixels = self.batch * conv.out_h * conv.out_w
+        if pass_ == "forward":
+            return Product(pixels, outputs, inputs * self.window, groups)
+        if pass_ == "backward_filter":
+            return Product(inputs * self.window, outputs, pixels, groups)
+        steps = conv.stride_h * conv.stride_w
+        return Product(self.batch * conv.in_h * conv.in_w, inputs, outputs * self.window / steps, groups)
+
+    @property
+    def tile_waste(self) -> float:
+        """By how much output tiles of 2 x 2 elements overhang the output map: Winograd's F(2x2, 3x3) computes them."""
+        conv = self.conv
+        even = (conv.out_h + conv.out_h % 2) * (conv.out_w + conv.out_w % 2)
+        return even / (conv.out_h * conv.out_w)
