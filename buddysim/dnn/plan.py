@@ -17,6 +17,7 @@ Direction = Literal["offload", "prefetch"]
 Prefetch = Literal["published", "just-in-time", "on-demand"]
 PREFETCHES: tuple[Prefetch, ...] = ("published", "just-in-time", "on-demand")
 FitPolicy = Literal["best-fit", "first-fit"]
+FITS: tuple[FitPolicy, ...] = ("best-fit", "first-fit")
 
 
 @runtime_checkable

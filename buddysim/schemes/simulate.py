@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +9,15 @@ from buddysim import schemes
 from buddysim.dnn import memory
 from buddysim.dnn.graph import Network
 from buddysim.dnn.outcome import Baseline, Outcome, Schedule, schedule
-from buddysim.dnn.plan import PREFETCHES, Options, Plan
+from buddysim.dnn.plan import FITS, PREFETCHES, Options, Plan
 from buddysim.dnn.program import Program, build
 from buddysim.dnn.result import Result
 from buddysim.errors import BuddysimError
+from buddysim.schemes._links import link_rate
 
 if TYPE_CHECKING:
     from buddysim.dnn.cost import CostModel
     from buddysim.machine.training import TrainingMachine
-    from buddysim.machine.training_table import LinkRate
 
 
 def simulate_outcome(
@@ -74,19 +73,12 @@ def make_options(**given: Any) -> Options:
     known = {name: given.pop(name) for name in list(given) if name in Options.__dataclass_fields__ and name != "extra"}
     extra = {**given.pop("extra", {}), **given}
     options = Options(**known, extra=extra)
-    if options.prefetch not in PREFETCHES:
-        raise BuddysimError(f"prefetch {options.prefetch!r}: expected one of {', '.join(PREFETCHES)}")
+    for name, value, expected in (("prefetch", options.prefetch, PREFETCHES), ("fit", options.fit, FITS)):
+        if value not in expected:
+            raise BuddysimError(f"{name} {value!r}: expected one of {', '.join(expected)}")
+    if options.memory_bytes is not None and options.memory_bytes < 1:
+        raise BuddysimError(f"memory of {options.memory_bytes} bytes: expected 1 or more")
     return options
-
-
-def link_rate(machine: TrainingMachine, name: str | None) -> LinkRate:
-    """The rates of a link of the machine by its name; None for the one in use."""
-    name = name or machine.link
-    if name not in machine.links:
-        near = difflib.get_close_matches(name, machine.links, 1, 0.4)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise BuddysimError(f"link {name!r}: unknown: {hint}expected one of {', '.join(machine.links)}")
-    return machine.links[name]
 
 
 def carry_out(

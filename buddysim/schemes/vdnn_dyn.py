@@ -19,6 +19,7 @@ from buddysim.dnn.plan import Options, Plan
 from buddysim.dnn.program import Step, build
 from buddysim.schemes import _algorithms
 from buddysim.schemes._algorithms import PASSES, Algorithms
+from buddysim.schemes._links import link_rate
 from buddysim.schemes.vdnn import offloaded
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from buddysim.dnn.graph import Network
     from buddysim.dnn.pool import PoolExhausted
     from buddysim.machine.training import TrainingMachine
-    from buddysim.machine.training_table import LinkRate
 
 SUMMARY = {"vdnn-dyn": "profiling passes choose what is offloaded and the CONV algorithm of each layer"}
 NAMES = tuple(SUMMARY)
@@ -43,7 +43,7 @@ class _Profiler:
     ) -> None:
         self.network, self.batch, self.cost, self.name = network, batch, cost, name
         self.machine, self.options = machine, options
-        self.link: LinkRate = machine.links[options.link or machine.link]
+        self.link = link_rate(machine, options.link)
         self.capacity = options.memory_bytes or machine.memory_bytes
         self.notes: list[str] = []
 
