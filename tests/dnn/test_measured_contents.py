@@ -85,6 +85,22 @@ def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:
     )
 
 
+def test_values_that_do_not_repeat(tmp_path: Path) -> None:
+    path = tmp_path / "flat.maps"
+    flat = (relu_map((4, 4, 8, 8), 0.5, seed=1) != 0).astype(np.float32)  # zeros and ones
+    with ActivationsWriter(path, {}, MAPS) as writer:
+        writer.add_point(Point(0, 0.0, 4, (statistics(1, 512),)))
+        writer.add_values(0, 1, flat)
+    network = Network.load("alexnet")
+    shares = [
+        by_name(network, MeasuredContents(load(path), repeats=repeats).contents(network, 4, codec))["relu1"].share
+        for codec in (Codec("zlib"), Codec("rle"))
+        for repeats in (True, False)
+    ]
+    assert shares[0] < 0.1 < 0.45 < shares[1]
+    assert shares[2] == shares[3]  # the zeros stay
+
+
 def test_a_file_without_sizes_or_values_tells_of_zvc_alone(tmp_path: Path) -> None:
     network = Network.load("alexnet")
     path = tmp_path / "densities.maps"

@@ -9,9 +9,13 @@ all of it over to other networks.
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from buddysim.compress.tensors import density as density_of
 from buddysim.compress.tensors import tensor_ratios
 from buddysim.dnn.activations import Activations, MapInfo, load
+from buddysim.dnn.contents.generated import relu_map
 from buddysim.dnn.contents.interpolate import mean_over
 from buddysim.dnn.contents.maps import Codec, MapContents, zvc_share
 from buddysim.dnn.contents.observed import Observed, ObservedContents
@@ -28,11 +32,15 @@ class MeasuredContents:
     ----------
     activations : the file, read
     epoch : of the point to take; None: the mean of all
+    repeats : False: as if no value but zero came twice, with the zeros where they are: every other word of the maps
+        that the file holds is replaced by noise. It shows how much of a dictionary's success is due to the data set
+        (images with a background of one colour give the same numbers again and again).
     """
 
-    def __init__(self, activations: Activations, epoch: float | None = None) -> None:
+    def __init__(self, activations: Activations, epoch: float | None = None, repeats: bool = True) -> None:
         self.activations = activations
         self.epoch = epoch
+        self.repeats = repeats
         self.points = list(range(len(activations.points)))
         if not self.points:
             raise BuddysimError(f"{activations.path}: has no point of the training: expected at least one")
@@ -68,7 +76,7 @@ class MeasuredContents:
     def _relation(self, number: int, codec: Codec) -> float | None:
         """Bytes of a map's code over ZVC's, if the file tells."""
         found = {}
-        for point, seen in enumerate(self.activations.points):
+        for point, seen in enumerate(self.activations.points if self.repeats else ()):
             statistics = seen.statistics(number)
             same = [
                 ratio
@@ -79,7 +87,8 @@ class MeasuredContents:
                 found[point] = same[0].bits / (8 * same[0].raw_bytes) / zvc_share(statistics.density)
         for point, stored in () if found else self.activations.stored_values:
             values = self.activations.values(point, number) if stored == number else None
-            if values is not None and values.dtype.itemsize == 4 and values.ndim in (2, 4):
+            if values is not None and values.dtype == np.float32 and values.ndim in (2, 4):
+                values = values if self.repeats else _noise_for_values(values)
                 (ratio,) = tensor_ratios(values, [codec.layout], [codec.window], [codec.algorithm])
                 found[point] = ratio.bits / (8 * ratio.raw_bytes) / zvc_share(density_of(values))
         if not found:
@@ -106,12 +115,20 @@ class MeasuredContents:
             if self.epoch is None
             else f"iteration {points[0].iteration}, epoch {points[0].epoch:g}"
         )
-        return f"measured: {self.activations.path.name}{f' ({what})' if what else ''}, {when}"
+        repeats = "" if self.repeats else ", values replaced by noise"
+        return f"measured: {self.activations.path.name}{f' ({what})' if what else ''}, {when}{repeats}"
 
 
 def measured(path: str | None, epoch: float | None = None) -> MeasuredContents:
     """From an activations file; None: the one that ships with the package."""
     return MeasuredContents(load(path), epoch)
+
+
+def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same zeros; everything else is drawn anew (never zero)."""
+    alive = values.view(np.uint32) != 0
+    drawn = relu_map((1, 1, 1, values.size), 1.0, seed=1).reshape(values.shape)
+    return np.where(alive, drawn, np.float32(0))
 
 
 def _kind(info: MapInfo) -> str | None:
