@@ -98,11 +98,13 @@ class Record:
         self._begin()
 
     def _begin(self) -> None:
-        ended = {"end": "the capture itself was interrupted; no kernels were derived"}
-        provenance = replace(self._provenance, assumptions=self._provenance.assumptions | ended)
-        self._writer = TraceWriter(self.path, provenance, partial=True)
+        self._writer = TraceWriter(self.path, self._provenance_so_far(), partial=True)
         self._places, self._live = Places(), _Live(self._writer)
         self._in_file = 0
+
+    def _provenance_so_far(self) -> Provenance:
+        ended = {"end": "the capture itself was interrupted; no kernels were derived"}
+        return replace(self._provenance, assumptions=self._provenance.assumptions | ended)
 
     def forget(self) -> None:
         """Start again: the program replaced itself by another one."""
@@ -133,8 +135,9 @@ class Record:
         for entry, _ in entries:
             self._add_values(snapshot, indices[entry.id], entry)
         self.moments.append(moment)
-        if self._wanted and len(self.moments) >= 2 * self._wanted:
-            self.thin(position)
+        if self._wanted and len(self.moments) >= 4 * self._wanted:
+            self._choose(position, 2 * self._wanted)
+            self._rewrite()
 
     def _add_values(self, snapshot: int, allocation: int, entry: Entry) -> None:
         self.bytes_seen += len(entry.data)
@@ -156,14 +159,29 @@ class Record:
             data = np.concatenate([data[start : start + PAGE_BYTES] for start in pages.astype(np.int64) * PAGE_BYTES])
         self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
 
-    def thin(self, total: int) -> None:
+    def _choose(self, total: int, wanted: int) -> None:
         """Keep the snapshots that are nearest to equal distances over a run of length `total`."""
-        stay = equally_spaced([moment.position for moment in self.moments], total, self._wanted or len(self.moments))
+        stay = equally_spaced([moment.position for moment in self.moments], total, wanted)
         self.moments = [self.moments[index] for index in stay]
+
+    def _rewrite(self) -> None:
+        """The file as it would be if the snapshots that were given up had never been taken; and go on with it."""
+        self._writer.close()
+        rewritten = self.path.with_name(f"{self.path.name}.{os.getpid()}.thinned")
+        try:
+            with open_trace(self.path) as old:
+                self._writer = TraceWriter(rewritten, self._provenance_so_far(), partial=True)
+                self._live = self._copy(old, self._writer, kernels=False)
+            rewritten.replace(self.path)
+        finally:
+            rewritten.unlink(missing_ok=True)
+        for number, moment in enumerate(self.moments):
+            moment.in_file = number
+        self._in_file = len(self.moments)
 
     def finish(self, total: int, assumptions: dict[str, str]) -> None:
         """Write the file again with the snapshots that stay, the kernels between them, and how the program ended."""
-        self.thin(total)
+        self._choose(total, self._wanted or len(self.moments))
         self._writer.close()
         provenance = replace(self._provenance, assumptions=self._provenance.assumptions | assumptions)
         rewritten = self.path.with_name(f"{self.path.name}.{os.getpid()}.final")
@@ -172,21 +190,24 @@ class Record:
                 open_trace(self.path) as old,
                 TraceWriter(rewritten, provenance, compression_level=self._level) as writer,
             ):
-                self._copy(old, writer)
+                self._copy(old, writer, kernels=True)
             rewritten.replace(self.path)
         finally:
             rewritten.unlink(missing_ok=True)
 
-    def _copy(self, old: Trace, writer: TraceWriter) -> None:
+    def _copy(self, old: Trace, writer: TraceWriter, *, kernels: bool) -> _Live:
+        """The chosen snapshots, from the old file into a new one."""
         live = _Live(writer)
         maps = {(size_map.snapshot, size_map.allocation): size_map for size_map in old.size_maps}
         before: dict[int, PageSums] = {}
         for turn, moment in enumerate(self.moments):
             indices = live.become(moment.seen)
-            touched = [
-                Touched(one.base, one.bytes, changed_pages(before.get(one.number), one.sums)) for one in moment.seen
-            ]
-            write_interval(writer, f"interval {turn} (derived)", touched, turn)
+            if kernels:
+                touched = [
+                    Touched(one.base, one.bytes, changed_pages(before.get(one.number), one.sums))
+                    for one in moment.seen
+                ]
+                write_interval(writer, f"interval {turn} (derived)", touched, turn)
             snapshot = writer.add_snapshot(turn + 1, moment.label)
             stored = old.snapshots[moment.in_file]
             for one, contents in zip(moment.seen, stored.contents, strict=True):
@@ -194,3 +215,4 @@ class Record:
                 pages, data = contents.read()
                 writer.add_contents(snapshot, indices[one.number], data, pages, contents.page_bytes)
             before = {one.number: one.sums for one in moment.seen}
+        return live

@@ -1,5 +1,6 @@
 /* What the parts of the preload library share. It is loaded into the captured program, so it allocates nothing from the
- * program's heap, holds no file descriptor between snapshots and gives every errno back as it found it. */
+ * program's heap, opens no file descriptor in the running program (but to look into a library that was loaded since the
+ * last snapshot) and gives every errno back as it found it. */
 #ifndef BUDDYSIM_MEMORY_CAPTURE_H
 #define BUDDYSIM_MEMORY_CAPTURE_H
 
@@ -107,10 +108,13 @@ void find_static_data(void);
 /* -- snapshots (snapshot.c) and when to take them (trigger.c) ------------------------------------------------------ */
 
 void say(enum message message, uint64_t position, uint64_t problem);
+void prepare_snapshots(void);
 bool take_snapshot(uint64_t position);
 void wait_for_last_image(void);
 void start_trigger(void);
 void stop_trigger(void);
+void hold_trigger(void);
+void release_trigger(void);
 void count_call(const char *hook);
 uint64_t current_position(void);
 extern atomic_uint_fast64_t snapshots_taken;

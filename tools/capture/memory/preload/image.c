@@ -75,6 +75,8 @@ __attribute__((constructor)) static void begin(void) {
     owner = getpid();
     uintptr_t frames[MAX_FRAMES];
     call_stack(frames); /* the unwinder's first use */
+    find_static_data();
+    prepare_snapshots();
     pthread_atfork(before_fork, after_fork, in_child);
     say(HELLO, 0, 0);
     atomic_store(&capturing, true);
@@ -116,7 +118,9 @@ static char **our_environment(char *const environment[], char **room, char *prel
 #define WITH_OURS(environment)                                                                                          \
     char preload[8192];                                                                                                 \
     char *room[length_of(environment) + 3];                                                                             \
-    char *const *given = replaces_us() ? our_environment(environment, room, preload, sizeof preload) : (environment)
+    bool ours = replaces_us();                                                                                          \
+    if (ours) hold_trigger();                                                                                           \
+    char *const *given = ours ? our_environment(environment, room, preload, sizeof preload) : (environment)
 
 typedef int exec_function(const char *, char *const[], char *const[]);
 
@@ -124,7 +128,9 @@ static int call_exec(const char *function, const char *path, char *const argumen
     WITH_OURS(environment);
     exec_function *next;
     *(void **)&next = dlsym(RTLD_NEXT, function);
-    return next(path, arguments, given);
+    int result = next(path, arguments, given);
+    if (ours) release_trigger();
+    return result;
 }
 
 PUBLIC int execve(const char *path, char *const arguments[], char *const environment[]) {
@@ -143,7 +149,9 @@ PUBLIC int fexecve(int fd, char *const arguments[], char *const environment[]) {
     WITH_OURS(environment);
     int (*next)(int, char *const[], char *const[]);
     *(void **)&next = dlsym(RTLD_NEXT, "fexecve");
-    return next(fd, arguments, given);
+    int result = next(fd, arguments, given);
+    if (ours) release_trigger();
+    return result;
 }
 
 /* Counts the arguments up to the NULL, then lists them in `list`. */

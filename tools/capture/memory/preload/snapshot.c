@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -25,6 +27,7 @@ static uint64_t loaded_ns;
 static pid_t last_image;
 static size_t system_page;
 static const char zeros[4096];
+static _Atomic(uint32_t) *called; /* shared with the image: it has called the capture command */
 
 uint64_t clock_now(int clock) {
     struct timespec now;
@@ -207,22 +210,36 @@ static void send_image(int fd, uint64_t position) {
 }
 
 /* Nothing of the program's may be kept open by its image; and if memory runs out, the image is what should go. */
-static int keep_only(int fd) {
-    int kept = 0;
-    if (fd != kept) syscall(SYS_dup3, fd, kept, O_CLOEXEC);
+static void leave_program(void) {
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, 1, ~0U, 0) < 0)
+    if (syscall(SYS_close_range, 0, ~0U, 0) < 0)
 #endif
-        for (int other = 1; other < 4096; other++) syscall(SYS_close, other);
+        for (int fd = 0; fd < 4096; fd++) syscall(SYS_close, fd);
     long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY);
     if (file >= 0) {
         syscall(SYS_write, file, "1000", 4);
         syscall(SYS_close, file);
     }
-    return kept;
+}
+
+/* All that the image does. The program waits until it has called: whatever comes to the program then, the capture
+ * command knows of the image and waits for it. */
+static void be_image(uint64_t position) {
+    leave_program();
+    int fd = call_home();
+    atomic_store(called, 1);
+    syscall(SYS_futex, called, FUTEX_WAKE, 1, NULL, NULL, 0);
+    if (fd >= 0) send_image(fd, position);
+    syscall(SYS_exit_group, 0);
+    __builtin_unreachable();
 }
 
 /* -- in the program -------------------------------------------------------------------------------------------------- */
+
+void prepare_snapshots(void) {
+    long page = syscall(SYS_mmap, NULL, system_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    called = page == -1 ? NULL : (void *)page;
+}
 
 /* At most one image at a time. */
 void wait_for_last_image(void) {
@@ -238,29 +255,30 @@ bool take_snapshot(uint64_t position) {
     }
     wait_for_last_image();
     find_static_data();
-    int fd = call_home();
-    if (fd < 0) return false;
+    if (!called) return false;
+    atomic_store(called, 0);
     sigset_t all, before;
     sigfillset(&all);
     pthread_mutex_lock(&table_lock);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     long image = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-    if (image == 0) {
-        send_image(keep_only(fd), position);
-        syscall(SYS_exit_group, 0);
-        __builtin_unreachable();
-    }
+    if (image == 0) be_image(position);
     int problem = errno;
+    pthread_mutex_unlock(&table_lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (image < 0) {
-        struct message_head head = head_of(FAILED, position, (uint64_t)problem);
-        send_some(fd, &head, sizeof head, 0);
+        say(FAILED, position, (uint64_t)problem);
+        return false;
     }
-    pthread_mutex_unlock(&table_lock);
-    syscall(SYS_close, fd);
-    if (image > 0) {
-        last_image = (pid_t)image;
-        atomic_fetch_add(&snapshots_taken, 1);
+    last_image = (pid_t)image;
+    atomic_fetch_add(&snapshots_taken, 1);
+    const struct timespec a_while = {0, 50000000};
+    while (!atomic_load(called)) {
+        syscall(SYS_futex, called, FUTEX_WAIT, 0, &a_while, NULL, 0);
+        if (syscall(SYS_wait4, image, NULL, __WCLONE | WNOHANG, NULL)) { /* it is gone already */
+            last_image = 0;
+            break;
+        }
     }
-    return image > 0;
+    return true;
 }

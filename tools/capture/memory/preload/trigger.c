@@ -1,7 +1,8 @@
 /* When snapshots are taken: after so many calls, or after so much processor time of the program.
  *
- * Nobody knows how long the program will run. Twice the wanted number of snapshots are taken; then half of them are as
- * good as thinned out (the capture command forgets them) and the distance is set so that the rest are that far apart. */
+ * Nobody knows how long the program will run. At four times the wanted number of snapshots the capture command forgets
+ * every other one (record.py), and from then on they are taken as far apart as those that stayed. At the end there are
+ * two to four times as many as wanted, of which those nearest to equal distances are chosen. */
 #include "capture.h"
 
 #include <errno.h>
@@ -17,9 +18,9 @@ __attribute__((visibility("hidden"))) atomic_uint_fast64_t buddysim_next_call = 
 
 static uint64_t advance(uint64_t position) {
     kept++;
-    if (settings.snapshots && kept >= 2 * settings.snapshots) {
-        kept = settings.snapshots;
-        uint64_t apart = position / settings.snapshots;
+    if (settings.snapshots && kept >= 4 * settings.snapshots) {
+        kept = 2 * settings.snapshots;
+        uint64_t apart = position / kept;
         if (apart > interval) interval = apart;
     }
     return position + interval;
@@ -70,6 +71,7 @@ static void *watch_the_clock(void *nothing) {
 
 void start_trigger(void) {
     interval = settings.interval;
+    atomic_store(&buddysim_calls, 0); /* not those of this library */
     if (settings.trigger == BY_CALLS) {
         atomic_store(&buddysim_next_call, interval);
         return;
@@ -84,6 +86,15 @@ void start_trigger(void) {
     else say(FAILED, 0, (uint64_t)problem);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
+
+/* No snapshots while the program tries to replace itself. The kernel would give an image of the old program that ends
+ * under the new one a SIGCHLD after all, so the last one has to be gone. */
+void hold_trigger(void) {
+    pthread_mutex_lock(&turn);
+    wait_for_last_image();
+}
+
+void release_trigger(void) { pthread_mutex_unlock(&turn); }
 
 /* The program ends: a run too short for any snapshot gets one now. */
 void stop_trigger(void) {
