@@ -141,7 +141,7 @@ class Point:
     Attributes
     ----------
     iteration : optimizer steps before it
-    epoch : passes over the data before it, None where nobody knows
+    epoch : passes over the data before it; 0 throughout where nobody knows
     samples : of the batch that the maps are of
     maps : statistics, by the order of their maps
     loss : of the last training batch before it, None before the first and where it wasn't a number
@@ -152,7 +152,7 @@ class Point:
     __pydantic_config__ = _STRICT
 
     iteration: Count
-    epoch: Annotated[float, Field(ge=0)] | None
+    epoch: Annotated[float, Field(ge=0)]
     samples: Positive
     maps: tuple[MapStatistics, ...]
     loss: float | None = None
