@@ -40,7 +40,7 @@ cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil
 
 cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept nogil:
     """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
-    return t + port_pass(&m.codecs[slice], m.now_ps, t, m.codec_cost) + m.codec_ps
+    return port_pass(&m.codecs[slice], m.now_ps, t, m.codec_cost) + m.codec_ps
 
 
 cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* pseudo, int* bank, int64_t* row) noexcept nogil:

@@ -15,6 +15,10 @@ from libc.stdint cimport int64_t, uint64_t
 from buddysim.replay.port cimport Port, port_pass
 
 cdef extern from *:
+    """
+    #define high_product(a, b) ((uint64_t)((unsigned __int128)(a) * (b) >> 64))
+    """
+    uint64_t high_product(uint64_t a, uint64_t b) noexcept nogil
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 cdef enum:
@@ -77,7 +81,7 @@ cdef struct Dram:
     int n_banks                 # per pseudo-channel
     int write_queue             # bursts that start a drain
     int64_t now_ps              # the time of the event at hand: no request comes earlier than this any more
-    double slots_per_ps         # 1 / burst_ps
+    uint64_t slots_per_ps       # 2^64 / burst_ps, rounded down
     int64_t burst_ps            # one 32 B burst, also the length of a slot
     int64_t before_ps           # fixed time from the L2 slice to the first command
     int64_t after_ps            # fixed time from the end of the data to the L2 slice
@@ -94,10 +98,9 @@ cdef inline int64_t larger(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline int64_t slot_at(const Dram* dram, int64_t t) noexcept nogil:
-    """The slot that holds `t`: t / burst_ps, by a multiplication that is put right where it rounds the wrong way."""
-    cdef int64_t slot = <int64_t>(<double>t * dram.slots_per_ps)
-    cdef int64_t rest = t - slot * dram.burst_ps
-    return slot - (rest < 0) + (rest >= dram.burst_ps)
+    """The slot that holds `t`: t / burst_ps, by a multiplication that may come out one too small, which is put right."""
+    cdef int64_t slot = <int64_t>high_product(<uint64_t>t, dram.slots_per_ps)
+    return slot + ((slot + 1) * dram.burst_ps <= t)
 
 
 cdef inline void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word) noexcept nogil:
@@ -304,7 +307,7 @@ cdef inline int64_t dram_read(Dram* dram, int pseudo, int bank, int64_t row, int
     if dram.banked:
         return banked_read(dram, pseudo, bank, row, bursts, t) + dram.after_ps
     dram.pseudo[pseudo].bursts += bursts
-    t += port_pass(dram.pseudo[pseudo].bus, dram.now_ps, t, bursts * dram.burst_cost)
+    t = port_pass(dram.pseudo[pseudo].bus, dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
@@ -314,7 +317,7 @@ cdef inline int64_t dram_write(Dram* dram, int pseudo, int bank, int64_t row, in
     cdef int64_t taken
     if not dram.banked:
         channel.bursts += bursts
-        return t + port_pass(channel.bus, dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost)
+        return port_pass(channel.bus, dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
     taken = larger(t, channel.drain_ps)
     (dram.queues + pseudo * WRITE_QUEUE_LIMIT)[channel.n_queued] = QueuedWrite(row, taken + dram.before_ps, bank, bursts)
     channel.n_queued += 1

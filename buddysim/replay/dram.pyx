@@ -7,7 +7,7 @@ from buddysim.replay.port cimport Port
 cdef int dram_init(Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
-    dram.slots_per_ps = 1.0 / dram.burst_ps
+    dram.slots_per_ps = ~<uint64_t>0 / <uint64_t>dram.burst_ps
     dram.pseudo = <PseudoChannel*>calloc(dram.n_pseudo, sizeof(PseudoChannel))
     dram.banks = <Bank*>calloc(<size_t>dram.n_pseudo * dram.n_banks, sizeof(Bank))
     dram.queues = <QueuedWrite*>calloc(<size_t>dram.n_pseudo * WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))

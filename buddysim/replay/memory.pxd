@@ -271,7 +271,7 @@ cdef inline int64_t link_read(MemorySystem* m, int64_t payload, TrafficKind kind
     cdef int64_t cost = link_cost(&m.link, total)
     m.count.link_read[<int>kind] += payload
     m.link.read_bytes += total
-    return t + m.link.read_ps + port_pass(&m.link.ports[0], m.now_ps, t, cost) + (cost >> FINE_BITS)
+    return port_pass(&m.link.ports[0], m.now_ps, t, cost) + m.link.read_ps + (cost >> FINE_BITS)
 
 
 cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
@@ -279,7 +279,7 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kin
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
-    return t + port_pass(&m.link.ports[1], m.now_ps, t, link_cost(&m.link, total))
+    return port_pass(&m.link.ports[1], m.now_ps, t, link_cost(&m.link, total))
 
 
 cdef inline int64_t evict_line(MemorySystem* m, int64_t way, int slice, int64_t t) noexcept nogil:
@@ -356,9 +356,9 @@ cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted
     cdef unsigned int present, missing, merged
     cdef Line* line
     locate_slice(m, entry, &slice, &local)
-    t += port_pass(&m.requests[sm], m.now_ps, t, m.request_cost)
+    t = port_pass(&m.requests[sm], m.now_ps, t, m.request_cost)
     t += m.request_ps
-    t += port_pass(&m.slice_ports[slice], m.now_ps, t, n * m.slice_cost)
+    t = port_pass(&m.slice_ports[slice], m.now_ps, t, n * m.slice_cost)
     arrival = t
     way = l2_way(m, entry, slice, local, &arrival)
     data = arrival
@@ -377,7 +377,7 @@ cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted
         m.count.dirtied_sectors += sector_count(wanted & ~<unsigned int>line.dirty)
         line.dirty |= wanted
     data += m.reply_ps
-    data += port_pass(&m.replies[sm], m.now_ps, data, n * m.reply_cost)
+    data = port_pass(&m.replies[sm], m.now_ps, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
 
 
@@ -389,9 +389,9 @@ cdef inline int64_t l2_store(MemorySystem* m, uint32_t entry, unsigned int touch
     cdef int64_t way, arrival
     cdef Line* line
     locate_slice(m, entry, &slice, &local)
-    t += port_pass(&m.requests[sm], m.now_ps, t, n * m.request_cost)
+    t = port_pass(&m.requests[sm], m.now_ps, t, n * m.request_cost)
     arrival = t + m.request_ps
-    arrival += port_pass(&m.slice_ports[slice], m.now_ps, arrival, n * m.slice_cost)
+    arrival = port_pass(&m.slice_ports[slice], m.now_ps, arrival, n * m.slice_cost)
     way = l2_way(m, entry, slice, local, &arrival)
     line = &m.l2.lines[way]
     m.count.l2_writes += n

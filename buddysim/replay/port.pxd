@@ -38,7 +38,7 @@ cdef inline void port_rebase(Port* port, int64_t base) noexcept nogil:
 cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) noexcept nogil:
     """Sends a request of `cost` (1/1024 ps) through a port at which it arrives at `t`.
 
-    `now` is the time of the event at hand: nothing arrives earlier any more. Returns how long (ps) the request waits.
+    `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the request's turn comes, `t` at the earliest.
     """
     cdef int64_t bucket = t >> BUCKET_BITS
     cdef int64_t place, rest = cost
@@ -60,4 +60,4 @@ cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) 
         bucket += 1
     place = (bucket << BUCKET_BITS) + (used[0] + rest - cost >> FINE_BITS)
     used[0] += <uint32_t>rest
-    return place - t if place > t else 0
+    return place if place > t else t
