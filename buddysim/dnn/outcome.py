@@ -325,16 +325,17 @@ class Outcome:
         where = f"layer {layer}" if problem.pass_ == "resident" else f"layer {layer}, {problem.pass_}"
         if problem.where == "host":
             return (
-                f"{_size(problem.missing_bytes)} of pinned host memory missing at {where}: "
-                f"{_size(self.pinned_bytes)} needed in all"
+                f"{size_text(problem.missing_bytes)} of pinned host memory missing at {where}: "
+                f"{size_text(self.pinned_bytes)} needed in all"
             )
-        asked = f"{_size(problem.requested_bytes)} of {kind} asked for, {_size(problem.free_bytes)} free"
+        asked = f"{size_text(problem.requested_bytes)} of {kind} asked for, {size_text(problem.free_bytes)} free"
         if problem.free_bytes >= problem.requested_bytes:
-            asked += f", at most {_size(problem.largest_bytes)} in one piece"
-        return f"{_size(problem.missing_bytes)} of GPU memory missing at {where}: {asked}"
+            asked += f", at most {size_text(problem.largest_bytes)} in one piece"
+        return f"{size_text(problem.missing_bytes)} of GPU memory missing at {where}: {asked}"
 
 
-def _size(byte_count: int) -> str:
+def size_text(byte_count: int) -> str:
+    """Bytes as one reads them: ``"1.53 GiB"``."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if byte_count >= size:
             return f"{byte_count / size:.{2 if unit == 'GiB' else 1}f} {unit}"

@@ -1,18 +1,19 @@
 """Schemes for training with too little GPU memory, one file each; adding one is adding a file.
 
 A scheme's file defines ``NAMES`` (the names it answers to), ``SUMMARY`` (one line by name) and
-``plan(network, batch, machine, cost, name, options) -> Plan``.
+``plan(network, batch, machine, cost, name, options) -> Plan``; where it has options of its own, ``OPTIONS`` by name,
+which reach it as ``Options.extra``.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from functools import cache
 from types import ModuleType
 
 from buddysim.errors import BuddysimError
+from buddysim.machine.units import hint, shortened
 
 ORDER = (
     "base-m", "base-p", "oracle", "vdnn-none-m", "vdnn-none-p", "vdnn-all-m", "vdnn-all-p", "vdnn-conv-m",
@@ -46,9 +47,12 @@ def load(name: str) -> ModuleType:
     """
     if name in _found():
         return _found()[name]
-    near = difflib.get_close_matches(name, names(), 1, 0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise BuddysimError(f"scheme {name!r}: unknown: {hint}expected one of {', '.join(names())}")
+    raise BuddysimError(f"scheme {shortened(name)}: expected one of {', '.join(names())}{hint(name, names())}")
+
+
+def option_names() -> tuple[str, ...]:
+    """The options that schemes have of their own, by name (``OPTIONS`` of their files)."""
+    return tuple(sorted({option for module in _found().values() for option in getattr(module, "OPTIONS", ())}))
 
 
 def summary(name: str) -> str:

@@ -40,7 +40,7 @@ SUMMARY = {
 NAMES = tuple(SUMMARY)
 
 _ALGORITHM = {"cdma-zv": "zvc", "cdma-rl": "rle", "cdma-zl": "zlib", "cdma-bw": "zvc"}
-_OPTIONS: dict[str, type | tuple[type, ...]] = {
+OPTIONS: dict[str, type | tuple[type, ...]] = {
     "activations": str,
     "epoch": (int, float),
     "densities": str,
@@ -99,7 +99,7 @@ def compressed_copies(
     network: Network, batch: int, machine: TrainingMachine, name: str, options: Options
 ) -> CompressedCopies:
     """What the engine does with a network's maps under one of the scheme's names."""
-    from buddysim.schemes.simulate import link_rate
+    from buddysim.schemes._links import link_rate
 
     extra = checked_options(options.extra)
     codec = codec_of(name, extra)
@@ -137,9 +137,9 @@ def source_of(extra: Mapping[str, Any]) -> Source:
 
 def checked_options(extra: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are cDMA's; those of other schemes are theirs to check."""
-    found = {name: value for name, value in extra.items() if name in _OPTIONS and value is not None}
+    found = {name: value for name, value in extra.items() if name in OPTIONS and value is not None}
     for name, value in found.items():
-        expected = _OPTIONS[name]
+        expected = OPTIONS[name]
         if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
             kinds = expected if isinstance(expected, tuple) else (expected,)
             raise BuddysimError(f"option {name}: {value!r}: expected {' or '.join(kind.__name__ for kind in kinds)}")

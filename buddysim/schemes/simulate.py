@@ -13,6 +13,7 @@ from buddysim.dnn.plan import FITS, PREFETCHES, Options, Plan
 from buddysim.dnn.program import Program, build
 from buddysim.dnn.result import Result
 from buddysim.errors import BuddysimError
+from buddysim.machine.units import hint, shortened
 from buddysim.schemes._links import link_rate
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ def make_options(**given: Any) -> Options:
     """An `Options` from keywords."""
     known = {name: given.pop(name) for name in list(given) if name in Options.__dataclass_fields__ and name != "extra"}
     extra = {**given.pop("extra", {}), **given}
+    for name in extra:
+        if name not in schemes.option_names():
+            others = [field for field in Options.__dataclass_fields__ if field != "extra"]
+            known = sorted([*others, *schemes.option_names()])
+            raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(known)}{hint(name, known)}")
     options = Options(**known, extra=extra)
     for name, value, expected in (("prefetch", options.prefetch, PREFETCHES), ("fit", options.fit, FITS)):
         if value not in expected:

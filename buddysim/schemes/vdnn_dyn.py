@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.dnn import memory
+from buddysim.dnn.outcome import size_text
 from buddysim.dnn.plan import Options, Plan
 from buddysim.dnn.program import Step, build
 from buddysim.schemes import _algorithms
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 SUMMARY = {"vdnn-dyn": "profiling passes choose what is offloaded and the CONV algorithm of each layer"}
 NAMES = tuple(SUMMARY)
+
+_WHERE = {"gpu": "GPU memory", "host": "pinned host memory"}
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
@@ -79,7 +82,8 @@ class _Profiler:
         result = f"{what}: "
         if failure:
             layer = self.network.layers[failure.layer].name
-            result += f"{failure.where} memory short by {failure.missing_bytes} B at {layer}, {failure.pass_}"
+            missing = f"{size_text(failure.missing_bytes)} of {_WHERE[failure.where]}"
+            result += f"{missing} missing at {layer}, {failure.pass_}"
         else:
             result += "fits"
             if greedy:

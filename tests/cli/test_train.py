@@ -107,9 +107,9 @@ def test_the_fastest_within_a_budget(capsys):
     ("arguments", "said"),
     [
         (["vgg18"], "vgg1"),
-        (["vgg19", "--scheme", "vdnn-al-m"], "did you mean vdnn-all-m?"),
+        (["vgg19", "--scheme", "vdnn-al-m"], "nearest: vdnn-all-m"),
         (["vgg19", "--machine", "titan-z"], "titan-x"),
-        (["vgg19", "--link", "pcie6"], "did you mean pcie"),
+        (["vgg19", "--link", "pcie6"], "nearest: pcie"),
         (["vgg19", "--batch", "0"], "--batch 0: expected"),
         (["vgg19", "--budget", "8 parsecs"], "--budget"),
         (["vgg19", "--prefetch", "never"], "published, just-in-time, on-demand"),
