@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
+from buddysim.dnn.activations import load
 from buddysim.dnn.contents import Codec, GeneratedContents, TableContents
+from buddysim.dnn.contents.measured import MeasuredContents, measured
 from buddysim.dnn.graph import Network
 from buddysim.schemes.cdma_study import NETWORKS, figure_11, figure_13, gains, offloaded_maps, ratios
 
@@ -69,3 +72,22 @@ def test_performance_lies_between_vdnn_and_the_oracle() -> None:
     for name, batch in NETWORKS.values():
         assert Network.load(name).layers
         assert batch in (128, 256, 512)
+
+
+def test_the_shipped_measurement_on_the_papers_networks() -> None:
+    zvc, paper, zlib = Codec(), Codec(masks=False), Codec("zlib", "NHWC")
+    sparsity, exact, counted, with_repeats, without_repeats = [], [], [], [], []
+    flat = MeasuredContents(load(), repeats=False)
+    for name, batch in NETWORKS.values():
+        network = Network.load(name)
+        found = ratios(network, batch, measured(None), [zvc, paper, zlib])
+        sparsity.append(1 - found[0].density)
+        exact.append(found[0].average)
+        counted.append(found[1].average)
+        with_repeats.append(found[2].average)
+        without_repeats.append(ratios(network, batch, flat, [zlib])[0].average)
+    assert mean(sparsity) == pytest.approx(0.599, abs=0.001)  # the paper: 62 %
+    assert mean(counted) == pytest.approx(2.52, abs=0.005)  # 2.6
+    assert mean(exact) == pytest.approx(2.34, abs=0.005)
+    assert mean(with_repeats) == pytest.approx(2.65, abs=0.005)
+    assert mean(without_repeats) == pytest.approx(2.24, abs=0.05)  # behind ZVC, as in the paper; the library's version counts

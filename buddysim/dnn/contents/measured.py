@@ -9,6 +9,8 @@ all of it over to other networks.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -108,7 +110,8 @@ class MeasuredContents:
 
     def _description(self) -> str:
         made = self.activations.provenance
-        what = " on ".join(made[key] for key in ("network", "data") if key in made)
+        # Both begin with what they are; the file has the rest.
+        what = " on ".join(re.split(r"[(,;]", made[key])[0].strip() for key in ("network", "data") if key in made)
         points = [self.activations.points[i] for i in self.points]
         when = (
             f"mean of {len(points)} points, iterations {points[0].iteration} to {points[-1].iteration}"
