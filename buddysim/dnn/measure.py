@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 import buddysim
 from buddysim.compress.tensors import ALGORITHMS, LAYOUTS, density, tensor_ratios
+from buddysim.compress.zlib import library as zlib_library
 from buddysim.dnn.activations import ActivationsWriter, MapInfo, MapStatistics, Point, code_sizes
 from buddysim.errors import BuddysimError
 
@@ -264,6 +265,7 @@ class _Training:
             f"of them, momentum {settings.momentum}, weight decay {settings.weight_decay}, seed {settings.seed}; "
             "weights drawn as He et al. do, biases 0",
             "observed": f"the first {settings.samples} test images, in training mode; accuracy on 2,000 test images",
+            "compressors": f"buddysim.compress: zvc, rle (kind zero), zlib (level 6 of {zlib_library()})",
             "program": f"PyTorch {torch.__version__} on the CPU, one thread, deterministic algorithms: the same "
             "processor gives the same file bit by bit, another kind may round differently",
             "licence": "BSD-3-Clause, as the package; the data are under the MIT licence",

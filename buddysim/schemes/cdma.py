@@ -64,6 +64,7 @@ class CompressedCopies:
     cap_bytes_per_s : of device memory, for either direction
     codec : how maps are compressed
     source : where the contents come from
+    compressors : what made the sizes of codes
     """
 
     contents: Mapping[int, MapContents]
@@ -71,6 +72,7 @@ class CompressedCopies:
     cap_bytes_per_s: int
     codec: Codec
     source: str
+    compressors: str
 
     def moved_bytes(self, byte_count: int, layer: int) -> int:
         """Bytes of a map's code, to the nearest."""
@@ -87,9 +89,10 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
     """vDNN's plan, with compression on its copies."""
     below: Plan = load("vdnn-all-p").plan(network, batch, machine, cost, "vdnn-all-p", options)
     copies = compressed_copies(network, batch, machine, name, options)
+    by = f", by {copies.compressors}" if copies.codec.algorithm == "zlib" else ""
     notes = (
         *below.notes,
-        f"compression: {copies.codec}; read bandwidth at most {copies.cap_bytes_per_s / 1e9:g} GB/s",
+        f"compression: {copies.codec}{by}; read bandwidth at most {copies.cap_bytes_per_s / 1e9:g} GB/s",
         f"activations: {copies.source}",
     )
     return replace(below, scheme=name, compression=copies, notes=notes)
@@ -108,7 +111,8 @@ def compressed_copies(
     left_over = cdma_engine.left_over_bytes_per_s(machine.dram_bytes_per_s, machine.fp32_flops)
     rate = max(link.offload_bytes_per_s, link.prefetch_bytes_per_s)
     cap = cdma_engine.read_cap(rate, left_over, bandwidth_aware=name == "cdma-bw")
-    return CompressedCopies(source.contents(network, batch, codec), link, cap, codec, source.description)
+    contents = source.contents(network, batch, codec)
+    return CompressedCopies(contents, link, cap, codec, source.description, source.compressors)
 
 
 def codec_of(name: str, extra: Mapping[str, Any]) -> Codec:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from buddysim.compress.zlib import library
 from buddysim.dnn.contents import Codec
 from buddysim.dnn.graph import Network
 from buddysim.dnn.plan import Compression, Options
@@ -85,6 +86,7 @@ def test_generated_activations() -> None:
     network, zv = copies("cdma-zv", density=0.4, cluster=3, seed=2)
     assert "generated: density 0.4" in zv.source
     network, zl = copies("cdma-zl", density=0.4, cluster=3, seed=2)
+    assert f"level 6 of {library()}" in zl.compressors
     assert zl.moved_bytes(10**6, layer(network, "relu1")) < zv.moved_bytes(10**6, layer(network, "relu1"))
 
 

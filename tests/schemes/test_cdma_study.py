@@ -90,4 +90,5 @@ def test_the_shipped_measurement_on_the_papers_networks() -> None:
     assert mean(counted) == pytest.approx(2.52, abs=0.005)  # 2.6
     assert mean(exact) == pytest.approx(2.34, abs=0.005)
     assert mean(with_repeats) == pytest.approx(2.65, abs=0.005)
-    assert mean(without_repeats) == pytest.approx(2.24, abs=0.05)  # behind ZVC, as in the paper; the library's version counts
+    # Behind ZVC, as in the paper; another version of zlib may give other sizes.
+    assert mean(without_repeats) == pytest.approx(2.24, abs=0.05)

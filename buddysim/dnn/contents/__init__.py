@@ -32,6 +32,8 @@ class Source(Protocol):
 
     #: Where it comes from, for results.
     description: str
+    #: What made the sizes of its codes, with the versions of libraries.
+    compressors: str
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output, compressed by `codec`."""

@@ -15,10 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.compress.tensors import density, tensor_ratios
+from buddysim.compress.zlib import library
 from buddysim.dnn.contents.dense import dense
 from buddysim.dnn.contents.maps import Codec, MapContents, Role, walk
 from buddysim.dnn.graph import Layer, Network, Pool
 from buddysim.errors import BuddysimError
+
+#: What compresses here and now, for results.
+CURRENT = f"buddysim.compress: zvc, rle (kind zero), zlib (level 6 of {library()})"
 
 _TILE = 2**18
 _MOST_SAMPLES = 16
@@ -45,6 +49,7 @@ class GeneratedContents:
         if seed < 0:
             raise BuddysimError(f"seed {seed!r}: expected a number from 0")
         self.share_alive, self.cluster, self.seed = float(share_alive), cluster, seed
+        self.compressors = CURRENT
         self.description = f"generated: density {share_alive:g} behind ReLU, squares of {cluster}, seed {seed}"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from buddysim.compress.tensors import density as density_of
 from buddysim.compress.tensors import tensor_ratios
 from buddysim.dnn.activations import Activations, MapInfo, load
-from buddysim.dnn.contents.generated import relu_map
+from buddysim.dnn.contents.generated import CURRENT, relu_map
 from buddysim.dnn.contents.interpolate import mean_over
 from buddysim.dnn.contents.maps import Codec, MapContents, zvc_share
 from buddysim.dnn.contents.observed import Observed, ObservedContents
@@ -51,6 +51,7 @@ class MeasuredContents:
                 raise BuddysimError(f"epoch {epoch!r}: expected a number from 0")
             self.points = [self._nearest(self.points)]
         self.description = self._description()
+        self.compressors = activations.provenance.get("compressors", "not named by the file") if repeats else CURRENT
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output; the batch plays no part, since a share has no size."""

@@ -47,6 +47,7 @@ class ObservedContents:
     def __init__(self, observed: Iterable[Observed], description: str) -> None:
         self.observed = tuple(observed)
         self.description = description
+        self.compressors = "not named"
         if not any(o.kind == "relu" for o in self.observed):
             raise BuddysimError(f"{description}: has no map behind a CONV layer and a ReLU: expected at least one")
         self._density = {

@@ -50,6 +50,7 @@ class TableContents:
         self.rows = rows
         self.name = name
         self.description = f"table {name}"
+        self.compressors = "not named by the table"
 
     @classmethod
     def read(cls, path: str | Path) -> TableContents:
