@@ -1,0 +1,32 @@
+"""How long one simulated iteration of VGG-416 takes under each scheme, the network and the cost model at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.measurement import Measurement, timed
+from buddysim import schemes
+from buddysim.dnn.cost import CostModel
+from buddysim.dnn.graph import Network
+from buddysim.schemes.simulate import simulate_outcome
+
+BATCH = 32
+MACHINE = "titan-x"
+REPEATS = 3
+ASKED_S = 1.0
+
+
+def measure(folder: Path, quick: bool) -> list[Measurement]:
+    """Seconds of one core, for every scheme; the quick figures are of VGG-116."""
+    name = "vgg116" if quick else "vgg416"
+    network, cost = Network.load(name), CostModel.load(MACHINE)
+    rows = []
+    for scheme in schemes.names():
+        seconds = []
+        for _ in range(REPEATS):
+            _, time = timed(lambda: simulate_outcome(network, BATCH, MACHINE, scheme, cost=cost))  # noqa: B023
+            seconds.append(time.core_s)
+        rows.append(
+            Measurement.of(f"train {name}, {scheme}", "s of one core", seconds, asked=ASKED_S, smaller_is_better=True)
+        )
+    return rows
