@@ -19,7 +19,7 @@ flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
 	@echo "make test      build, then run the tests"
-	@echo "make test-all  the slow tests too"
+	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make validate  hold the engine against Accel-Sim's figures: writes docs/validation-accelsim.md"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
@@ -33,8 +33,14 @@ run: build
 test: build
 	$(python) -m pytest
 
+# The tests of the extras skip themselves, and say why, where something could not be installed. EXTRAS=required makes
+# that an error.
 test-all: build
-	$(python) -m pytest -m ""
+	@complete=yes; tools/install_extras.sh $(python) || complete=no; \
+	if test "$$complete$(EXTRAS)" = norequired; then exit 1; fi; \
+	$(python) -m pytest -m "" -rs; \
+	if test $$complete = no; then \
+	    echo "buddysim: warning: some extras could not be installed (named above): their tests were skipped" >&2; fi
 
 bench: build
 	$(python) -m benchmarks

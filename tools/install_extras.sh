@@ -1,0 +1,70 @@
+#!/bin/bash
+# Installs what the tests of the extras need: Debian packages, and PyTorch for the CPU into the given Python's
+# environment. What is there already is left alone; what cannot be installed is named, and the exit code is 1.
+#
+#   tools/install_extras.sh .venv/bin/python
+set -uo pipefail
+python=${1:?expected the path of a Python: tools/install_extras.sh .venv/bin/python}
+
+# Compilers of captured programs; OpenCL on the CPU and the tool it is checked with; pictures to train on.
+packages=(
+    gcc g++ gfortran libc6-dev binutils xz-utils
+    clang-15 pocl-opencl-icd ocl-icd-opencl-dev opencl-headers oclgrind
+    dataset-fashion-mnist
+)
+# "+cpu": the plain wheel brings gigabytes of CUDA libraries along.
+torch='torch==2.13.0+cpu'
+torch_index=https://download.pytorch.org/whl/cpu
+
+say() { echo "buddysim: $*" >&2; }
+failed=0
+
+missing_packages() {
+    for package in "${packages[@]}"; do
+        dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || echo "$package"
+    done
+}
+
+install_packages() {
+    local as_root=()
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        say "not Debian: the tests of the extras need what Debian calls ${packages[*]}"
+        return 1
+    fi
+    mapfile -t missing < <(missing_packages)
+    ((${#missing[@]})) || return 0
+    if ((EUID)); then
+        if ! sudo -n true 2>/dev/null; then
+            say "missing, and only root can install it: apt install ${missing[*]}"
+            return 1
+        fi
+        as_root=(sudo -n)
+    fi
+    say "installing ${missing[*]}"
+    local quiet=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
+    "${as_root[@]}" "${quiet[@]}" update >/dev/null || say "apt-get update failed; going on with the lists that are there"
+    if ! "${as_root[@]}" "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null; then
+        for package in "${missing[@]}"; do # one that this release lacks must not keep the others out
+            "${as_root[@]}" "${quiet[@]}" install -y --no-install-recommends "$package" >/dev/null 2>&1
+        done
+    fi
+    mapfile -t missing < <(missing_packages)
+    ((${#missing[@]})) || return 0
+    say "could not be installed: ${missing[*]}"
+    return 1
+}
+
+install_torch() {
+    "$python" -c 'import torch' 2>/dev/null && return 0
+    say "installing $torch"
+    local pip=("$python" -m pip install --disable-pip-version-check --retries 2)
+    # First from where this machine's pip looks anyway (its own wheels, a mirror), as asking in vain takes minutes.
+    "${pip[@]}" -qqq "$torch" 2>/dev/null && return 0
+    "${pip[@]}" --quiet --extra-index-url "$torch_index" "$torch" && return 0
+    say "could not be installed: $torch"
+    return 1
+}
+
+install_packages || failed=1
+install_torch || failed=1
+exit $failed
