@@ -6,6 +6,7 @@ Options of its own (`Options.extra`), the same for every name:
 |---|---|---|
 | ``activations`` | the shipped measurement | file of observed feature maps |
 | ``epoch`` | mean of training | which of its samples: the one nearest to that epoch |
+| ``repeats`` | True | False: values but zero as if none came twice (`buddysim.dnn.contents.measured`) |
 | ``densities`` | | table of the user's own, TOML or CSV (`buddysim.dnn.contents.table`) |
 | ``density``, ``cluster``, ``seed`` | | generated activations (`buddysim.dnn.contents.generated`) |
 | ``layout``, ``window`` | NCHW, 4096 | of the compressed tensors; bytes |
@@ -43,6 +44,7 @@ _ALGORITHM = {"cdma-zv": "zvc", "cdma-rl": "rle", "cdma-zl": "zlib", "cdma-bw": 
 OPTIONS: dict[str, type | tuple[type, ...]] = {
     "activations": str,
     "epoch": (int, float),
+    "repeats": bool,
     "densities": str,
     "density": (int, float),
     "cluster": int,
@@ -136,7 +138,7 @@ def source_of(extra: Mapping[str, Any]) -> Source:
         return GeneratedContents(extra["density"], extra.get("cluster", 1), extra.get("seed", 0))
     from buddysim.dnn.contents.measured import measured
 
-    return measured(extra.get("activations"), extra.get("epoch"))
+    return measured(extra.get("activations"), extra.get("epoch"), extra.get("repeats", True))
 
 
 def checked_options(extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,6 +69,9 @@ def test_performance_lies_between_vdnn_and_the_oracle() -> None:
     row = found["AlexNet"]
     assert row["vdnn-all-p"] < row["cdma-bw"] <= row["cdma-zv"] <= row["oracle"] == 1.0
     assert gains(found)["AlexNet"] == pytest.approx(row["cdma-zv"] / row["vdnn-all-p"] - 1)
+    flat = figure_13("titan-xp", {"AlexNet": NETWORKS["AlexNet"]}, ["vdnn-all-p", "cdma-zl"], repeats=False)["AlexNet"]
+    kept = figure_13("titan-xp", {"AlexNet": NETWORKS["AlexNet"]}, ["vdnn-all-p", "cdma-zl"])["AlexNet"]
+    assert flat["vdnn-all-p"] == kept["vdnn-all-p"] < flat["cdma-zl"] < kept["cdma-zl"]
     for name, batch in NETWORKS.values():
         assert Network.load(name).layers
         assert batch in (128, 256, 512)

@@ -123,9 +123,9 @@ class MeasuredContents:
         return f"measured: {self.activations.path.name}{f' ({what})' if what else ''}, {when}{repeats}"
 
 
-def measured(path: str | None, epoch: float | None = None) -> MeasuredContents:
+def measured(path: str | None, epoch: float | None = None, repeats: bool = True) -> MeasuredContents:
     """From an activations file; None: the one that ships with the package."""
-    return MeasuredContents(load(path), epoch)
+    return MeasuredContents(load(path), epoch, repeats)
 
 
 def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
