@@ -1,0 +1,41 @@
+"""Which iterations of a training are looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Schedule:
+    """Iterations at equal distances, however long the training turns out to be.
+
+    Where the number of iterations is known, `wanted` of them from the first to the last. Where it isn't, every one at
+    first; whenever twice as many as wanted were taken, every second one is dropped and the distance doubles.
+
+    Parameters
+    ----------
+    wanted : snapshots
+    steps : iterations of the training, None where nobody knows
+    """
+
+    wanted: int
+    steps: int | None = None
+    distance: int = 1
+    taken: list[int] = field(default_factory=list)
+
+    def due(self, iteration: int) -> bool:
+        """Whether an iteration is to be looked at."""
+        if self.steps is None or self.wanted == 1:
+            return iteration % self.distance == 0
+        last = max(self.steps - 1, 0)
+        return iteration in {round(turn * last / (self.wanted - 1)) for turn in range(self.wanted)}
+
+    def took(self, iteration: int) -> list[int]:
+        """Notes a snapshot; gives those that are to be dropped now."""
+        self.taken.append(iteration)
+        if self.steps is not None or len(self.taken) < 2 * self.wanted:
+            return []
+        self.distance *= 2
+        dropped = [taken for taken in self.taken if taken % self.distance]
+        self.taken = [taken for taken in self.taken if taken % self.distance == 0]
+        return dropped
