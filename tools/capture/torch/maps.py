@@ -15,7 +15,7 @@ from buddysim.dnn.activations import ActivationsWriter, MapInfo, MapStatistics, 
 from tools.capture.torch.recorder import Recorder, bytes_of, readable
 
 #: Compressed sizes are of about so many bytes of each map, whole samples.
-SIZED_BYTES = 2**20
+SIZED_BYTES = 2**18
 MOST_SIZED_SAMPLES = 64
 
 #: What writes a map, by the operator's name.
