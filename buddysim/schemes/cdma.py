@@ -55,6 +55,10 @@ OPTIONS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+#: Options that make sense with one source only.
+_BELONGS = {"cluster": "density", "seed": "density", "epoch": "activations", "repeats": "activations"}
+
+
 @dataclass(frozen=True)
 class CompressedCopies:
     """The copies of an iteration (`buddysim.dnn.plan.Compression`).
@@ -132,6 +136,10 @@ def source_of(extra: Mapping[str, Any]) -> Source:
     given = [name for name in ("activations", "densities", "density") if extra.get(name) is not None]
     if len(given) > 1:
         raise BuddysimError(f"{' and '.join(given)}: expected one source of activations")
+    source = given[0] if given else "activations"
+    for name, owner in _BELONGS.items():
+        if extra.get(name) is not None and owner != source:
+            raise BuddysimError(f"{name}: goes with {owner}, not with {source}")
     if "densities" in given:
         return TableContents.read(extra["densities"])
     if "density" in given:

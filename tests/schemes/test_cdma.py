@@ -100,6 +100,8 @@ def test_codecs() -> None:
     ("extra", "message"),
     [
         ({"density": 0.4, "densities": "x.toml"}, "densities and density: expected one source of activations"),
+        ({"density": 0.4, "epoch": 1}, "epoch: goes with activations, not with density"),
+        ({"cluster": 3}, "cluster: goes with density, not with activations"),
         ({"density": "much"}, "option density: 'much': expected int or float"),
         ({"density": True}, "option density: True"),
         ({"density": 0.4, "layout": "NWHC"}, "layout 'NWHC': expected one of NCHW, NHWC, CHWN"),

@@ -37,7 +37,7 @@ def table(folder: Path, percent: int) -> str:
 
 
 names = st.sampled_from(NETWORKS)
-links = st.sampled_from(["pcie3-shared", "pcie3", "pcie3-peak", "pcie5"])
+links = st.sampled_from(["pcie3-shared", "pcie3", "pcie3-peak", "pcie5", "nvlink1", "nvlink2"])
 percents = st.integers(0, 100)
 
 
