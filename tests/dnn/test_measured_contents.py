@@ -13,6 +13,7 @@ from buddysim.dnn.contents import Codec
 from buddysim.dnn.contents.generated import relu_map
 from buddysim.dnn.contents.measured import MeasuredContents, measured
 from buddysim.dnn.graph import Network
+from buddysim.dnn.zoo import names
 from buddysim.errors import BuddysimError
 
 MAPS = (
@@ -129,3 +130,18 @@ def test_a_file_without_points_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="has no point of the training"):
         measured(str(path))
     assert np.isnan(load(path).densities).all()
+
+
+@pytest.mark.parametrize("name", names())
+def test_laws_of_contents_on_every_network(name: str) -> None:
+    network = Network.load(name)
+    contents = measured(None).contents(network, 1, Codec())
+    assert len(contents) == len(network.layers)
+    for layer in network.layers:
+        found = contents[layer.index]
+        assert 0 <= found.density <= 1
+        assert found.share == pytest.approx(found.density + 1 / 32)
+        if layer.kind in ("maxpool", "avgpool"):
+            assert found.density >= contents[layer.inputs[0]].density
+        if layer.kind in ("input", "conv", "fc", "batchnorm", "add"):
+            assert found.density == 1
