@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
 from buddysim.dnn.plan import FitPolicy
-from buddysim.dnn.pool import Pool, PoolExhausted
+from buddysim.dnn.pool import ALIGNMENT, Pool, PoolExhausted
 from buddysim.dnn.program import KINDS, Kind, Program, Step, Tensor
 
 UNLIMITED = 1 << 62  # bytes
@@ -233,6 +234,28 @@ def usage(program: Program, step_ps: Levels, part: str | None = None) -> Usage:
         peak_step=peak,
         at_peak={kind: int(held[peak, place]) for place, kind in enumerate(KINDS)},
     )
+
+
+def least_bytes(program: Program) -> int:
+    """Less GPU memory than this can't hold the iteration, however the pool places it and whatever waits.
+
+    The most that lives at once, rounded up to the pool's alignment, where each map comes back only when it is read.
+    """
+    size = [-(-tensor.byte_count // ALIGNMENT) * ALIGNMENT for tensor in program.tensors]
+    change = [0] * (len(program.steps) + 1)
+    waiting: dict[int, int] = {}
+    for step in program.steps:
+        for copy in (program.copies[index] for index in step.copies):
+            if copy.direction == "prefetch" and copy.timing == "beside":
+                waiting[copy.tensor] = size[copy.tensor]
+        for index in step.allocate:
+            change[step.index] += 0 if index in waiting else size[index]
+        for index in {*step.reads, *step.writes, *step.release} & waiting.keys():
+            change[step.index] += waiting.pop(index)
+        for index in step.release:
+            change[step.index + 1] -= size[index]
+    resident = sum(size[index] for index in program.resident)
+    return resident + max(accumulate(change))
 
 
 def host_pinned(program: Program) -> tuple[int, int]:

@@ -10,34 +10,44 @@ LARGEST_BATCH = 1 << 20
 
 
 def largest_batch(simulated: Callable[[int], Result], limit: int = LARGEST_BATCH) -> tuple[int, Result]:
-    """The largest batch that fits, and its result; 0 with the result of batch 1 where not even that fits.
+    """The largest batch that fits, and its result; 0 with the result of batch 1 where none does.
 
-    Doubles the batch until it doesn't fit, then halves the gap: a batch that fits beside one more that doesn't.
-    (Fragmentation may let a larger one fit again; that isn't looked for.)
+    Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through. What lives at once
+    is, so the largest batch that could fit is found by doubling and halving, and from there on each smaller batch is
+    tried until one fits. (A larger batch may let faster algorithms with more workspace win; a batch beyond one that
+    can't fit for that reason isn't looked for.)
 
     Parameters
     ----------
     simulated : the result of a batch
     limit : no larger batch is tried; a result of `limit` samples means that memory is no bound
     """
-    result = simulated(1)
-    if not result.counters["fits"]:
-        return 0, result
-    fitting, failing = 1, 0
-    while not failing and fitting < limit:
-        tried = simulated(min(2 * fitting, limit))
-        if tried.counters["fits"]:
-            fitting, result = min(2 * fitting, limit), tried
+    fits: dict[int, bool] = {}
+
+    def could_fit(batch: int) -> bool:
+        result = simulated(batch)
+        fits[batch] = bool(result.counters["fits"])
+        return result.outcome.could_fit
+
+    possible, impossible = 0, 0
+    while not impossible and possible < limit:
+        batch = min(max(2 * possible, 1), limit)
+        if could_fit(batch):
+            possible = batch
         else:
-            failing = min(2 * fitting, limit)
-    while failing - fitting > 1:
-        middle = (fitting + failing) // 2
-        tried = simulated(middle)
-        if tried.counters["fits"]:
-            fitting, result = middle, tried
+            impossible = batch
+    while impossible - possible > 1:
+        middle = (possible + impossible) // 2
+        if could_fit(middle):
+            possible = middle
         else:
-            failing = middle
-    return fitting, result
+            impossible = middle
+    for batch in range(possible, 0, -1):
+        if fits.get(batch, True):
+            result = simulated(batch)
+            if result.counters["fits"]:
+                return batch, result
+    return 0, simulated(1)
 
 
 def fastest_that_fits(results: Mapping[str, Result]) -> str | None:

@@ -76,8 +76,8 @@ def make_options(**given: Any) -> Options:
     for name in extra:
         if name not in schemes.option_names():
             others = [field for field in Options.__dataclass_fields__ if field != "extra"]
-            known = sorted([*others, *schemes.option_names()])
-            raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(known)}{hint(name, known)}")
+            every = sorted([*others, *schemes.option_names()])
+            raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(every)}{hint(name, every)}")
     options = Options(**known, extra=extra)
     for name, value, expected in (("prefetch", options.prefetch, PREFETCHES), ("fit", options.fit, FITS)):
         if value not in expected:
