@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim import schemes
-from buddysim.dnn import naive_timeline, timeline
+from buddysim.dnn import memory, naive_timeline, timeline
+from buddysim.dnn.naive_pool import NaivePool
 from buddysim.dnn.outcome import Outcome, operations
 from buddysim.dnn.plan import PREFETCHES, Options
 from buddysim.schemes.simulate import carry_out
@@ -51,6 +52,20 @@ def test_the_naive_timeline_agrees_on_iterations(out: Outcome):
     made, _ = operations(out.program)
     fast, naive = timeline.run(made), naive_timeline.naive_run(made)
     assert (fast.start_ps, fast.end_ps) == (naive.start_ps, naive.end_ps)
+
+
+@settings(max_examples=60, deadline=None)
+@given(outcomes())
+def test_the_naive_pool_gives_every_tensor_the_same_address(out: Outcome):
+    naive = NaivePool(out.capacity if out.fits and out.capacity else memory.UNLIMITED, out.options.fit)
+    tensors, given_addresses = out.program.tensors, out.placement.addresses
+    for number in out.program.resident:
+        assert naive.allocate(tensors[number].byte_count) == given_addresses[number]
+    for step in out.program.steps:
+        for number in step.allocate:
+            assert naive.allocate(tensors[number].byte_count) == given_addresses[number]
+        for number in step.release:
+            naive.release(given_addresses[number])
 
 
 def streams_run_one_thing_at_a_time(out: Outcome) -> None:

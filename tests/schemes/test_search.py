@@ -14,7 +14,6 @@ from buddysim.schemes.simulate import carry_out
 from tests.dnn.doubles import machine
 from tests.dnn.random_networks import costs, networks
 
-
 SCHEMES = ("base-m", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "save-on-cpu", "checkpoint")
 
 
