@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how offloaded maps come back: published (default), just-in-time, on-demand",
     )
     parser.add_argument("--library", metavar="NAME", help="version of the CONV library, for example cudnn4")
+    parser.add_argument("--calibration", metavar="FILE", help="layer times of a GPU of one's own (buddysim calibrate)")
     parser.add_argument(
         "--fit", choices=("best-fit", "first-fit"), default="best-fit", help="how the memory pool picks a free piece"
     )
@@ -146,7 +147,7 @@ def _simulate(
     from buddysim.schemes.simulate import make_options, simulate
 
     options = make_options(**given)
-    cost = CostModel.load(machine, options.library)
+    cost = CostModel.load(machine, options.library, args.calibration)
 
     def simulated(scheme: str, batch: int) -> Result:
         return simulate(network, batch, machine, scheme, options=options, cost=cost)

@@ -63,9 +63,9 @@ class Curve:
     def compute_s(self, product: Product, peak: Peak) -> float:
         """Seconds that the product would take at an efficiency of one."""
         tiles = product.rows * product.cols * product.count / TILE
-        stretched = (1.0 + self.rows / product.rows) * (1.0 + self.cols / product.cols)
-        stretched *= 1.0 + self.inner / product.inner
-        return product.flops / peak.flops * stretched * (1.0 + self.tail * peak.multiprocessors / tiles)
+        stretched = 1.0 + self.rows / product.rows + self.tail * peak.multiprocessors / tiles
+        stretched *= (1.0 + self.cols / product.cols) * (1.0 + self.inner / product.inner)
+        return product.flops / peak.flops * stretched
 
     def memory_s(self, moved: float, peak: Peak) -> float:
         """Seconds to move the operands."""

@@ -33,11 +33,11 @@ GRID: dict[str, tuple[float, ...]] = {
     "rows": (0, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048),
     "cols": (0, 4, 8, 12, 16, 24, 32, 48, 64, 96),
     "inner": (0, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024),
-    "tail": (0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.25, 1.5, 2),
+    "tail": (0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 4),
     "bandwidth": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
     "launch_us": (0, 5, 10, 15, 20, 30, 40, 60),
 }
-START = Curve(rows=128, cols=16, inner=64, tail=0.5, bandwidth=0.7, launch_us=10)
+START = Curve(rows=128.0, cols=16.0, inner=64.0, tail=0.5, bandwidth=0.7, launch_us=10.0)
 ROUNDS = 6
 
 
@@ -56,12 +56,7 @@ def products(timing: Timing, pass_: Pass) -> Product:
     """The matrix product of a CONV's or an FC's pass."""
     if timing.kind == "conv":
         return timing.work.product(pass_)
-    forward = timing.product
-    if pass_ == "forward":
-        return forward
-    if pass_ == "backward_data":
-        return Product(forward.rows, forward.inner, forward.cols)
-    return Product(forward.inner, forward.cols, forward.rows)
+    return timing.product.of_pass(pass_)
 
 
 def with_waste(timing: Timing, pass_: str, winograd: bool) -> float:
@@ -90,8 +85,10 @@ class _Arrays:
         ]
 
     def compute_s(self, curve: Curve) -> NDArray[np.float64]:
-        stretched = (1 + curve.rows / self.rows) * (1 + curve.cols / self.cols) * (1 + curve.inner / self.inner)
-        result: NDArray[np.float64] = self.base_s * stretched * (1 + curve.tail * self.multiprocessors / self.tiles)
+        stretched = 1 + curve.rows / self.rows + curve.tail * self.multiprocessors / self.tiles
+        result: NDArray[np.float64] = (
+            self.base_s * stretched * (1 + curve.cols / self.cols) * (1 + curve.inner / self.inner)
+        )
         return result
 
     def implied(self, curve: Curve) -> NDArray[np.float64]:

@@ -125,8 +125,17 @@ class CostModel:
         moved = self.dram_bytes(layer, batch, pass_)
         if not moved:
             return 0
-        share = self.bandwidth_share(layer.kind, "forward" if pass_ == "forward" else "backward")
+        return self.moving_ps(moved, layer.kind, "forward" if pass_ == "forward" else "backward")
+
+    def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
+        """Time of a layer of a kind that is bound by device memory, for so many bytes."""
+        share = self.bandwidth_share(kind, pass_)
         return self.machine.launch_ps + _ps(moved / (self._peak.bytes_per_s * share))
+
+    def product_ps(self, product: Product, pass_: Pass) -> int:
+        """Time of a pass of a fully connected layer that is this product."""
+        efficiency = self._efficiency[pass_]["fc"]
+        return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._peak))
 
     def dram_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
         """Bytes that a pass of a layer moves to and from device memory, at least."""
@@ -153,8 +162,7 @@ class CostModel:
         times = 1
         if layer.kind == "lstm" and product.count > 1:
             times, product = product.count, Product(product.rows, product.cols, product.inner)
-        efficiency = self._efficiency[pass_]["fc"]
-        return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._peak)) * times
+        return self.product_ps(product, pass_) * times
 
     def _conv_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
         """Seconds of one algorithm."""
@@ -227,11 +235,7 @@ def _product(gemm: Gemm, batch: int, pass_: Pass) -> Product:
     rows, count = gemm.m * (batch if gemm.per_sample else 1), gemm.count
     if not gemm.weights:
         rows, count = gemm.m, gemm.count * batch
-    if pass_ == "forward":
-        return Product(rows, gemm.n, gemm.k, count)
-    if pass_ == "backward_data":
-        return Product(rows, gemm.k, gemm.n, count)
-    return Product(gemm.k, gemm.n, rows, count)
+    return Product(rows, gemm.n, gemm.k, count).of_pass(pass_)
 
 
 def _nearest(machine: str, library: str) -> Calibration | None:

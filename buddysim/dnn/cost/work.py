@@ -42,6 +42,14 @@ class Product:
         """Operations, two per multiplication and addition."""
         return 2.0 * self.rows * self.cols * self.inner * self.count
 
+    def of_pass(self, pass_: Pass) -> Product:
+        """The product of a pass, where this is the forward one and its second operand is a parameter."""
+        if pass_ == "forward":
+            return self
+        if pass_ == "backward_data":
+            return Product(self.rows, self.inner, self.cols, self.count)
+        return Product(self.inner, self.cols, self.rows, self.count)
+
     @property
     def bytes(self) -> float:
         """Bytes of the three matrices."""

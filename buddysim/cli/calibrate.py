@@ -1,0 +1,97 @@
+"""``python -m buddysim calibrate``: layer times of a GPU of one's own, from a CSV file of timings."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from buddysim.dnn.cost.model import CostModel
+    from buddysim.dnn.cost.timings import Timing
+
+NAME = "calibrate"
+HELP = "fit layer times to timings of a GPU of one's own, for train --calibration"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("timings", metavar="FILE.csv", help="timings, a pass of a layer per row (docs/cost-model.md)")
+    parser.add_argument("--machine", metavar="NAME|FILE.toml", required=True, help="the GPU they were taken on")
+    parser.add_argument(
+        "--library", metavar="NAME", default="cudnn7", help="version of the CONV library, for example cudnn7 (default)"
+    )
+    parser.add_argument(
+        "--bounded-workspace",
+        action="store_true",
+        help="the timings are of algorithms with little workspace, not of the fastest",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE.toml", required=True, help="the calibration file to write")
+
+
+def run(args: argparse.Namespace) -> int:
+    from buddysim.dnn.cost.calibration import common, version_of
+    from buddysim.dnn.cost.curve import Peak
+    from buddysim.dnn.cost.fit import Dataset, fit_calibration
+    from buddysim.dnn.cost.model import CostModel
+    from buddysim.dnn.cost.timings import read_timings
+    from buddysim.errors import BuddysimError
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.machine.units import shortened
+    from buddysim.report.atomic import check_writable, write_whole
+
+    machine = TrainingMachine.load(args.machine)
+    if version_of(args.library) is None:
+        raise BuddysimError(f"--library: {shortened(args.library)} is not a version of cuDNN, for example cudnn7")
+    timings = read_timings(args.timings)
+    if not any(timing.kind in ("conv", "fc") for timing in timings):
+        raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer to fit efficiencies to")
+    check_writable(args.output)
+
+    def fitted(chosen: Sequence[Timing]) -> CostModel:
+        data = Dataset(machine.name, args.library, Peak.of(machine), tuple(chosen))
+        source = (f"{len(chosen)} timings of {Path(args.timings).name}, fitted by buddysim calibrate",)
+        calibration = fit_calibration(data, common(), source, args.bounded_workspace)
+        return CostModel.load(machine, args.library, calibration)
+
+    model = fitted(timings)
+    assert model.calibration is not None
+    text = model.calibration.to_toml()
+    write_whole(args.output, partial(_save, text))
+    print("\n".join(_report(model, fitted, timings)))
+    print(f"\nwritten: {args.output}; use it by: train ... --machine {args.machine} --calibration {args.output}")
+    return 0
+
+
+def _save(text: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _report(
+    model: CostModel, fitted: Callable[[Sequence[Timing]], CostModel], timings: Sequence[Timing]
+) -> Iterator[str]:
+    """What the fit found and how far off it is: on what it saw, and on shapes that a second fit didn't see."""
+    from buddysim.dnn.cost.evaluate import errors, median_error
+    from buddysim.dnn.cost.split import split
+    from buddysim.dnn.cost.work import PASSES
+
+    calibration = model.calibration
+    assert calibration is not None
+    yield f"{len(timings)} timings of {len({timing.shape for timing in timings})} shapes on {model.machine.name}"
+    yield ""
+    yield f"{'efficiency (shapes)':<22}" + "".join(f"{pass_:>22}" for pass_ in PASSES)
+    for group in calibration.efficiency[PASSES[0]]:
+        cells = (
+            f"{calibration.efficiency[pass_][group]:.3f} ({calibration.measured[pass_][group]})" for pass_ in PASSES
+        )
+        yield f"{group:<22}" + "".join(f"{cell:>22}" for cell in cells)
+    yield ""
+    yield f"median error on these timings: {median_error(errors(model, timings)):.1%}"
+    inside, outside = split(timings)
+    if outside and any(timing.kind in ("conv", "fc") for timing in inside):
+        off = median_error(errors(fitted(inside), outside))
+        yield f"median error on {len(outside)} timings of held-out shapes, fitted without them: {off:.1%}"
+    else:
+        yield "too few shapes to hold some out: the error on other shapes is unknown"
