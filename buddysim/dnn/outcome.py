@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -183,7 +183,7 @@ class View:
         return self.baseline_ps / self.time_ps if self.time_ps else 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """One iteration of a network under a scheme.
 
@@ -212,6 +212,11 @@ class Outcome:
     failure: Failure | None
     pinned_bytes: int
     baseline: Baseline
+
+    def __repr__(self) -> str:
+        """One line."""
+        time = f"{self.time_ps / 10**9:.1f} ms, {'fits' if self.fits else 'does not fit'}"
+        return f"<Outcome {self.scheme}: {self.network.name} x {self.batch} on {self.machine.name}, {time}>"
 
     @property
     def fits(self) -> bool:
@@ -290,10 +295,11 @@ class Outcome:
     def per_layer(self) -> Iterator[LayerOutcome]:
         """One row for each layer."""
         held = memory.levels(self.program).sum(axis=1)
+        steps_of = _by_layer(self.program.steps)
+        copies_of = _by_layer(self.program.copies)
+        stalls_of = _by_layer(self.schedule.stalls)
         for layer in self.network.layers:
-            steps = [step for step in self.program.steps if step.layer == layer.index]
-            copies = [copy for copy in self.program.copies if copy.layer == layer.index]
-            waited = [stall for stall in self.schedule.stalls if stall.layer == layer.index]
+            steps, copies, waited = steps_of[layer.index], copies_of[layer.index], stalls_of[layer.index]
             chosen = self.plan.algorithms.get(layer.index, {})
             first = {step.pass_: step.index for step in reversed(steps)}
             yield LayerOutcome(
@@ -338,6 +344,21 @@ class Outcome:
         if problem.free_bytes >= problem.requested_bytes:
             asked += f", at most {size_text(problem.largest_bytes)} in one piece"
         return f"{size_text(problem.missing_bytes)} of GPU memory missing at {where}: {asked}"
+
+
+class _OfLayer(Protocol):
+    @property
+    def layer(self) -> int: ...
+
+
+_Item = TypeVar("_Item", bound=_OfLayer)
+
+
+def _by_layer(items: Iterable[_Item]) -> defaultdict[int, list[_Item]]:
+    found: defaultdict[int, list[_Item]] = defaultdict(list)
+    for item in items:
+        found[item.layer].append(item)
+    return found
 
 
 def size_text(byte_count: int) -> str:

@@ -15,6 +15,7 @@ from buddysim.dnn.result import Result
 from buddysim.errors import BuddysimError
 from buddysim.machine.units import hint, shortened
 from buddysim.schemes._links import link_rate
+from buddysim.schemes.search import LARGEST_BATCH
 
 if TYPE_CHECKING:
     from buddysim.dnn.cost import CostModel
@@ -48,8 +49,8 @@ def simulate_outcome(
     network = network if isinstance(network, Network) else Network.load(network)
     machine = machine if isinstance(machine, TrainingMachine) else TrainingMachine.load(machine)
     options = options or make_options(**given)
-    if batch < 1:
-        raise BuddysimError(f"batch {batch}: expected 1 or more")
+    if not 1 <= batch <= LARGEST_BATCH:
+        raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
     cost = cost or CostModel.load(machine, options.library)
     plan = schemes.load(scheme).plan(network, batch, machine, cost, scheme, options)
     return carry_out(network, batch, machine, cost, plan, options)

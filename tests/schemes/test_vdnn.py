@@ -130,7 +130,8 @@ def test_every_policy_runs_on_a_real_machine():
         ({"prefetch": "later"}, "prefetch 'later': expected one of published, just-in-time, on-demand"),
         ({"fit": "worst-fit"}, "fit 'worst-fit': expected one of best-fit, first-fit"),
         ({"prefech": "published"}, "option 'prefech': expected one of"),
-        ({"batch": 0}, "batch 0: expected 1 or more"),
+        ({"batch": 0}, "batch 0: expected 1 to 1048576"),
+        ({"batch": 10**12}, "batch 1000000000000: expected 1 to 1048576"),
         ({"memory_bytes": 0}, "memory of 0 bytes: expected 1 or more"),
     ],
 )
