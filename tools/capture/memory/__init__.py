@@ -45,6 +45,13 @@ def _snapshots(text: str) -> int:
     return int(text)
 
 
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+
+
 def _calls(text: str) -> Trigger:
     from tools.capture.memory.session import Trigger
 
@@ -111,6 +118,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="look at only so much of an allocation per snapshot; other entries' sizes stay unknown (default all)",
     )
+    parser.add_argument(
+        "--match",
+        type=_pattern,
+        metavar="REGEX",
+        help="leave out allocations whose name (call site or symbol) doesn't match",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses the sampled pages (default 0)")
     parser.add_argument(
         "--level", type=int, default=3, choices=range(1, 20), metavar="1..19", help="of zstd (default 3)"
@@ -145,10 +158,12 @@ def run(args: argparse.Namespace) -> int:
         source=args.source or Path(args.program).name,
         licence=args.licence,
         command=shlex.join(["buddysim", *sys.argv[1:]]),
-        assumptions=ASSUMED | captured(trigger, args.snapshots, args.min_bytes, args.contents, args.look_at, args.seed),
+        assumptions=ASSUMED | captured(trigger, args),
     )
     record = Record(output, provenance, args.snapshots, args.contents, args.seed, args.level)
-    session = Session(record, library, Request(trigger, args.snapshots, args.min_bytes, args.look_at, args.seed))
+    session = Session(
+        record, library, Request(trigger, args.snapshots, args.min_bytes, args.look_at, args.seed, args.match)
+    )
     try:
         outcome = session.run(command, program)
     except BuddysimError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,20 +21,28 @@ from tools.capture.memory.pages import PageSums, changed_pages, sum_pages
 from tools.capture.memory.places import Places
 from tools.capture.memory.sampling import PAGE_BYTES, sampled_pages
 from tools.capture.memory.thinning import equally_spaced
-from tools.capture.memory.wire import Entry
+from tools.capture.memory.wire import Entry, Values
 
 _ENTRY_BYTES = 128
 _ENTRIES_PER_PAGE = PAGE_BYTES // _ENTRY_BYTES
 
 
 @dataclass(frozen=True)
-class Seen:
-    """An allocation in one snapshot: everything but its values, which are in the file."""
+class Header:
+    """An allocation, as it is in every snapshot in which it lives; `number` is the program's."""
 
-    number: int  # of the program
+    number: int
     name: str
     base: int
     bytes: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An allocation in one snapshot: `index` is its number in the file as it is now, which has its values."""
+
+    header: Header
+    index: int
     sums: PageSums
 
 
@@ -62,9 +70,9 @@ class _Live:
         self._writer = writer
         self._indices: dict[int, int] = {}
 
-    def become(self, seen: Iterable[Seen]) -> dict[int, int]:
+    def become(self, headers: Iterable[Header]) -> dict[int, int]:
         """End those that are gone and begin the new ones; gives the file's number of each."""
-        now = {one.number: one for one in seen}
+        now = {one.number: one for one in headers}
         for number in self._indices.keys() - now.keys():
             self._writer.free_allocation(self._indices.pop(number))
         for number, one in now.items():
@@ -121,42 +129,67 @@ class Record:
             self._names[entry.id] = call_site if times == 1 else f"{call_site} #{times}"
         return self._names[entry.id]
 
-    def add(self, position: int, label: str, entries: list[tuple[Entry, str]]) -> None:
-        """A snapshot: each allocation with its call site."""
-        self._places.keep_only(entry.id for entry, _ in entries)
+    def add(
+        self,
+        position: int,
+        label: str,
+        entries: Sequence[Entry],
+        call_sites: dict[int, str],
+        values: Iterable[Values],
+    ) -> None:
+        """A snapshot.
+
+        Parameters
+        ----------
+        position, label : see `Moment`
+        entries : its allocations
+        call_sites : of those that are wanted, by their numbers
+        values : of all of them, in their order; each is done with before the next is asked for
+        """
+        wanted = sorted((entry for entry in entries if entry.id in call_sites), key=lambda entry: entry.id)
+        self._places.keep_only(call_sites)
+        headers = {
+            entry.id: Header(
+                entry.id,
+                self._name(entry, call_sites[entry.id]),
+                self._places.of(entry.id, entry.base, entry.bytes),
+                entry.bytes,
+            )
+            for entry in wanted
+        }
+        indices = self._live.become(headers.values())
         moment = Moment(position, label, self._in_file)
-        for entry, call_site in entries:
-            base = self._places.of(entry.id, entry.base, entry.bytes)
-            name = self._name(entry, call_site)
-            moment.seen.append(Seen(entry.id, name, base, entry.bytes, sum_pages(entry.bytes, entry.pages, entry.data)))
-        indices = self._live.become(moment.seen)
         snapshot = self._writer.add_snapshot(self._in_file + 1, label)
         self._in_file += 1
-        for entry, _ in entries:
-            self._add_values(snapshot, indices[entry.id], entry)
+        for entry, seen in zip(entries, values, strict=True):
+            if entry.id in headers:
+                self._add_values(snapshot, indices[entry.id], entry, seen)
+                sums = sum_pages(entry.bytes, seen.pages, seen.data)
+                moment.seen.append(Seen(headers[entry.id], indices[entry.id], sums))
         self.moments.append(moment)
         if self._wanted and len(self.moments) >= 4 * self._wanted:
             self._choose(position, 2 * self._wanted)
             self._rewrite()
 
-    def _add_values(self, snapshot: int, allocation: int, entry: Entry) -> None:
-        self.bytes_seen += len(entry.data)
-        self.unreadable_bytes += entry.unreadable
-        found = entry_classes(entry.data)
-        if entry.pages is None:
+    def _add_values(self, snapshot: int, allocation: int, entry: Entry, seen: Values) -> None:
+        self.bytes_seen += len(seen.data)
+        self.unreadable_bytes += seen.unreadable
+        found = entry_classes(seen.data)
+        pages, data = seen.pages, seen.data
+        if pages is None:
             classes = found
         else:
             entries = -(-entry.bytes // _ENTRY_BYTES)
             whole = np.full((-(-entries // _ENTRIES_PER_PAGE), _ENTRIES_PER_PAGE), UNKNOWN_CLASS, np.uint8)
-            padded = np.full(len(entry.pages) * _ENTRIES_PER_PAGE, UNKNOWN_CLASS, np.uint8)
+            padded = np.full(len(pages) * _ENTRIES_PER_PAGE, UNKNOWN_CLASS, np.uint8)
             padded[: len(found)] = found
-            whole[entry.pages] = padded.reshape(-1, _ENTRIES_PER_PAGE)
+            whole[pages] = padded.reshape(-1, _ENTRIES_PER_PAGE)
             classes = whole.reshape(-1)[:entries]
         self._writer.add_size_map(snapshot, allocation, classes)
-        pages, data = entry.pages, entry.data
-        if pages is None and entry.bytes > self._contents_bytes:
-            pages = sampled_pages(entry.bytes, self._contents_bytes, self._seed)
-            data = np.concatenate([data[start : start + PAGE_BYTES] for start in pages.astype(np.int64) * PAGE_BYTES])
+        if len(data) > self._contents_bytes:
+            kept = sampled_pages(len(data), self._contents_bytes, self._seed)  # of those that were seen
+            data = np.concatenate([data[start : start + PAGE_BYTES] for start in kept.astype(np.int64) * PAGE_BYTES])
+            pages = kept if pages is None else pages[kept]
         self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
 
     def _choose(self, total: int, wanted: int) -> None:
@@ -201,18 +234,26 @@ class Record:
         maps = {(size_map.snapshot, size_map.allocation): size_map for size_map in old.size_maps}
         before: dict[int, PageSums] = {}
         for turn, moment in enumerate(self.moments):
-            indices = live.become(moment.seen)
+            indices = live.become(one.header for one in sorted(moment.seen, key=lambda one: one.header.number))
             if kernels:
-                touched = [
-                    Touched(one.base, one.bytes, changed_pages(before.get(one.number), one.sums))
-                    for one in moment.seen
-                ]
-                write_interval(writer, f"interval {turn} (derived)", touched, turn)
+                write_interval(writer, f"interval {turn} (derived)", _touched(moment, before), turn)
             snapshot = writer.add_snapshot(turn + 1, moment.label)
-            stored = old.snapshots[moment.in_file]
-            for one, contents in zip(moment.seen, stored.contents, strict=True):
-                writer.add_size_map(snapshot, indices[one.number], maps[moment.in_file, contents.allocation].read())
+            for place, one in enumerate(moment.seen):
+                index = indices[one.header.number]
+                contents = old.snapshots[moment.in_file].contents_of(one.index)
+                assert contents is not None
+                writer.add_size_map(snapshot, index, maps[moment.in_file, one.index].read())
                 pages, data = contents.read()
-                writer.add_contents(snapshot, indices[one.number], data, pages, contents.page_bytes)
-            before = {one.number: one.sums for one in moment.seen}
+                writer.add_contents(snapshot, index, data, pages, contents.page_bytes)
+                moment.seen[place] = replace(one, index=index)
+            before = {one.header.number: one.sums for one in moment.seen}
         return live
+
+
+def _touched(moment: Moment, before: dict[int, PageSums]) -> list[Touched]:
+    """What the interval that ends with a snapshot goes over, by address."""
+    found = [
+        Touched(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
+        for one in moment.seen
+    ]
+    return sorted(found, key=lambda one: one.base)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import signal
 import sys
 from pathlib import Path
@@ -14,27 +15,28 @@ from tools.capture.memory.session import Outcome, Trigger
 EVERYTHING: Final = 1 << 62
 
 
-def captured(
-    trigger: Trigger, snapshots: int, least_bytes: int, contents_bytes: int, look_at_bytes: int, seed: int
-) -> dict[str, str]:
-    """What is in the file, for its provenance."""
+def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
+    """What is in the file, for its provenance; `args` are those of the command."""
     axis = f"calls of {trigger.function or 'allocating functions'}" if trigger.calls else "the process's processor time"
     kept = (
         "all bytes"
-        if contents_bytes >= EVERYTHING
-        else f"of allocations above {format_size(contents_bytes)} about that much, as pages chosen by seed {seed}"
+        if args.contents >= EVERYTHING
+        else f"of allocations above {format_size(args.contents)} about that much, as pages chosen by seed {args.seed}"
     )
     seen = (
         "size maps of all bytes"
-        if look_at_bytes >= EVERYTHING
-        else f"size maps of about {format_size(look_at_bytes)} of each larger allocation"
+        if args.look_at >= EVERYTHING
+        else f"size maps of about {format_size(args.look_at)} of each larger allocation"
     )
+    matching = f", of which those whose name matches {args.match.pattern!r}" if args.match else ""
     return {
-        "contents": f"copy-on-write images of the process along {axis}, {_distances(snapshots)}; {seen}; bytes: {kept}",
+        "contents": (
+            f"copy-on-write images of the process along {axis}, {_distances(args.snapshots)}; {seen}; bytes: {kept}"
+        ),
         "allocations": (
-            f"those of at least {format_size(least_bytes)} that were live at a snapshot, and static objects of that "
-            "size; named by call site; addresses moved to multiples of 128 B; not in the file: smaller ones, those "
-            "that lived between two snapshots only, files that are mapped, stacks, other processes"
+            f"those of at least {format_size(args.min_bytes)} that were live at a snapshot, and static objects of that "
+            f"size{matching}; named by call site; addresses moved to multiples of 128 B; not in the file: smaller "
+            "ones, those that lived between two snapshots only, files that are mapped, stacks, other processes"
         ),
         "copies": "none: a native program has one memory",
     }
@@ -72,8 +74,8 @@ def problems_of(outcome: Outcome, unreadable_bytes: int) -> dict[str, str]:
 
 def report(output: Path, record: Record, outcome: Outcome, trigger: Trigger) -> None:
     """To the standard error, as the standard output is the program's."""
-    allocations = {one.number: one.bytes for moment in record.moments for one in moment.seen}
-    largest = max((sum(one.bytes for one in moment.seen) for moment in record.moments), default=0)
+    allocations = {one.header.number: one.header.bytes for moment in record.moments for one in moment.seen}
+    largest = max((sum(one.header.bytes for one in moment.seen) for moment in record.moments), default=0)
     _say(
         f"{output}: {len(record.moments)} snapshots of {len(allocations)} allocations, up to {largest / 1e6:.1f} MB "
         f"at once; {record.bytes_seen / 1e6:.1f} MB looked at"
@@ -84,8 +86,18 @@ def report(output: Path, record: Record, outcome: Outcome, trigger: Trigger) -> 
         _say(f"warning: {end_of(outcome)}")
     if not record.moments or not allocations:
         _say("warning: nothing large enough was seen; smaller allocations: --min-bytes")
+    if outcome.total and len(record.moments) > 1:
+        _say(f"for that many at exactly equal distances: {_exact(outcome.total, len(record.moments), trigger)}")
     if outcome.answered and outcome.total is not None and trigger.calls and outcome.total < trigger.interval:
         _say(f"warning: {outcome.total} calls of {trigger.function or 'allocating functions'} were counted in all")
+
+
+def _exact(total: int, wanted: int, trigger: Trigger) -> str:
+    """The options of a next run that takes those snapshots only."""
+    if trigger.calls:
+        function = f"{trigger.function}:" if trigger.function else ""
+        return f"--every-calls {function}{total // wanted} --snapshots all"
+    return f"--every-seconds {total / wanted / 1e9:.4g} --snapshots all"
 
 
 def _say(text: str) -> None:

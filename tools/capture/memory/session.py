@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -50,13 +51,14 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Request:
-    """What the library is asked for: see ``struct settings`` of preload/capture.h."""
+    """What the library is asked for (see ``struct settings`` of preload/capture.h), and the names that are wanted."""
 
     trigger: Trigger
     snapshots: int
     least_bytes: int
     look_at_bytes: int
     seed: int
+    match: re.Pattern[str] | None = None
 
 
 @dataclass
@@ -217,10 +219,14 @@ class Session:
 
     def _take_snapshot(self, connection: Connection, message: Message) -> None:
         self._symbols.set_maps(connection.maps())
-        entries = sorted(connection.entries(self._request.look_at_bytes), key=lambda entry: entry.id)
+        entries = connection.entries()
         self._symbols.learn(address for entry in entries for address in entry.frames)
-        named = [(entry, self._name_of(entry)) for entry in entries]
-        self._record.add(message.position, self._request.trigger.label(message.position), named)
+        names = {entry.id: self._name_of(entry) for entry in entries}
+        if (pattern := self._request.match) is not None:
+            names = {number: name for number, name in names.items() if pattern.search(name)}
+        values = connection.values(entries, self._request.look_at_bytes)
+        label = self._request.trigger.label(message.position)
+        self._record.add(message.position, label, entries, names, values)
 
     def _name_of(self, entry: Entry) -> str:
         if entry.kind == Kind.STATIC:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 FRAMES_IN_A_NAME: Final = 3
 _PLUMBING: Final = re.compile(
     r"(operator new|std::|void\* std::|__gnu_cxx::|_gfortran|_?Py(DataMem|Mem|Object)_"
-    r"|(x|g_|g_try_|default_)?(m|c|re)alloc\b|mmap\b)"
+    r"|_?PyArray_(New|Empty|Zeros)|(x|g_|g_try_|default_)?(m|c|re)alloc\b|mmap\b)"
 )
 _RUNTIME: Final = re.compile(r"/(libc|ld-linux-x86-64|libstdc\+\+|libgfortran|libpthread)[.-]")
 _SYMBOL: Final = np.dtype(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import socket
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -65,17 +65,9 @@ class Message:
     problem: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class Entry:
-    """One allocation in a snapshot, with what was sent of it.
-
-    Parameters
-    ----------
-    frames : return addresses, innermost first
-    pages : numbers of the pages of 8 KiB that were sent; None: all
-    data : their bytes one after the other; only the allocation's last page can be short
-    unreadable : bytes that couldn't be read and stand as zeros
-    """
+    """One allocation in a snapshot; `frames` are return addresses, innermost first."""
 
     kind: Kind
     id: int
@@ -83,9 +75,23 @@ class Entry:
     bytes: int
     name: str
     frames: tuple[int, ...]
-    pages: npt.NDArray[np.uint32] | None = None
-    data: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
-    unreadable: int = 0
+
+
+@dataclass(frozen=True)
+class Values:
+    """What was sent of an allocation's bytes.
+
+    Parameters
+    ----------
+    pages : numbers of the pages of 8 KiB that were sent; None: all
+    data : their bytes one after the other, valid until the next ones are read; only the allocation's last page can
+        be short
+    unreadable : bytes that couldn't be read and stand as zeros
+    """
+
+    pages: npt.NDArray[np.uint32] | None
+    data: npt.NDArray[np.uint8]
+    unreadable: int
 
 
 class Connection:
@@ -122,20 +128,24 @@ class Connection:
             parts.append(self._read(size))
         return b"".join(parts).decode("utf-8", "replace")
 
-    def entries(self, whole_bytes: int) -> Iterator[Entry]:
-        """The allocations; of those above `whole_bytes` sampled pages were sent."""
+    def entries(self) -> list[Entry]:
+        """The allocations of a snapshot."""
+        found = []
         while True:
             kind, n_frames, number, base, size, name_bytes, _ = _ENTRY.unpack(self._read(_ENTRY.size))
             if not kind:
-                return
+                return found
             frames = struct.unpack(f"<{n_frames}Q", self._read(8 * n_frames))
             name = self._read(name_bytes).decode("utf-8", "replace")
-            entry = Entry(Kind(kind), number, base, size, name, frames)
-            if size <= whole_bytes:
-                self._whole(entry)
-            else:
-                self._sampled(entry)
-            yield entry
+            found.append(Entry(Kind(kind), number, base, size, name, frames))
+
+    def values(self, entries: Sequence[Entry], whole_bytes: int) -> Iterator[Values]:
+        """The bytes of each of them in turn; of those above `whole_bytes` sampled pages were sent."""
+        room = np.empty(max((entry.bytes for entry in entries if entry.bytes <= whole_bytes), default=0), np.uint8)
+        for entry in entries:
+            yield self._whole(entry, room[: entry.bytes]) if entry.bytes <= whole_bytes else self._sampled(entry)
+        if _ENTRY.unpack(self._read(_ENTRY.size))[0]:
+            raise Truncated
 
     def _pieces(self) -> Iterator[tuple[int, int, int]]:
         while True:
@@ -144,25 +154,30 @@ class Connection:
                 return
             yield kind, offset, count
 
-    def _whole(self, entry: Entry) -> None:
-        entry.data = np.zeros(entry.bytes, np.uint8)
-        view = memoryview(entry.data)
+    def _whole(self, entry: Entry, data: npt.NDArray[np.uint8]) -> Values:
+        view, unreadable = memoryview(data), 0
         for kind, offset, count in self._pieces():
             if kind == _DATA:
                 self._fill(view[offset : offset + count])
-            elif kind == _UNREADABLE:
-                entry.unreadable += count
+            elif kind == _ZERO:
+                data[offset : offset + count] = 0
+            else:
+                unreadable += count
+        return Values(None, data, unreadable)
 
-    def _sampled(self, entry: Entry) -> None:
-        pages: dict[int, npt.NDArray[np.uint8]] = {}
+    def _sampled(self, entry: Entry) -> Values:
+        starts: dict[int, int] = {}  # of a page, in what was sent
+        data, unreadable = bytearray(), 0
         for kind, offset, count in self._pieces():
             if kind == _UNREADABLE:
-                entry.unreadable += count
+                unreadable += count
                 continue
-            page, start = divmod(offset, PAGE_BYTES)
-            size = min(PAGE_BYTES, entry.bytes - page * PAGE_BYTES)
-            data = pages.setdefault(page, np.zeros(size, np.uint8))
+            page, inside = divmod(offset, PAGE_BYTES)
+            if page not in starts:
+                starts[page] = len(data)
+                data += bytes(min(PAGE_BYTES, entry.bytes - page * PAGE_BYTES))
             if kind == _DATA:
-                self._fill(memoryview(data)[start : start + count])
-        entry.pages = np.array(sorted(pages), np.uint32)
-        entry.data = np.concatenate([pages[int(page)] for page in entry.pages])
+                start = starts[page] + inside
+                with memoryview(data) as view:
+                    self._fill(view[start : start + count])
+        return Values(np.array(list(starts), np.uint32), np.frombuffer(data, np.uint8), unreadable)

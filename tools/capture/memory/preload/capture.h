@@ -36,7 +36,9 @@ struct message_head {
     uint64_t problem; /* FAILED: errno */
 };
 
-/* After the head of a SNAPSHOT: /proc/self/maps in pieces (u32 bytes, bytes; ends with 0), then entries. */
+/* After the head of a SNAPSHOT: /proc/self/maps in parts (u32 bytes, bytes; ends with 0), then what allocations there are
+ * (each with its frames, u64, and its name; ends with a head of kind 0), then in the same order the contents of each, in
+ * pieces that ascend by offset; and at last a head of kind 0 once more. */
 struct entry_head {
     uint32_t kind; /* enum kind; 0 ends the list */
     uint32_t frames;
@@ -44,7 +46,6 @@ struct entry_head {
     uint32_t name_bytes, zero;
 };
 
-/* After its frames (u64 each) and name an entry has pieces, ascending by offset. */
 enum piece { PIECE_END = 0, PIECE_DATA = 1, PIECE_ZERO = 2, PIECE_UNREADABLE = 3 };
 
 struct piece_head {

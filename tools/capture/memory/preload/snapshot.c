@@ -202,10 +202,13 @@ static void send_image(int fd, uint64_t position) {
         send_all(fd, &entry, sizeof entry, MSG_MORE);
         send_all(fd, from->frames, from->n_frames * sizeof *from->frames, MSG_MORE);
         send_all(fd, from->name, name_bytes, MSG_MORE);
-        send_contents(fd, page_map, from);
-        send_piece(fd, PIECE_END, from->bytes, 0);
     }
     struct entry_head end = {.kind = KIND_END};
+    send_all(fd, &end, sizeof end, MSG_MORE);
+    for (size_t item = 0; item < table.count; item++) {
+        send_contents(fd, page_map, &table.items[item]);
+        send_piece(fd, PIECE_END, table.items[item].bytes, 0);
+    }
     send_all(fd, &end, sizeof end, 0);
 }
 
