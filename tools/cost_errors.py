@@ -56,7 +56,8 @@ NETWORKS = """\
 
 Torch on a Titan X (Maxwell), batch 128 (VGG-A: 64), CONV without a bound on workspace. cuDNN 2 knows no FFT and has one
 algorithm per backward pass: held against the memory-optimal algorithms; cuDNN 3 and 4 against the fastest. The ratios
-between algorithms and the FFT rates were fitted to the rows marked *; the others validate them.
+between algorithms and the FFT rates were fitted to the rows marked *; the others validate them. With cuDNN 3 and 4 the
+gradient with respect to the image wasn't computed.
 """
 
 COLUMNS = (

@@ -9,12 +9,11 @@ from statistics import fmean, median
 from buddysim.dnn.cost.calibration import Calibration, Common, common, shipped
 from buddysim.dnn.cost.fit import Dataset, deviations, fit_calibration, fit_curves
 from buddysim.dnn.cost.model import CostModel
-from buddysim.dnn.cost.shipping import BOUNDED, FITTED_NETWORKS, Total, dataset, network_ms, part, totals
+from buddysim.dnn.cost.shipping import BOUNDED, FITTED_NETWORKS, Total, dataset, part, totals
 from buddysim.dnn.cost.split import fold
 from buddysim.dnn.cost.timings import Timing
 from buddysim.dnn.cost.traffic import unweighted_bytes
 from buddysim.dnn.cost.work import PASSES, Pass
-from buddysim.dnn.graph import Network
 from buddysim.machine.training import TrainingMachine
 
 FOLDS = 5
@@ -137,8 +136,7 @@ def whole_networks() -> Iterator[tuple[Total, float]]:
     for total in totals():
         if total.kernels == "cudnn":
             conv = "implicit_gemm" if total.library == "cudnn2" else "fastest"
-            network = Network.load(total.network)
-            yield total, network_ms(models[total.library], network, total.batch, total.pass_, conv=conv)
+            yield total, total.modelled_ms(models[total.library], conv)
 
 
 def seen(total: Total) -> bool:
