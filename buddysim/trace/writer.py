@@ -24,6 +24,8 @@ from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
 Records = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
 
+_FILLER = b"room"
+
 
 class _OpenKernel:
     """The kernel that is being written: its blocks that don't fill a chunk yet, its counts so far."""
@@ -83,6 +85,7 @@ class TraceWriter:
     partial : write under the final name from the start and keep what was written if the writing is interrupted; a
         reader takes every complete section
     compression_level : of zstd; 1 is fast, 19 for files that are kept
+    provenance_room : bytes by which `replace_provenance` may make the provenance longer
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class TraceWriter:
         *,
         partial: bool = False,
         compression_level: int = 1,
+        provenance_room: int = 0,
     ) -> None:
         self.path = Path(path)
         self.partial = partial
@@ -115,7 +119,8 @@ class TraceWriter:
         try:
             head = fmt.HEADER.pack(fmt.MAGIC, fmt.FORMAT_VERSION, 0, 0, 0)[:16]
             self._put(head + struct.pack("<II", crc32(head), 0))
-            self._write_provenance(provenance)
+            self._provenance_bytes = len(self._provenance_payload(provenance)) + provenance_room
+            self._section(fmt.PROVENANCE, self._provenance_of_size(provenance))
         except BaseException:
             self.abort()
             raise
@@ -201,7 +206,32 @@ class TraceWriter:
         if self._kernel is not None:
             self._fail(section, f"kernel {self._kernel.index} must be ended first")
 
-    def _write_provenance(self, provenance: Provenance) -> None:
+    def replace_provenance(self, provenance: Provenance) -> None:
+        """Say something else about where the trace comes from, once that is known; it must fit the room for it."""
+        if self._file is None:
+            raise ValueError("the trace file is closed")
+        payload = self._provenance_of_size(provenance)
+        end, crc = self._position, crc32(payload)
+        head = struct.pack("<4sIQI", fmt.PROVENANCE, 0, len(payload), crc)
+        self._file.seek(fmt.HEADER.size)
+        self._put(head + struct.pack("<I", crc32(head)) + payload)
+        self._file.seek(end)
+        self._position = end
+        self._index[0] = struct.pack("<4sIQQ8IQ", fmt.PROVENANCE, crc, fmt.HEADER.size, len(payload), *(0,) * 9)
+
+    def _provenance_of_size(self, provenance: Provenance) -> bytes:
+        """The payload, filled up with a key that no reader knows."""
+        payload = self._provenance_payload(provenance)
+        if (room := self._provenance_bytes - len(payload)) == 0:
+            return payload
+        room -= len(_FILLER) + 8
+        if room < 0:
+            self._fail("provenance", f"{len(payload)} bytes, there is room for {self._provenance_bytes}")
+        (n,) = struct.unpack_from("<I", payload)
+        filler = struct.pack("<I", len(_FILLER)) + _FILLER + struct.pack("<I", room) + b" " * room
+        return struct.pack("<I", n + 1) + payload[4:] + filler
+
+    def _provenance_payload(self, provenance: Provenance) -> bytes:
         pairs = [(key, getattr(provenance, key)) for key in ("tool", "version", "source", "licence", "command")]
         pairs += [(f"assumptions.{key}", text) for key, text in sorted(provenance.assumptions.items())]
         parts = [struct.pack("<I", len(pairs))]
@@ -209,7 +239,7 @@ class TraceWriter:
             for text in pair:
                 data = self._text(text, "provenance")
                 parts.append(struct.pack("<I", len(data)) + data)
-        self._section(fmt.PROVENANCE, b"".join(parts))
+        return b"".join(parts)
 
     # -- allocations and events ---------------------------------------------------------------------------------------
 

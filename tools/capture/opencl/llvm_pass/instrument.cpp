@@ -1,0 +1,293 @@
+#include "instrument.h"
+
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <map>
+
+#include "../table.h"
+#include "lower.h"
+#include "times.h"
+
+using namespace llvm;
+
+namespace capture {
+namespace {
+
+bool is_barrier(const Instruction& i) {
+  auto* call = dyn_cast<CallInst>(&i);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == "bs_barrier";
+}
+
+const Value* accessed_pointer(const Instruction& i) {
+  if (auto* rmw = dyn_cast<AtomicRMWInst>(&i)) return rmw->getPointerOperand();
+  if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&i)) return exchange->getPointerOperand();
+  return getLoadStorePointerOperand(&i);
+}
+
+Site site_of(const Instruction& i) {
+  Site site;
+  const DataLayout& layout = i.getModule()->getDataLayout();
+  if (is_barrier(i)) {
+    site.kind = BARRIER;
+  } else if (auto* load = dyn_cast<LoadInst>(&i)) {
+    site.kind = LOAD;
+    site.bytes = layout.getTypeStoreSize(load->getType());
+    site.flags = load->isVolatile() || load->isAtomic() ? 1 : 0;  // FLAG_BYPASS_L1
+  } else if (auto* store = dyn_cast<StoreInst>(&i)) {
+    site.kind = STORE;
+    site.bytes = layout.getTypeStoreSize(store->getValueOperand()->getType());
+  } else {
+    site.kind = ATOMIC;
+    auto* exchange = dyn_cast<AtomicCmpXchgInst>(&i);
+    site.bytes = layout.getTypeStoreSize(exchange ? exchange->getCompareOperand()->getType() : i.getType());
+    site.flags = i.use_empty() ? NO_RETURN : 0;
+  }
+  return site;
+}
+
+// Collects the places where a loaded value is first really used: moves and phis only pass it on.
+void collect_uses(const Instruction& value, bool through_phi, std::map<const Instruction*, bool>& users,
+                  std::map<std::pair<const Instruction*, bool>, bool>& seen) {
+  if (!seen.emplace(std::make_pair(&value, through_phi), true).second) return;
+  for (const User* user : value.users()) {
+    auto* i = dyn_cast<Instruction>(user);
+    if (!i) continue;
+    bool phi = through_phi || isa<PHINode>(i);
+    if (cost_of(*i).instructions == 0 && !i->isTerminator() && !i->getType()->isVoidTy()) {
+      collect_uses(*i, phi, users, seen);
+    } else {
+      auto [at, fresh] = users.emplace(i, phi);
+      if (!fresh) at->second &= phi;  // used directly too
+    }
+  }
+}
+
+std::string refusal(const Function& kernel) {
+  if (auto* types = kernel.getMetadata("kernel_arg_type"))
+    for (const MDOperand& operand : types->operands()) {
+      StringRef type = cast<MDString>(operand)->getString();
+      if (type.startswith("image")) return ("it has an image (" + type + ")").str();
+      if (type.startswith("sampler_t") || type.startswith("pipe")) return ("it has a " + type).str();
+    }
+  for (const Instruction& i : instructions(kernel)) {
+    auto* call = dyn_cast<CallInst>(&i);
+    if (!call || is_barrier(i)) continue;
+    const Function* callee = call->getCalledFunction();
+    if (!callee) return call->isInlineAsm() ? "it has inline assembly" : "it calls through a pointer";
+    if (callee->isDeclaration() && !callee->isIntrinsic())
+      return ("it calls " + callee->getName() + ", which is not known").str();
+    if (callee->isVarArg() && callee->getName() != "printf") return ("it calls " + callee->getName()).str();
+  }
+  for (const Instruction& i : instructions(kernel))
+    if (is_traced_access(i) && site_of(i).bytes > 128) return "it accesses more than 128 bytes at once";
+  return "";
+}
+
+void make_empty(Function& kernel) {
+  kernel.dropAllReferences();
+  IRBuilder<> builder(BasicBlock::Create(kernel.getContext(), "entry", &kernel));
+  builder.CreateRetVoid();
+}
+
+std::vector<Argument> arguments_of(const Function& kernel) {
+  const DataLayout& layout = kernel.getParent()->getDataLayout();
+  MDNode* spaces = kernel.getMetadata("kernel_arg_addr_space");
+  MDNode* names = kernel.getMetadata("kernel_arg_name");
+  MDNode* types = kernel.getMetadata("kernel_arg_type");
+  std::vector<Argument> result;
+  for (const llvm::Argument& argument : kernel.args()) {
+    capture::Argument a;
+    unsigned number = argument.getArgNo();
+    StringRef type = types ? cast<MDString>(types->getOperand(number))->getString() : "";
+    unsigned space = mdconst::extract<ConstantInt>(spaces->getOperand(number))->getZExtValue();
+    if (type.startswith("image") || type.startswith("sampler_t") || type.startswith("pipe"))
+      a.kind = OTHER;
+    else if (argument.getType()->isPointerTy() && !argument.hasByValAttr())
+      a.kind = space == 3 ? LOCAL : BUFFER;
+    else
+      a.bytes = layout.getTypeAllocSize(argument.hasByValAttr() ? argument.getParamByValType() : argument.getType());
+    if (names) a.name = cast<MDString>(names->getOperand(number))->getString().str();
+    result.push_back(a);
+  }
+  return result;
+}
+
+// Bytes of the __local variables that the kernel uses.
+unsigned shared_bytes(const Function& kernel) {
+  const DataLayout& layout = kernel.getParent()->getDataLayout();
+  std::string prefix = (kernel.getName() + ".").str();
+  unsigned bytes = 0;
+  for (const GlobalVariable& variable : kernel.getParent()->globals())
+    if (!variable.isConstant() && !variable.isDeclaration() && variable.getName().startswith(prefix))
+      bytes += layout.getTypeAllocSize(variable.getValueType());
+  return bytes;
+}
+
+class KernelMaker {
+ public:
+  explicit KernelMaker(Function& kernel) : kernel_(kernel) {
+    for (BasicBlock& block : kernel_) {
+      number_[&block] = blocks_.size();
+      blocks_.push_back(&block);
+      times_.emplace_back(block);
+    }
+  }
+
+  Kernel make() {
+    Kernel k;
+    k.name = kernel_.getName().str();
+    k.arguments = arguments_of(kernel_);
+    k.shared_bytes = shared_bytes(kernel_);
+    PostDominatorTree tree(kernel_);
+    k.blocks.resize(blocks_.size());
+    for (size_t n = 0; n < blocks_.size(); n++) {
+      const BasicBlock& block = *blocks_[n];
+      for (const BasicBlock* target : successors(&block)) k.blocks[n].targets.push_back(number_[target]);
+      for (const BasicBlock* before : predecessors(&block)) k.blocks[n].logged |= !before->getSingleSuccessor();
+      auto* node = tree.getNode(&block);
+      auto* join = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+      if (join) k.blocks[n].join = number_[join];
+      add_sites(k, n);
+    }
+    for (const Instruction* access : sites_) add_uses(k, *access);
+    const DataLayout& layout = kernel_.getParent()->getDataLayout();
+    for (const Instruction& i : instructions(kernel_))
+      if (auto* variable = dyn_cast<AllocaInst>(&i))
+        if (auto size = variable->getAllocationSizeInBits(layout)) k.private_bytes += *size / 8;
+    return k;
+  }
+
+  void add_calls(const Kernel& k) {
+    Module& module = *kernel_.getParent();
+    LLVMContext& context = module.getContext();
+    Type* nothing = Type::getVoidTy(context);
+    auto log_block = module.getOrInsertFunction("bs_block", nothing, Type::getInt32Ty(context));
+    auto log_access = module.getOrInsertFunction("bs_access", nothing, PointerType::get(context, 0));
+    for (Instruction* access : sites_)
+      if (!is_barrier(*access)) {
+        IRBuilder<> builder(access);
+        builder.CreateCall(log_access, {const_cast<Value*>(accessed_pointer(*access))});
+      }
+    for (size_t n = 0; n < blocks_.size(); n++)
+      if (k.blocks[n].logged) {
+        IRBuilder<> builder(&*blocks_[n]->getFirstInsertionPt());
+        builder.CreateCall(log_block, {builder.getInt32(n)});
+      }
+  }
+
+ private:
+  void add_sites(Kernel& k, size_t n) {
+    BlockTimes& times = times_[n];
+    unsigned begin = 0;
+    Time clock;
+    for (Instruction& i : *blocks_[n]) {
+      if (!is_barrier(i) && !is_traced_access(i)) continue;
+      Place place = times.places[&i];
+      Site site = site_of(i);
+      site.before = stretch(begin, clock, place.index, place.issue);
+      begin = place.index + 1;
+      clock = place.issue;
+      site_number_[&i] = k.sites.size();
+      k.blocks[n].sites.push_back(k.sites.size());
+      k.sites.push_back(site);
+      sites_.push_back(&i);
+    }
+    k.blocks[n].after = stretch(begin, clock, times.instructions, times.end);
+  }
+
+  static Stretch stretch(unsigned begin, Time from, unsigned end, Time to) {
+    Stretch s;
+    s.gap = end - begin;
+    if (s.gap) {  // the two times may be on different chains
+      s.cycles = to.cycles > from.cycles ? to.cycles - from.cycles : 0;
+      s.steps = to.steps > from.steps ? to.steps - from.steps : 0;
+    }
+    return s;
+  }
+
+  void add_uses(Kernel& k, const Instruction& access) {
+    Site& site = k.sites[site_number_[&access]];
+    if (site.kind != LOAD && site.kind != ATOMIC) return;
+    std::map<const Instruction*, bool> users;
+    std::map<std::pair<const Instruction*, bool>, bool> seen;
+    collect_uses(access, false, users, seen);
+    if (users.empty()) return;
+    const BasicBlock* home = access.getParent();
+    Place from = times_[number_[home]].places[&access];
+    const Instruction* first = nullptr;
+    std::map<unsigned, Place> elsewhere;  // by block: the first use in it
+    for (auto [user, through_phi] : users) {
+      Place place = times_[number_[user->getParent()]].places[user];
+      if (user->getParent() == home && !through_phi) {
+        if (!first || place.index < times_[number_[home]].places[first].index) first = user;
+        continue;
+      }
+      auto [at, fresh] = elsewhere.emplace(number_[user->getParent()], place);
+      if (!fresh && place.index < at->second.index) at->second = place;
+    }
+    if (first) {
+      Place to = times_[number_[home]].places[first];
+      Stretch way = stretch(from.index, from.issue, to.index, to.issue);
+      site.use_distance = way.gap, site.use_cycles = way.cycles, site.use_steps = way.steps;
+      return;
+    }
+    site.use_distance = USED_ELSEWHERE;
+    for (auto& [block, place] : elsewhere)
+      k.blocks[block].uses.push_back({site_number_[&access], place.index, place.issue.cycles, place.issue.steps});
+  }
+
+  Function& kernel_;
+  std::vector<BasicBlock*> blocks_;
+  std::vector<BlockTimes> times_;
+  std::vector<Instruction*> sites_;
+  std::map<const BasicBlock*, unsigned> number_;
+  std::map<const Instruction*, unsigned> site_number_;
+};
+
+void remove_unused(Module& module) {
+  for (bool removed = true; removed;) {
+    removed = false;
+    for (Function& f : make_early_inc_range(module))
+      if (f.hasLocalLinkage() && f.use_empty()) {
+        f.eraseFromParent();
+        removed = true;
+      }
+  }
+}
+
+}  // namespace
+
+void instrument(Module& module) {
+  Words table;
+  std::vector<Kernel> kernels;
+  for (Function& f : module) {
+    if (f.isDeclaration() || !f.getMetadata("kernel_arg_addr_space")) continue;
+    lower_memory_intrinsics(f);
+    std::string why = refusal(f);
+    if (!why.empty()) {
+      Kernel k;
+      k.name = f.getName().str();
+      k.refused = why;
+      k.arguments = arguments_of(f);
+      kernels.push_back(k);
+      make_empty(f);
+      continue;
+    }
+    KernelMaker maker(f);
+    kernels.push_back(maker.make());
+    maker.add_calls(kernels.back());
+  }
+  remove_unused(module);
+  table.number(kernels.size());
+  for (auto& kernel : kernels) table.kernel(kernel);
+  Constant* words = ConstantDataArray::get(module.getContext(), table.words);
+  new GlobalVariable(module, words->getType(), true, GlobalValue::ExternalLinkage, words, "bs_table");
+}
+
+}  // namespace capture

@@ -1,0 +1,9 @@
+// Copies and fills of memory as loads and stores.
+#pragma once
+#include <llvm/IR/Function.h>
+
+namespace capture {
+
+void lower_memory_intrinsics(llvm::Function& kernel);
+
+}  // namespace capture

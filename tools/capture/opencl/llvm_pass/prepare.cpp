@@ -1,0 +1,125 @@
+#include "prepare.h"
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
+
+using namespace llvm;
+
+namespace capture {
+namespace {
+
+bool is_kernel(const Function& f) { return !f.isDeclaration() && f.getMetadata("kernel_arg_addr_space"); }
+
+// A built-in of PoCL's library carries its mangled name, _Z<length>_cl_<name>...; a program's functions have plain names.
+bool is_builtin(const Function& f) {
+  StringRef name = f.getName();
+  if (!name.consume_front("_Z")) return false;
+  return name.drop_while([](char c) { return c >= '0' && c <= '9'; }).startswith("_cl_");
+}
+
+// Whether the function, or one that it calls, uses a variable that work-items share or that tells who they are.
+bool reaches_variables(const Function& f, SmallPtrSetImpl<const Function*>& seen) {
+  if (!seen.insert(&f).second) return false;
+  if (f.isDeclaration()) return !f.isIntrinsic() && f.getName() != "snprintf";
+  for (const Instruction& i : instructions(f))
+    for (const Value* operand : i.operands()) {
+      operand = operand->stripPointerCasts();
+      if (auto* variable = dyn_cast<GlobalVariable>(operand)) {
+        if (!variable->isConstant()) return true;
+      } else if (auto* callee = dyn_cast<Function>(operand)) {
+        if (reaches_variables(*callee, seen)) return true;
+      }
+    }
+  return false;
+}
+
+// void bs_run_NAME(void** arguments): calls the kernel with what the pointers point to.
+void add_entry(Function& kernel) {
+  Module& module = *kernel.getParent();
+  LLVMContext& context = module.getContext();
+  auto* type = FunctionType::get(Type::getVoidTy(context), {PointerType::get(context, 0)}, false);
+  auto* entry = Function::Create(type, GlobalValue::ExternalLinkage, "bs_run_" + kernel.getName(), module);
+  entry->addFnAttr(Attribute::NoInline);
+  for (const char* name : {"target-cpu", "target-features"})
+    if (kernel.hasFnAttribute(name)) entry->addFnAttr(kernel.getFnAttribute(name));
+  IRBuilder<> builder(BasicBlock::Create(context, "entry", entry));
+  SmallVector<Value*> values;
+  for (Argument& argument : kernel.args()) {
+    Value* place = builder.CreateConstGEP1_64(builder.getPtrTy(), entry->getArg(0), argument.getArgNo());
+    Value* pointer = builder.CreateLoad(builder.getPtrTy(), place);
+    values.push_back(argument.hasByValAttr() ? pointer
+                                             : builder.CreateAlignedLoad(argument.getType(), pointer, Align(1)));
+  }
+  CallInst* call = builder.CreateCall(&kernel, values);
+  call->setAttributes(kernel.getAttributes().removeFnAttributes(context));
+  builder.CreateRetVoid();
+}
+
+}  // namespace
+
+bool stays_call(const Function& f) {
+  if (f.isDeclaration() || f.isVarArg()) return true;
+  if (!is_builtin(f)) return f.getName().startswith("__pocl_print");
+  for (const Argument& argument : f.args())
+    if (argument.getType()->isPointerTy() && !argument.hasByValAttr() && !argument.hasStructRetAttr()) return false;
+  if (f.getReturnType()->isPointerTy()) return false;
+  SmallPtrSet<const Function*, 16> seen;
+  return !reaches_variables(f, seen);
+}
+
+void prepare(Module& module) {
+  SmallVector<Function*> kernels;
+  for (Function& f : module)
+    if (is_kernel(f)) kernels.push_back(&f);
+  for (Function* kernel : kernels) {
+    if (!kernel->use_empty()) {  // kernels may call kernels
+      ValueToValueMapTy map;
+      Function* copy = CloneFunction(kernel, map);
+      copy->setName(kernel->getName() + ".called");
+      copy->clearMetadata();
+      kernel->replaceAllUsesWith(copy);
+    }
+  }
+  SmallPtrSet<Function*, 32> calls;
+  for (Function& f : module)
+    if (!f.isDeclaration() && stays_call(f)) calls.insert(&f);
+  for (Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.setCallingConv(CallingConv::C);
+    f.removeFnAttr(Attribute::OptimizeNone);
+    f.removeFnAttr(Attribute::NoInline);
+    f.removeFnAttr(Attribute::AlwaysInline);
+    if (is_kernel(f)) {
+      f.setLinkage(GlobalValue::ExternalLinkage);
+      f.addFnAttr(Attribute::NoInline);
+      continue;
+    }
+    f.setLinkage(GlobalValue::InternalLinkage);
+    f.addFnAttr(calls.count(&f) ? Attribute::NoInline : Attribute::AlwaysInline);
+  }
+  for (Function& f : module)
+    for (Instruction& i : instructions(f))
+      if (auto* call = dyn_cast<CallInst>(&i))
+        if (Function* callee = call->getCalledFunction()) {
+          call->setCallingConv(callee->getCallingConv());
+          call->removeFnAttr(Attribute::NoInline);
+        }
+  // Shared by the work-group's items, which the optimiser doesn't know: it must not think that nobody else sees them.
+  for (GlobalVariable& variable : module.globals())
+    if (!variable.isConstant() && variable.hasLocalLinkage()) {
+      variable.setLinkage(GlobalValue::ExternalLinkage);
+      variable.setVisibility(GlobalValue::HiddenVisibility);
+    }
+  if (Function* barrier = module.getFunction("pocl.barrier")) {
+    barrier->setName("bs_barrier");
+    barrier->addFnAttr(Attribute::Convergent);
+    barrier->addFnAttr(Attribute::NoDuplicate);
+  }
+  for (Function* kernel : kernels) add_entry(*kernel);
+}
+
+}  // namespace capture

@@ -1,0 +1,45 @@
+#include "times.h"
+
+#include <llvm/IR/Instructions.h>
+
+using namespace llvm;
+
+namespace capture {
+
+bool is_traced_access(const Instruction& i) {
+  const Value* pointer = getLoadStorePointerOperand(&i);
+  if (auto* rmw = dyn_cast<AtomicRMWInst>(&i)) pointer = rmw->getPointerOperand();
+  if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&i)) pointer = exchange->getPointerOperand();
+  return pointer && space_of(pointer) == Space::GLOBAL;
+}
+
+BlockTimes::BlockTimes(const BasicBlock& block) {
+  DenseMap<const Value*, Time> ready;
+  Time issue;
+  for (const Instruction& i : block) {
+    Cost cost = cost_of(i);
+    Time start = cost.instructions ? issue : Time{};
+    if (!isa<PHINode>(i))
+      for (const Value* operand : i.operands()) {
+        auto found = ready.find(operand);
+        if (found != ready.end()) start = later(start, found->second);
+      }
+    places[&i] = {instructions, start};
+    instructions += cost.instructions;
+    if (!cost.instructions) {
+      ready[&i] = start;
+      continue;
+    }
+    issue = start;
+    if (is_traced_access(i)) {
+      ready[&i] = start;
+      continue;
+    }
+    issue.cycles += cost.cycles - cost.last;
+    issue.steps += cost.steps - 1;
+    ready[&i] = {start.cycles + cost.cycles, start.steps + cost.steps};
+  }
+  end = issue;
+}
+
+}  // namespace capture

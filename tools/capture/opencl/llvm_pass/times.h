@@ -1,0 +1,35 @@
+// When the instructions of a block issue, in order, if whatever was computed before it is there at its start.
+//
+// A time is a pair as in the trace file: execution cycles, and dependent waits (steps), of which a machine knows what
+// each adds. Of two times the later one has more cycles + 6 * steps, as for imported SASS traces.
+#pragma once
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/IR/BasicBlock.h>
+
+#include "cost.h"
+
+namespace capture {
+
+struct Time {
+  unsigned cycles = 0, steps = 0;
+  unsigned weight() const { return cycles + 6 * steps; }
+};
+
+inline Time later(Time a, Time b) { return b.weight() > a.weight() ? b : a; }
+
+struct Place {
+  unsigned index = 0;  // instructions of the block before it
+  Time issue;
+};
+
+// A load of a buffer gives its result at once: who waits for it is the first use's matter.
+bool is_traced_access(const llvm::Instruction& instruction);
+
+struct BlockTimes {
+  explicit BlockTimes(const llvm::BasicBlock& block);
+  llvm::DenseMap<const llvm::Instruction*, Place> places;
+  unsigned instructions = 0;
+  Time end;
+};
+
+}  // namespace capture

@@ -1,0 +1,278 @@
+#include "capture.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+namespace capture {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+Capture& Capture::get() {
+  static Capture* one = new Capture;  // outlives every thread and destructor
+  return *one;
+}
+
+Capture::Capture() {
+  const char* path = getenv("BUDDYSIM_CAPTURE_SOCKET");
+  if (path && wire.connect(path)) wire.send(Message::HELLO, {1, uint64_t(getpid())});
+  if (const char* text = getenv("BUDDYSIM_CAPTURE_CANDIDATES")) most_kept_ = strtoul(text, nullptr, 10);
+}
+
+void Capture::add_buffer(cl_mem memory, cl_context context, uint64_t bytes, bool has_contents) {
+  Lock lock(state), streaming(stream);
+  Buffer buffer{next_number_++, addresses_.allocate(bytes), bytes, context};
+  buffers[memory] = buffer;
+  wire.send(Message::ALLOCATE, {buffer.number, buffer.base, bytes});
+  if (has_contents) copy(0, memory, 0, bytes);
+}
+
+void Capture::add_sub_buffer(cl_mem memory, cl_mem parent, uint64_t origin, uint64_t bytes) {
+  Lock lock(state);
+  auto found = buffers.find(parent);
+  if (found == buffers.end()) return;
+  Buffer buffer = found->second;
+  found->second.references++;
+  buffer.parent = parent;
+  buffer.origin = origin;
+  buffer.bytes = bytes;
+  buffer.references = 1;
+  buffers[memory] = buffer;
+}
+
+void Capture::retain(cl_mem memory) {
+  Lock lock(state);
+  auto found = buffers.find(memory);
+  if (found != buffers.end()) found->second.references++;
+}
+
+void Capture::release(cl_mem memory) {
+  Lock lock(state);
+  auto found = buffers.find(memory);
+  if (found == buffers.end()) return;
+  if (found->second.references > 1) {
+    found->second.references--;
+    return;
+  }
+  cl_mem parent = found->second.parent;
+  if (!parent) {
+    last_contents({memory});
+    Lock streaming(stream);
+    wire.send(Message::FREE, {found->second.number});
+    addresses_.release(found->second.base);
+  }
+  buffers.erase(found);
+  if (parent) release(parent);
+}
+
+void Capture::copy(int kind, cl_mem memory, uint64_t offset, uint64_t bytes, cl_mem source, uint64_t from) {
+  Lock lock(state), streaming(stream);
+  auto found = buffers.find(memory);
+  if (found == buffers.end() || !bytes) return;
+  const Buffer& buffer = found->second;
+  uint64_t source_address = 0;
+  if (source) {
+    auto other = buffers.find(source);
+    if (other == buffers.end()) return;
+    source_address = other->second.base + other->second.origin + from;
+  }
+  wire.send(Message::COPY, {uint64_t(kind), buffer.base + buffer.origin + offset, bytes, source_address});
+}
+
+void Capture::fill(cl_mem memory, uint64_t offset, uint64_t bytes, const void* pattern, size_t pattern_bytes) {
+  Lock lock(state), streaming(stream);
+  auto found = buffers.find(memory);
+  if (found == buffers.end() || !bytes || !pattern_bytes) return;
+  const unsigned char* p = (const unsigned char*)pattern;
+  bool same = std::all_of(p, p + pattern_bytes, [p](unsigned char byte) { return byte == *p; });
+  wire.send(Message::FILL, {found->second.base + found->second.origin + offset, bytes, same ? *p : 256ull});
+}
+
+void Capture::note(const std::string& text) {
+  Lock lock(state), streaming(stream);
+  if (noted_.insert(text).second) wire.send(Message::NOTE, {launches}, text);
+}
+
+KernelObject* Capture::kernel_object(cl_kernel kernel) {
+  Lock lock(state);
+  auto found = kernels.find(kernel);
+  if (found != kernels.end()) return &found->second;
+  KernelObject object;
+  size_t bytes = 0;
+  cl_uint n = 0;
+  if (real.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, 0, nullptr, &bytes)) return nullptr;
+  object.name.resize(bytes);
+  real.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, bytes, object.name.data(), nullptr);
+  object.name.resize(strlen(object.name.c_str()));
+  real.clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof object.program, &object.program, nullptr);
+  real.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, nullptr);
+  object.values.resize(n);
+  return &(kernels[kernel] = object);
+}
+
+// Has the kernel's program compiled for the capture, unless that has been done.
+void Capture::look_up(KernelObject& object) {
+  if (object.looked_up) return;
+  object.looked_up = true;
+  std::string why;
+  try {
+    std::shared_ptr<Module>& module = modules[object.program];
+    if (!module) {
+      cl_uint n = 0;
+      real.clGetProgramInfo(object.program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, nullptr);
+      std::vector<size_t> sizes(n);
+      real.clGetProgramInfo(object.program, CL_PROGRAM_BINARY_SIZES, n * sizeof(size_t), sizes.data(), nullptr);
+      std::vector<std::vector<unsigned char>> binaries(n);
+      std::vector<unsigned char*> pointers(n);
+      for (cl_uint i = 0; i < n; i++) binaries[i].resize(sizes[i]), pointers[i] = binaries[i].data();
+      real.clGetProgramInfo(object.program, CL_PROGRAM_BINARIES, n * sizeof(void*), pointers.data(), nullptr);
+      auto binary = std::find_if(binaries.begin(), binaries.end(), [](auto& b) { return !b.empty(); });
+      if (binary == binaries.end()) throw std::runtime_error("PoCL gives no code for its program");
+      Lock streaming(stream);
+      module = std::make_shared<Module>(wire.compile(*binary));
+    }
+    object.module = module;
+    const Kernel* kernel = module->kernel(object.name);
+    if (!kernel)
+      why = "it is not in its program's code";
+    else if (!kernel->refused.empty())
+      why = kernel->refused;
+    else
+      object.kernel = kernel;
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  object.refused = why;
+}
+
+void Capture::name_buffer(KernelObject& object, cl_uint index, cl_mem memory) {
+  Lock lock(state);
+  look_up(object);
+  if (!object.kernel || index >= object.kernel->arguments.size()) return;
+  auto found = buffers.find(memory);
+  if (found == buffers.end()) return;
+  if (found->second.parent) found = buffers.find(found->second.parent);
+  if (found == buffers.end() || found->second.named) return;
+  const std::string& name = object.kernel->arguments[index].name;
+  if (name.empty()) return;
+  found->second.named = true;
+  Lock streaming(stream);
+  wire.send(Message::NAME, {found->second.number}, object.name + "." + name);
+}
+
+void Capture::see_queue(cl_command_queue queue) {
+  Lock lock(state);
+  cl_context context;
+  if (real.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr)) return;
+  auto [at, fresh] = queues.emplace(context, queue);
+  if (fresh) real.clRetainCommandQueue(queue);
+}
+
+void Capture::snapshot_in_turn(cl_command_queue queue) {
+  std::vector<cl_mem> all;
+  {
+    Lock lock(state);
+    if (launches < next_turn_ || !user_events.empty()) return;
+    if (++kept_ > most_kept_) {  // of those that there are, the writer keeps every second one
+      kept_ = (kept_ + 1) / 2;
+      stride_ *= 2;
+    }
+    next_turn_ = (launches / stride_ + 1) * stride_;
+    cl_context context;
+    real.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr);
+    for (auto& [memory, buffer] : buffers)
+      if (!buffer.parent && buffer.context == context) all.push_back(memory);
+  }
+  send_contents(queue, all, false);
+}
+
+void Capture::last_contents(const std::vector<cl_mem>& of) {
+  std::map<cl_command_queue, std::vector<cl_mem>> by_queue;
+  for (cl_mem memory : of) {
+    Buffer& buffer = buffers[memory];
+    auto queue = queues.find(buffer.context);
+    if (queue == queues.end() || buffer.last_seen == launches || !launches || !user_events.empty()) continue;
+    buffer.last_seen = launches;
+    by_queue[queue->second].push_back(memory);
+  }
+  for (auto& [queue, memories] : by_queue) send_contents(queue, memories, true);
+}
+
+namespace {
+
+struct Contents {  // what a native kernel gets: PoCL puts in where the buffers lie
+  uint64_t n;
+  bool last;
+  const Buffer* buffers;
+  void* places[1];
+};
+
+void send_from_device(void* data) {
+  Contents& contents = *(Contents*)data;
+  Capture& capture = Capture::get();
+  Lock streaming(capture.stream);
+  constexpr uint64_t PIECE = 4 << 20;
+  capture.wire.send(Message::SNAPSHOT, {capture.launches, contents.last});
+  for (uint64_t i = 0; i < contents.n; i++)
+    for (uint64_t offset = 0; offset < contents.buffers[i].bytes; offset += PIECE) {
+      uint64_t head[2] = {contents.buffers[i].number, offset};
+      uint64_t bytes = std::min(PIECE, contents.buffers[i].bytes - offset);
+      capture.wire.send(Message::CONTENTS, head, sizeof head, (char*)contents.places[i] + offset, bytes);
+    }
+  capture.wire.send(Message::SNAPSHOT_END, {});
+}
+
+}  // namespace
+
+void Capture::send_contents(cl_command_queue queue, const std::vector<cl_mem>& of, bool last) {
+  if (!wire.open() || real.clFinish(queue)) return;
+  std::vector<std::pair<uint64_t, cl_mem>> ordered;
+  {
+    Lock lock(state);
+    for (cl_mem memory : of) ordered.push_back({buffers[memory].number, memory});
+  }
+  std::sort(ordered.begin(), ordered.end());
+  constexpr size_t AT_ONCE = 64;
+  for (size_t first = 0; first < std::max<size_t>(ordered.size(), 1); first += AT_ONCE) {
+    size_t n = std::min(AT_ONCE, ordered.size() - first);
+    std::vector<Buffer> described;
+    std::vector<cl_mem> memories;
+    std::vector<const void*> places;
+    std::vector<char> block(sizeof(Contents) + n * sizeof(void*));
+    Contents& contents = *(Contents*)block.data();
+    for (size_t i = 0; i < n; i++) {
+      memories.push_back(ordered[first + i].second);
+      described.push_back(buffers[memories[i]]);
+      contents.places[i] = memories[i];
+      places.push_back(&contents.places[i]);
+    }
+    contents.n = n;
+    contents.last = last;
+    contents.buffers = described.data();
+    cl_event done;
+    cl_int error = real.clEnqueueNativeKernel(queue, send_from_device, block.data(), block.size(), n,
+                                              n ? memories.data() : nullptr, n ? places.data() : nullptr, 0, nullptr,
+                                              &done);
+    if (error) return note("contents of buffers could not be read: OpenCL error " + std::to_string(error));
+    real.clWaitForEvents(1, &done);
+    real.clReleaseEvent(done);
+  }
+}
+
+void Capture::at_exit() {
+  if (!wire.open()) return;
+  std::vector<cl_mem> all;
+  {
+    Lock lock(state);
+    for (auto& [memory, buffer] : buffers)
+      if (!buffer.parent) all.push_back(memory);
+  }
+  last_contents(all);
+  Lock streaming(stream);
+  wire.send(Message::DONE, {launches});
+}
+
+}  // namespace capture

@@ -1,0 +1,106 @@
+// What the program has made with OpenCL so far, and what of it has been told to the trace's writer.
+#pragma once
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_0_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_0_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_1_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_2_APIS
+#include <CL/cl.h>
+#include <CL/cl_icd.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "addresses.h"
+#include "launch.h"
+#include "module.h"
+#include "wire.h"
+
+namespace capture {
+
+struct Buffer {
+  uint64_t number, base, bytes;
+  cl_context context;
+  unsigned references = 1;     // of the program and of its sub-buffers
+  cl_mem parent = nullptr;     // of a sub-buffer; number and base are its parent's
+  uint64_t origin = 0;
+  bool named = false;
+  uint64_t last_seen = ~0ull;  // launches when its contents were last sent as perhaps the last ones
+};
+
+struct Value {  // of a kernel's argument
+  bool set = false;
+  std::vector<unsigned char> bytes;
+  size_t local_bytes = 0;      // of a __local one
+};
+
+struct KernelObject {
+  std::string name;
+  cl_program program;
+  std::shared_ptr<Module> module;
+  const Kernel* kernel = nullptr;  // null: runs untraced
+  std::vector<Value> values;
+  bool looked_up = false;
+  std::string refused;         // why it runs untraced
+};
+
+struct Mapping {
+  cl_mem memory;
+  uint64_t offset, bytes;
+  cl_map_flags flags;
+};
+
+class Capture {
+ public:
+  static Capture& get();
+  cl_icd_dispatch real;        // PoCL's own functions
+
+  std::recursive_mutex state;  // never held while commands are waited for
+  std::recursive_mutex stream; // a kernel's messages follow each other
+  Wire wire;
+  std::map<cl_mem, Buffer> buffers;
+  std::map<cl_kernel, KernelObject> kernels;
+  std::map<cl_program, std::shared_ptr<Module>> modules;
+  std::multimap<void*, Mapping> mappings;
+  std::set<cl_event> user_events;  // that have not been set
+  std::map<cl_context, cl_command_queue> queues;  // one that contents can be read by
+  uint64_t launches = 0;
+
+  void add_buffer(cl_mem memory, cl_context context, uint64_t bytes, bool has_contents);
+  void add_sub_buffer(cl_mem memory, cl_mem parent, uint64_t origin, uint64_t bytes);
+  void retain(cl_mem memory);
+  void release(cl_mem memory);  // before PoCL releases it
+  void copy(int kind, cl_mem memory, uint64_t offset, uint64_t bytes, cl_mem source = nullptr, uint64_t from = 0);
+  void fill(cl_mem memory, uint64_t offset, uint64_t bytes, const void* pattern, size_t pattern_bytes);
+  void note(const std::string& text);  // once each
+  KernelObject* kernel_object(cl_kernel kernel);
+  void look_up(KernelObject& object);
+  void name_buffer(KernelObject& object, cl_uint index, cl_mem memory);
+  void see_queue(cl_command_queue queue);
+  void snapshot_in_turn(cl_command_queue queue);
+  void at_exit();
+
+ private:
+  Capture();
+  void last_contents(const std::vector<cl_mem>& of);
+  void send_contents(cl_command_queue queue, const std::vector<cl_mem>& of, bool last);
+  Addresses addresses_;
+  uint64_t next_number_ = 0, stride_ = 1, kept_ = 0, most_kept_ = 20;
+  uint64_t next_turn_ = 0;
+  std::set<std::string> noted_;
+};
+
+cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
+                      const size_t* global, const size_t* local, cl_uint n_waits, const cl_event* waits,
+                      cl_event* event);
+
+// Puts the hooks into PoCL's table of functions, which every OpenCL loader calls it through.
+void install_hooks(cl_icd_dispatch& table);
+
+}  // namespace capture

@@ -1,0 +1,56 @@
+#include "coalesce.h"
+
+#include <algorithm>
+
+namespace capture {
+namespace {
+
+struct Line {
+  uint64_t number;
+  uint64_t covered[2];  // a bit per byte
+};
+
+uint32_t sectors_touched(const uint64_t* covered) {
+  uint32_t mask = 0;
+  for (int s = 0; s < 4; s++) mask |= uint32_t(uint32_t(covered[s / 2] >> 32 * (s % 2)) != 0) << s;
+  return mask;
+}
+
+uint32_t sectors_whole(const uint64_t* covered) {
+  uint32_t mask = 0;
+  for (int s = 0; s < 4; s++) mask |= uint32_t(uint32_t(covered[s / 2] >> 32 * (s % 2)) == 0xFFFFFFFFu) << s;
+  return mask;
+}
+
+void cover(Line& line, uint32_t first, uint32_t last) {
+  for (uint32_t half = first / 64; half <= last / 64; half++) {
+    uint32_t low = half == first / 64 ? first % 64 : 0, high = half == last / 64 ? last % 64 : 63;
+    line.covered[half] |= ~uint64_t(0) << low & ~uint64_t(0) >> (63 - high);
+  }
+}
+
+}  // namespace
+
+int coalesce(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bool is_store, uint64_t* lines) {
+  Line found[MAX_OP_LINES];
+  int n = 0, here = 0;
+  for (int lane = 0; lane < n_lanes; lane++) {
+    uint64_t address = addresses[lane], end = address + bytes_per_lane;
+    while (address < end) {
+      uint64_t number = address >> 7, last = std::min(end - 1, number << 7 | 127);
+      if (n == 0 || found[here].number != number) {
+        for (here = n - 1; here >= 0 && found[here].number != number;) here--;  // most often it is a recent one
+        if (here < 0) found[here = n++] = {number, {0, 0}};
+      }
+      cover(found[here], address & 127, last & 127);
+      address = last + 1;
+    }
+  }
+  for (int i = 0; i < n; i++) {
+    uint32_t whole = is_store ? sectors_whole(found[i].covered) : 0;
+    lines[i] = found[i].number << 8 | whole << 4 | sectors_touched(found[i].covered);
+  }
+  return n;
+}
+
+}  // namespace capture

@@ -1,0 +1,13 @@
+// The addresses of a warp's active lanes -> 128 B lines with sector masks; buddysim/trace/naive_coalesce.py is the
+// readable twin.
+#pragma once
+#include <cstdint>
+
+namespace capture {
+
+constexpr int WARP_LANES = 32, MAX_OP_LINES = 64;
+
+// Writes the lines in the order in which lanes first touch them; gives their number. 1 to 128 bytes per lane.
+int coalesce(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bool is_store, uint64_t* lines);
+
+}  // namespace capture

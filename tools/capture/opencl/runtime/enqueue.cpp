@@ -1,0 +1,224 @@
+// A kernel launch becomes a native kernel of PoCL's: it waits, signals and is measured as the program asked, but what
+// runs is the capture's own code.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "capture.h"
+
+namespace capture {
+namespace {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+struct Request {
+  std::shared_ptr<Module> module;
+  const Kernel* kernel;
+  std::string name;
+  Shape shape;
+  uint64_t queue_number, shared_bytes;
+  std::vector<Value> values;
+  std::vector<int> place;      // per argument: its index among the buffers, -1 where it is none or null
+  std::vector<Buffer> buffers;
+};
+
+struct Native {  // what the native kernel gets; PoCL puts in where the buffers lie
+  Request* request;
+  void* places[1];
+};
+
+void* aligned(std::vector<std::unique_ptr<char, decltype(&free)>>& memory, size_t bytes) {
+  memory.emplace_back((char*)aligned_alloc(128, (std::max<size_t>(bytes, 1) + 127) / 128 * 128), &free);
+  if (!memory.back()) throw std::bad_alloc();
+  return memory.back().get();
+}
+
+void run(Request& request, void** places) {
+  Capture& capture = Capture::get();
+  std::vector<std::unique_ptr<char, decltype(&free)>> memory;
+  std::vector<void*> pointers(request.values.size()), arguments(request.values.size());
+  for (size_t i = 0; i < request.values.size(); i++) {
+    const Argument& argument = request.kernel->arguments[i];
+    if (argument.kind == VALUE) {
+      size_t bytes = request.values[i].bytes.size();
+      arguments[i] = aligned(memory, std::max<size_t>(bytes, argument.bytes));
+      memcpy(arguments[i], request.values[i].bytes.data(), bytes);
+      continue;
+    }
+    if (argument.kind == LOCAL)
+      pointers[i] = aligned(memory, request.values[i].local_bytes);
+    else if (request.place[i] >= 0)
+      pointers[i] = places[request.place[i]];
+    arguments[i] = &pointers[i];
+  }
+  std::vector<Place> where;
+  for (size_t i = 0; i < request.buffers.size(); i++) {
+    const Buffer& buffer = request.buffers[i];
+    uint64_t begin = (uint64_t)places[i];
+    where.push_back({begin, begin + buffer.bytes, buffer.base + buffer.origin});
+  }
+  const Shape& s = request.shape;
+  Lock streaming(capture.stream);
+  std::vector<uint64_t> head = {capture.launches++, request.queue_number, request.shared_bytes};
+  head.insert(head.end(), s.groups, s.groups + 3);
+  head.insert(head.end(), s.local, s.local + 3);
+  capture.wire.send(Message::KERNEL, head, request.name);
+  Launch launch(*request.module, *request.kernel, s, arguments.data(), where);
+  launch.run([&](Records& r) {
+    if (r.blocks.empty()) return;
+    uint64_t counts[4] = {r.blocks.size(), r.warps.size(), r.ops.size(), r.lines.size()};
+    std::vector<char> body;
+    auto add = [&body](const void* data, size_t bytes) {
+      body.insert(body.end(), (const char*)data, (const char*)data + bytes);
+    };
+    add(r.blocks.data(), r.blocks.size() * sizeof r.blocks[0]);
+    add(r.warps.data(), r.warps.size() * sizeof r.warps[0]);
+    add(r.ops.data(), r.ops.size() * sizeof r.ops[0]);
+    add(r.lines.data(), r.lines.size() * sizeof r.lines[0]);
+    capture.wire.send(Message::RECORDS, counts, sizeof counts, body.data(), body.size());
+    r.clear();
+  });
+  if (!launch.printed.empty()) fwrite(launch.printed.data(), 1, launch.printed.size(), stdout), fflush(stdout);
+  capture.wire.send(Message::KERNEL_END, {launch.lane_accesses, launch.outside});
+}
+
+void run_native(void* data) {
+  Native& block = *(Native*)data;
+  std::unique_ptr<Request> request(block.request);
+  try {
+    run(*request, block.places);
+  } catch (const std::exception& error) {
+    fprintf(stderr, "buddysim: error: kernel %s: %s\n", request->name.c_str(), error.what());
+    abort();  // memory is half-way through the kernel: nothing that follows would be the program's
+  }
+}
+
+// The work-group that the program leaves to OpenCL: up to 256 work-items, as many in x as divide the global size.
+void choose_local(const uint64_t* global, uint32_t dimensions, uint64_t* local) {
+  uint64_t room = 256;
+  for (uint32_t d = 0; d < 3; d++) {
+    local[d] = d < dimensions ? std::min(global[d], d == 0 && dimensions > 1 ? 64 : room) : 1;
+    while (global[d] % local[d]) local[d]--;
+    room = std::max<uint64_t>(room / local[d], 1);
+  }
+}
+
+// Gives whether the launch has the shape that PoCL would take.
+bool shape_of(cl_kernel kernel, cl_command_queue queue, cl_uint dimensions, const size_t* offset, const size_t* global,
+              const size_t* local, Shape& shape) {
+  Capture& capture = Capture::get();
+  if (dimensions < 1 || dimensions > 3 || !global) return false;
+  cl_device_id device;
+  if (capture.real.clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, nullptr)) return false;
+  size_t required[3] = {0, 0, 0}, most = 0;
+  capture.real.clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required, required,
+                                        nullptr);
+  capture.real.clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, nullptr);
+  uint64_t total[3];
+  shape.dimensions = dimensions;
+  for (cl_uint d = 0; d < 3; d++) {
+    total[d] = d < dimensions ? global[d] : 1;
+    shape.offset[d] = d < dimensions && offset ? offset[d] : 0;
+    if (!total[d]) return false;
+  }
+  if (local)
+    for (cl_uint d = 0; d < 3; d++) shape.local[d] = d < dimensions ? local[d] : 1;
+  else if (required[0])
+    for (cl_uint d = 0; d < 3; d++) shape.local[d] = required[d];
+  else
+    choose_local(total, dimensions, shape.local);
+  uint64_t blocks = 1;
+  for (cl_uint d = 0; d < 3; d++) {
+    if (!shape.local[d] || total[d] % shape.local[d]) return false;
+    if (required[0] && shape.local[d] != required[d]) return false;
+    shape.groups[d] = total[d] / shape.local[d];
+    blocks *= shape.groups[d];
+  }
+  return shape.work_items() <= most && blocks < uint64_t(1) << 32;
+}
+
+}  // namespace
+
+cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
+                      const size_t* global, const size_t* local, cl_uint n_waits, const cl_event* waits,
+                      cl_event* event) {
+  Capture& capture = Capture::get();
+  auto untraced = [&] {
+    cl_int error = capture.real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n_waits,
+                                                       waits, event);
+    if (!error) {
+      Lock lock(capture.state), streaming(capture.stream);
+      capture.launches++;
+    }
+    return error;
+  };
+  if (!capture.wire.open()) return untraced();
+  capture.see_queue(queue);
+  capture.snapshot_in_turn(queue);
+  auto request = std::make_unique<Request>();
+  std::vector<cl_mem> memories;
+  {
+    Lock lock(capture.state);
+    KernelObject* object = capture.kernel_object(kernel);
+    if (!object) return untraced();
+    capture.look_up(*object);
+    if (!object->kernel) {
+      Lock streaming(capture.stream);
+      capture.wire.send(Message::UNTRACED, {capture.launches}, object->name + ": " + object->refused);
+    }
+    if (!object->kernel || !shape_of(kernel, queue, dimensions, offset, global, local, request->shape))
+      return untraced();
+    request->module = object->module;
+    request->kernel = object->kernel;
+    request->name = object->name;
+    request->values = object->values;
+    request->queue_number = 0;
+    request->shared_bytes = object->kernel->shared_bytes;
+    for (size_t i = 0; i < request->values.size(); i++) {
+      const Value& value = request->values[i];
+      if (!value.set) return untraced();  // PoCL says what is wrong
+      request->place.push_back(-1);
+      request->shared_bytes += value.local_bytes;
+      if (object->kernel->arguments[i].kind != BUFFER || value.bytes.size() != sizeof(cl_mem)) continue;
+      cl_mem memory;
+      memcpy(&memory, value.bytes.data(), sizeof memory);
+      auto found = capture.buffers.find(memory);
+      if (!memory || found == capture.buffers.end()) continue;
+      request->place.back() = memories.size();
+      memories.push_back(memory);
+      request->buffers.push_back(found->second);
+    }
+  }
+  std::vector<char> bytes(sizeof(Native) + memories.size() * sizeof(void*));
+  Native& block = *(Native*)bytes.data();
+  std::vector<const void*> places;
+  for (size_t i = 0; i < memories.size(); i++) {
+    block.places[i] = memories[i];
+    places.push_back(&block.places[i]);
+  }
+  block.request = request.get();
+  cl_event done;
+  cl_int error = capture.real.clEnqueueNativeKernel(queue, run_native, bytes.data(), bytes.size(), memories.size(),
+                                                    memories.empty() ? nullptr : memories.data(),
+                                                    places.empty() ? nullptr : places.data(), n_waits, waits, &done);
+  if (error) {
+    fprintf(stderr, "buddysim: warning: kernel %s: PoCL refuses a native kernel (OpenCL error %d): untraced\n",
+            request->name.c_str(), error);
+    return untraced();
+  }
+  request.release();
+  bool wait;
+  {
+    Lock lock(capture.state);
+    wait = capture.user_events.empty();
+  }
+  if (wait) capture.real.clWaitForEvents(1, &done);  // in the program's order, so that each run gives the same trace
+  if (event)
+    *event = done;
+  else
+    capture.real.clReleaseEvent(done);
+  return CL_SUCCESS;
+}
+
+}  // namespace capture

@@ -1,0 +1,29 @@
+// A work-item in the middle of a kernel: its own stack, entered and left by a switch of registers.
+#pragma once
+#include <cstddef>
+
+namespace capture {
+
+class Fiber {
+ public:
+  explicit Fiber(size_t stack_bytes);
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+
+  void start(void (*body)(void*), void* argument);
+  void resume();            // from the scheduler: until the body suspends or returns
+  void suspend();           // from the body
+  bool ended() const { return ended_; }
+  size_t stack_bytes() const { return bytes_; }
+
+ private:
+  static void enter();
+  char* stack_ = nullptr;  // below it a page that nothing may touch
+  size_t bytes_;
+  void *place_ = nullptr, *scheduler_ = nullptr;
+  void (*body_)(void*) = nullptr;
+  void* argument_ = nullptr;
+  bool ended_ = true;
+};
+
+}  // namespace capture

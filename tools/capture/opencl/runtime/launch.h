@@ -1,0 +1,60 @@
+// Runs a kernel launch work-group by work-group: one fiber per work-item, warps put together again as they go.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "fiber.h"
+#include "lane_log.h"
+#include "module.h"
+#include "places.h"
+#include "records.h"
+#include "warp.h"
+
+namespace capture {
+
+struct Shape {
+  uint32_t dimensions;
+  uint64_t offset[3], groups[3], local[3];
+  uint64_t work_items() const { return local[0] * local[1] * local[2]; }
+};
+
+class Launch : private LaneSource {
+ public:
+  // `emit` gets the records of whole work-groups and empties them.
+  using Emit = std::function<void(Records&)>;
+  Launch(Module& module, const Kernel& kernel, const Shape& shape, void** arguments, std::vector<Place> places);
+  void run(const Emit& emit);
+  uint64_t lane_accesses = 0, outside = 0;
+  std::string printed;
+
+ private:
+  struct Item {
+    Launch* launch;
+    uint64_t id[3];
+    bool at_barrier = false;
+    std::unique_ptr<Fiber> fiber;
+  };
+
+  void more(int lane) override;
+  void to_barrier_or_end(int lane) override;
+  void run_group(Records& records, uint32_t number);
+  void resume(size_t item);
+  static void body(void* item);
+  static void log_full();
+  static void wait();
+
+  Module& module_;
+  const Kernel& kernel_;
+  Shape shape_;
+  void** arguments_;
+  Places places_;
+  Module::Entry entry_;
+  std::vector<Item> items_;
+  std::vector<LaneLog> logs_;  // of the warp that runs: the others have taken theirs in
+  std::vector<Warp> warps_;
+  size_t current_ = 0;    // the work-item that runs
+  size_t warp_first_ = 0;  // the first work-item of the warp that runs
+};
+
+}  // namespace capture

@@ -1,0 +1,70 @@
+#include "capture.h"
+
+#include "unknown.h"
+
+namespace capture {
+namespace {
+
+// One function of the right type for every slot: notes the name, then calls PoCL's.
+template <auto Slot, class Function>
+struct Noted;
+
+template <auto Slot, class Result, class... Parameters>
+struct Noted<Slot, Result(CL_API_CALL*)(Parameters...)> {
+  static const char* name;
+  static Result CL_API_CALL call(Parameters... parameters) {
+    Capture::get().note(std::string(name) + " is not known to the capture: what it does to memory is not in the trace");
+    return (Capture::get().real.*Slot)(parameters...);
+  }
+};
+
+template <auto Slot, class Result, class... Parameters>
+const char* Noted<Slot, Result(CL_API_CALL*)(Parameters...)>::name;
+
+template <auto Slot, class Function>
+void install(cl_icd_dispatch& table, Function cl_icd_dispatch::*, const char* name) {
+  if (!(table.*Slot)) return;
+  Noted<Slot, Function>::name = name;
+  table.*Slot = Noted<Slot, Function>::call;
+}
+
+}  // namespace
+
+#define NOTED(function) install<&cl_icd_dispatch::function>(table, &cl_icd_dispatch::function, #function)
+
+void install_unknown(cl_icd_dispatch& table) {
+  NOTED(clCreateImage2D);
+  NOTED(clCreateImage3D);
+  NOTED(clCreateImage);
+  NOTED(clCreateImageWithProperties);
+  NOTED(clEnqueueReadImage);
+  NOTED(clEnqueueWriteImage);
+  NOTED(clEnqueueCopyImage);
+  NOTED(clEnqueueCopyImageToBuffer);
+  NOTED(clEnqueueCopyBufferToImage);
+  NOTED(clEnqueueMapImage);
+  NOTED(clEnqueueFillImage);
+  NOTED(clEnqueueNativeKernel);
+  NOTED(clCreatePipe);
+  NOTED(clSVMAlloc);
+  NOTED(clEnqueueSVMFree);
+  NOTED(clEnqueueSVMMemcpy);
+  NOTED(clEnqueueSVMMemFill);
+  NOTED(clEnqueueSVMMap);
+  NOTED(clEnqueueSVMUnmap);
+  NOTED(clEnqueueSVMMigrateMem);
+  NOTED(clSetKernelArgSVMPointer);
+  NOTED(clSetKernelExecInfo);
+  NOTED(clCreateFromGLBuffer);
+  NOTED(clCreateFromGLTexture);
+  NOTED(clCreateFromGLTexture2D);
+  NOTED(clCreateFromGLTexture3D);
+  NOTED(clCreateFromGLRenderbuffer);
+  NOTED(clEnqueueAcquireGLObjects);
+  NOTED(clEnqueueReleaseGLObjects);
+  NOTED(clCreateFromEGLImageKHR);
+  NOTED(clEnqueueAcquireEGLObjectsKHR);
+  NOTED(clEnqueueReleaseEGLObjectsKHR);
+}
+
+}  // namespace capture

@@ -1,0 +1,11 @@
+// Functions that may change memory and that the trace knows nothing of: their calls are noted.
+#pragma once
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+#include <CL/cl_icd.h>
+
+namespace capture {
+
+void install_unknown(cl_icd_dispatch& table);
+
+}  // namespace capture

@@ -1,0 +1,212 @@
+#include "warp.h"
+
+#include <algorithm>
+
+namespace capture {
+namespace {
+
+constexpr uint32_t ALL_LANES = 0xFFFFFFFFu;
+
+int pop_lane(uint32_t& mask) {
+  int lane = __builtin_ctz(mask);
+  mask &= mask - 1;
+  return lane;
+}
+
+}  // namespace
+
+void Warp::start(const Kernel& kernel, int n_lanes, LaneLog* logs) {
+  kernel_ = &kernel;
+  logs_ = logs;
+  live_ = n_lanes == WARP_LANES ? ALL_LANES : (1u << n_lanes) - 1;
+  waiting_ = 0;
+  stack_.assign(1, {live_, 0, NOWHERE, 0});
+  waiting_paths_.clear();
+  ops_.clear();
+  lines_.clear();
+  loaded_.assign(kernel.sites.size(), {});
+  since_ = {};
+  instructions_ = cycles_ = steps_ = lane_accesses_ = outside_ = 0;
+}
+
+Warp::State Warp::run(LaneSource& source, Places& places) {
+  while (live_) {
+    if (stack_.empty()) {  // every lane stands at a barrier
+      const Path& path = waiting_paths_.front();
+      barrier(kernel_->sites[kernel_->blocks[path.block].sites[path.site - 1]]);
+      stack_.swap(waiting_paths_);
+      waiting_ = 0;
+      return state_ = AT_BARRIER;
+    }
+    Path path = stack_.back();
+    path.mask &= live_ & ~waiting_;
+    if (!path.mask || path.block == path.join) {
+      stack_.pop_back();
+      continue;
+    }
+    if (run_to_barrier(path, source, places)) return state_ = AT_BARRIER;
+  }
+  return state_ = ENDED;
+}
+
+// Runs a path's block and what leads out of it. Gives whether the whole warp has come to a barrier.
+bool Warp::run_to_barrier(Path path, LaneSource& source, Places& places) {
+  const Block& block = kernel_->blocks[path.block];
+  if (path.site == 0) enter(block);
+  while (path.site < block.sites.size()) {
+    uint32_t number = block.sites[path.site++];
+    const Site& site = kernel_->sites[number];
+    pass(site.before);
+    if (site.kind != BARRIER) {
+      access(site, number, path.mask, source, places);
+      continue;
+    }
+    for (uint32_t lanes = path.mask; lanes;) source.to_barrier_or_end(pop_lane(lanes));
+    if (path.mask == live_) {
+      barrier(site);
+      stack_.back().site = path.site;
+      return true;
+    }
+    // Others are still on their way: these wait, and go on by themselves.
+    stack_.pop_back();
+    waiting_ |= path.mask;
+    waiting_paths_.push_back({path.mask, path.block, NOWHERE, path.site});
+    return false;
+  }
+  pass(block.after);
+  leave(path, source);
+  return false;
+}
+
+// The lanes go where their logs say.
+void Warp::leave(Path path, LaneSource& source) {
+  const Block& block = kernel_->blocks[path.block];
+  stack_.pop_back();
+  if (block.targets.empty()) {
+    for (uint32_t lanes = path.mask; lanes;) source.to_barrier_or_end(pop_lane(lanes));
+    live_ &= ~path.mask;
+    return;
+  }
+  if (block.targets.size() == 1) {
+    uint32_t target = block.targets[0];
+    if (kernel_->blocks[target].logged)
+      for (uint32_t lanes = path.mask; lanes;)
+        if (next_block(pop_lane(lanes), source) != target) throw std::logic_error("a lane left its path");
+    stack_.push_back({path.mask, target, path.join, 0});
+    return;
+  }
+  uint32_t went[WARP_LANES];
+  uint32_t first = NOWHERE;
+  bool together = true;
+  for (uint32_t lanes = path.mask; lanes;) {
+    int lane = pop_lane(lanes);
+    went[lane] = next_block(lane, source);
+    if (first == NOWHERE) first = went[lane];
+    together &= went[lane] == first;
+  }
+  if (together) {
+    stack_.push_back({path.mask, first, path.join, 0});
+    return;
+  }
+  uint32_t join = block.join == NOWHERE ? path.join : block.join;
+  if (join != path.join) stack_.push_back({path.mask, join, path.join, 0});  // where they meet, they go on together
+  for (size_t t = block.targets.size(); t-- > 0;) {  // the first target's lanes go first
+    uint32_t target = block.targets[t], mask = 0;
+    bool seen = std::find(block.targets.begin(), block.targets.begin() + t, target) != block.targets.begin() + t;
+    if (target == join || seen) continue;
+    for (uint32_t lanes = path.mask; lanes;) {
+      int lane = pop_lane(lanes);
+      if (went[lane] == target) mask |= 1u << lane;
+    }
+    if (mask) stack_.push_back({mask, target, join, 0});
+  }
+}
+
+void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& source, Places& places) {
+  uint64_t addresses[WARP_LANES];
+  int n = 0;
+  while (mask) {
+    uint64_t address = places.traced(next_access(pop_lane(mask), source), site.bytes);
+    if (address)
+      addresses[n++] = address;
+    else
+      outside_++;
+  }
+  lane_accesses_ += n;
+  if (!n) {  // private or local memory after all: an instruction like others
+    pass({1, 0, 0});
+    return;
+  }
+  uint32_t at = ops_.size();
+  WarpOp& op = add_op(site);
+  op.bytes_per_lane = site.bytes;
+  uint64_t lines[MAX_OP_LINES];
+  op.n_lines = coalesce(addresses, n, site.bytes, site.kind == STORE, lines);
+  lines_.insert(lines_.end(), lines, lines + op.n_lines);
+  if (site.use_distance == USED_ELSEWHERE)
+    loaded_[number] = {at, instructions_, cycles_, steps_};
+  else
+    op.use_distance = site.use_distance, op.use_cycles = site.use_cycles, op.use_steps = site.use_steps;
+  instructions_++;
+}
+
+void Warp::barrier(const Site& site) {
+  add_op(site);
+  instructions_++;
+}
+
+WarpOp& Warp::add_op(const Site& site) {
+  WarpOp op{};
+  op.first_line = lines_.size();
+  op.gap = since_.gap, op.chain_cycles = since_.cycles, op.chain_steps = since_.steps;
+  op.kind = site.kind;
+  op.flags = site.flags | TIMED;
+  since_ = {};
+  ops_.push_back(op);
+  return ops_.back();
+}
+
+void Warp::pass(const Stretch& stretch) {
+  since_.gap += stretch.gap, since_.cycles += stretch.cycles, since_.steps += stretch.steps;
+  instructions_ += stretch.gap, cycles_ += stretch.cycles, steps_ += stretch.steps;
+}
+
+// Lanes come to a block: what it uses of earlier loads is now known to be used.
+void Warp::enter(const Block& block) {
+  for (const Use& use : block.uses) {
+    Loaded& loaded = loaded_[use.site];
+    if (loaded.op == NOWHERE) continue;
+    WarpOp& op = ops_[loaded.op];
+    op.use_distance = instructions_ + use.distance - loaded.instructions;
+    op.use_cycles = cycles_ + use.cycles - loaded.cycles;
+    op.use_steps = std::min<uint64_t>(steps_ + use.steps - loaded.steps, 0xFFFF);
+    loaded.op = NOWHERE;
+  }
+}
+
+uint32_t Warp::next_block(int lane, LaneSource& source) {
+  LaneLog& log = logs_[lane];
+  if (log.next_block == log.n_blocks) source.more(lane);
+  if (log.next_block == log.n_blocks) throw std::logic_error("a lane's log ends before its path");
+  return log.blocks[log.next_block++];
+}
+
+uint64_t Warp::next_access(int lane, LaneSource& source) {
+  LaneLog& log = logs_[lane];
+  if (log.next_access == log.n_accesses) source.more(lane);
+  if (log.next_access == log.n_accesses) throw std::logic_error("a lane's log ends before its accesses");
+  return log.accesses[log.next_access++];
+}
+
+void Warp::append_to(Records& records, uint32_t number) const {
+  uint32_t first_op = records.ops.size(), first_line = records.lines.size();
+  uint32_t n = ops_.size();
+  records.warps.push_back({number, first_op, n, since_.gap, since_.cycles, since_.steps});
+  for (WarpOp op : ops_) {
+    op.first_line += first_line;
+    records.ops.push_back(op);
+  }
+  records.lines.insert(records.lines.end(), lines_.begin(), lines_.end());
+}
+
+}  // namespace capture

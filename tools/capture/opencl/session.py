@@ -1,0 +1,153 @@
+"""One run of the program to capture: with PoCL and the capture's hooks as its OpenCL driver."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from buddysim.errors import BuddysimError
+from tools.capture.opencl.programs import compiled
+from tools.capture.opencl.record import Record
+from tools.capture.opencl.toolchain import Toolchain, runtime_library
+from tools.capture.opencl.wire import VERSION, Message, answer, messages
+
+_LONGEST_SOCKET_PATH = 107
+
+
+@dataclass
+class Outcome:
+    """How a run went.
+
+    Parameters
+    ----------
+    returncode : of the program, negative for a signal
+    answered : whether the program used OpenCL at all
+    others : further processes of the program that used OpenCL, untraced
+    """
+
+    returncode: int = 0
+    answered: bool = False
+    others: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[tuple[socket.socket, Path]]:
+    base = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="buddysim-", dir=base if len(base) < _LONGEST_SOCKET_PATH - 40 else "/tmp"))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(folder / "opencl"))
+        listener.listen(16)
+        yield listener, folder
+    finally:
+        listener.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ctrl-C reaches the program by itself; a termination is handed on. The capture ends when the program does."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda received, frame: process.send_signal(received))
+        yield
+    except ValueError:  # not in the main thread: signals are someone else's
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: int) -> dict[str, str]:
+    vendors = folder / "vendors"
+    vendors.mkdir()
+    (vendors / "capture.icd").write_text(f"{library}\n")
+    return os.environ | {
+        "OCL_ICD_VENDORS": f"{vendors}/",
+        "OCL_ICD_FILENAMES": "",
+        "BUDDYSIM_CAPTURE_SOCKET": str(folder / "opencl"),
+        "BUDDYSIM_CAPTURE_DRIVER": toolchain.pocl,
+        "BUDDYSIM_CAPTURE_CANDIDATES": str(candidates),
+    }
+
+
+def run_program(
+    command: Sequence[str], executable: str, record: Record, toolchain: Toolchain, candidates: int
+) -> Outcome:
+    """Run a program to its end and write down what it does with OpenCL."""
+    outcome = Outcome()
+    library = runtime_library(toolchain)
+    start = time.perf_counter()
+    with _listening() as (listener, folder):
+        environment = _environment(folder, library, toolchain, candidates)
+        try:
+            process = subprocess.Popen(list(command), executable=executable, env=environment)
+        except OSError as error:
+            raise BuddysimError(f"{command[0]}: cannot be run: {error.strerror}") from None
+        with _signals_to(process):
+            try:
+                connection = _first_connection(listener, process)
+                if connection is not None:
+                    outcome.answered = True
+                    with connection:
+                        _serve(connection, listener, record, toolchain, outcome)
+                outcome.returncode = process.wait()
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def _first_connection(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket | None:
+    """The program's connection; None where it ended without one."""
+    ended = os.pidfd_open(process.pid)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(listener, selectors.EVENT_READ)
+            selector.register(ended, selectors.EVENT_READ)
+            ready = {key.fileobj for key, _ in selector.select()}
+        return listener.accept()[0] if listener in ready else None
+    finally:
+        os.close(ended)
+
+
+def _serve(
+    connection: socket.socket, listener: socket.socket, record: Record, toolchain: Toolchain, outcome: Outcome
+) -> None:
+    listener.setblocking(False)
+    for message in messages(connection):
+        if message.type == Message.COMPILE:
+            try:
+                answer(connection, False, str(compiled(bytes(message.data), toolchain)))
+            except (BuddysimError, OSError) as error:
+                answer(connection, True, str(error))
+            _refuse_others(listener, outcome)
+            continue
+        if message.type == Message.HELLO and message.numbers[0] != VERSION:
+            raise ValueError(f"the program speaks version {message.numbers[0]} of the capture's messages")
+        record.take(message)
+    _refuse_others(listener, outcome)
+
+
+def _refuse_others(listener: socket.socket, outcome: Outcome) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            listener.accept()[0].close()
+            outcome.others += 1
