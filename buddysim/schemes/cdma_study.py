@@ -64,7 +64,7 @@ def offloaded_maps(network: Network, batch: int, machine: TrainingMachine | str 
     The machine's speed plays no part in which maps go.
     """
     from buddysim.dnn.cost import CostModel
-    from buddysim.dnn.program import build
+    from buddysim.dnn.iteration import build
     from buddysim.machine.training import TrainingMachine
 
     machine = TrainingMachine.load(machine)

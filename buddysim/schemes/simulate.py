@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from buddysim import schemes
 from buddysim.dnn import memory
 from buddysim.dnn.graph import Network
-from buddysim.dnn.outcome import Baseline, Outcome, Schedule, schedule
+from buddysim.dnn.iteration import build
+from buddysim.dnn.outcome import Baseline, Outcome
 from buddysim.dnn.plan import FITS, PREFETCHES, Options, Plan
-from buddysim.dnn.program import Program, build
+from buddysim.dnn.program import Program
 from buddysim.dnn.result import Result
+from buddysim.dnn.schedule import Schedule, schedule
 from buddysim.errors import BuddysimError
 from buddysim.machine.units import hint, shortened
 from buddysim.schemes._links import link_rate

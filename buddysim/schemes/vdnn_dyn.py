@@ -15,9 +15,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.dnn import memory
+from buddysim.dnn.iteration import build
 from buddysim.dnn.outcome import size_text
 from buddysim.dnn.plan import Options, Plan
-from buddysim.dnn.program import Step, build
+from buddysim.dnn.program import Step
 from buddysim.schemes import _algorithms
 from buddysim.schemes._algorithms import PASSES, Algorithms
 from buddysim.schemes._links import link_rate

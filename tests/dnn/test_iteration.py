@@ -9,9 +9,10 @@ import pytest
 
 from buddysim.dnn import memory
 from buddysim.dnn.graph import Layer, Network
-from buddysim.dnn.outcome import Outcome, schedule
+from buddysim.dnn.iteration import build
+from buddysim.dnn.outcome import Outcome
 from buddysim.dnn.plan import Options, Plan
-from buddysim.dnn.program import build
+from buddysim.dnn.schedule import schedule
 from buddysim.schemes import _algorithms
 from buddysim.schemes.simulate import carry_out
 from buddysim.schemes.vdnn import offloaded

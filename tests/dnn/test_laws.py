@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from buddysim import schemes
 from buddysim.dnn import memory, naive_timeline, timeline
 from buddysim.dnn.naive_pool import NaivePool
-from buddysim.dnn.outcome import Outcome, operations
+from buddysim.dnn.outcome import Outcome
 from buddysim.dnn.plan import PREFETCHES, Options
+from buddysim.dnn.schedule import operations
 from buddysim.schemes.simulate import carry_out
 from tests.dnn.doubles import Link, machine
 from tests.dnn.random_networks import costs, networks
