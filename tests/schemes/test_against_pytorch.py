@@ -22,7 +22,7 @@ from tests.dnn.doubles import Cost, machine
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint as torch_checkpoint  # noqa: E402
+from torch.utils.checkpoint import checkpoint_sequential  # noqa: E402
 
 from tests.schemes.live_bytes import LiveBytes  # noqa: E402
 
@@ -153,12 +153,6 @@ def test_checkpoint_holds_the_same_bytes():
     assert parts == ((1, 3), (4, 6), (7, 10))
 
     def forward(net: nn.Sequential, x: torch.Tensor) -> torch.Tensor:
-        layers = list(net)
-        for first, last in parts[:-1]:
-            x = torch_checkpoint(nn.Sequential(*layers[first - 1 : last]), x, use_reentrant=False)
-        first, last = parts[-1]
-        for layer in layers[first - 1 : last]:
-            x = layer(x)
-        return x
+        return checkpoint_sequential(net, len(parts), x, use_reentrant=False)
 
     agree(Run(forward), simulated(checkpoint))
