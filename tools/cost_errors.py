@@ -15,6 +15,7 @@ from buddysim.dnn.cost.evaluate import (
     cross_validation,
     errors,
     held_out,
+    independent_networks,
     mean_median,
     median_error,
     of_kind,
@@ -60,6 +61,14 @@ between algorithms and the FFT rates were fitted to the rows marked *; the other
 gradient with respect to the image wasn't computed.
 """
 
+INDEPENDENT = """
+## Networks that no fit has seen
+
+Torch, batch 16, 224 x 224, with the algorithms that cuDNN's search found fastest, named versions: cnn-benchmarks
+(github.com/jcjohnson/cnn-benchmarks, MIT). Errors of a whole pass, forward / backward. The files called cudnn5 bear
+out version 5.0, on the Titan X clearly; 5.1 made backward passes of 3x3 windows much faster.
+"""
+
 COLUMNS = (
     ("forward", of_kind("conv", ("forward",))),
     ("backward-data", of_kind("conv", ("backward_data",))),
@@ -74,6 +83,7 @@ def page() -> Iterator[str]:
     yield from _by_gpu()
     yield from _left_out()
     yield from _networks()
+    yield from _independent()
 
 
 def _by_gpu() -> Iterator[str]:
@@ -156,6 +166,28 @@ def _networks() -> Iterator[str]:
         )
     yield ""
     yield f"Median of the rows without *: {median_error(unseen):.1%}."
+
+
+def _independent() -> Iterator[str]:
+    yield INDEPENDENT
+    found = list(independent_networks())
+    runs = list(dict.fromkeys((one.machine, one.version) for one in found))
+    yield from _table(["network", *(f"`{machine}`, {version}" for machine, version in runs)])
+    for network in dict.fromkeys(one.network for one in found):
+        cells = {
+            (one.machine, one.version): f"{one.forward_error:+.0%} / {one.backward_error:+.0%}"
+            for one in found
+            if one.network == network
+        }
+        yield _row(network, [cells.get(run, "-") for run in runs])
+    yield ""
+    forward, backward = ([getattr(one, name) for one in found] for name in ("forward_error", "backward_error"))
+    older = [one for one in found if not one.version.startswith("5.1")]
+    matching = [error for one in older for error in (one.forward_error, one.backward_error)]
+    yield (
+        f"Medians: forward {median_error(forward):.1%}, backward {median_error(backward):.1%}; "
+        f"both passes with versions 4 and 5.0 {median_error(matching):.1%}."
+    )
 
 
 def _table(heading: Sequence[str]) -> Iterator[str]:

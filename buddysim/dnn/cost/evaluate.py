@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
@@ -9,11 +10,12 @@ from statistics import fmean, median
 from buddysim.dnn.cost.calibration import Calibration, Common, common, shipped
 from buddysim.dnn.cost.fit import Dataset, deviations, fit_calibration, fit_curves
 from buddysim.dnn.cost.model import CostModel
-from buddysim.dnn.cost.shipping import BOUNDED, FITTED_NETWORKS, Total, dataset, part, totals
+from buddysim.dnn.cost.shipping import BOUNDED, DATA_FOLDER, FITTED_NETWORKS, Total, dataset, network_ms, part, totals
 from buddysim.dnn.cost.split import fold
 from buddysim.dnn.cost.timings import Timing
 from buddysim.dnn.cost.traffic import unweighted_bytes
 from buddysim.dnn.cost.work import PASSES, Pass
+from buddysim.dnn.graph import Network
 from buddysim.machine.training import TrainingMachine
 
 FOLDS = 5
@@ -137,6 +139,42 @@ def whole_networks() -> Iterator[tuple[Total, float]]:
         if total.kernels == "cudnn":
             conv = "implicit_gemm" if total.library == "cudnn2" else "fastest"
             yield total, total.modelled_ms(models[total.library], conv)
+
+
+@dataclass(frozen=True)
+class Independent:
+    """A whole network, forward and backward, measured by others; no fit has seen any of them."""
+
+    machine: str
+    library: str
+    version: str
+    network: str
+    batch: int
+    forward_ms: float
+    backward_ms: float
+    modelled_forward_ms: float
+    modelled_backward_ms: float
+
+    @property
+    def forward_error(self) -> float:
+        return self.modelled_forward_ms / self.forward_ms - 1
+
+    @property
+    def backward_error(self) -> float:
+        return self.modelled_backward_ms / self.backward_ms - 1
+
+
+def independent_networks() -> Iterator[Independent]:
+    """The networks of cnn-benchmarks with what the model says, gradient of the image included."""
+    models: dict[tuple[str, str], CostModel] = {}
+    with (DATA_FOLDER / "networks-cnn-benchmarks.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            key = (row["machine"], row["library"])
+            model = models.setdefault(key, shipped_model(key))
+            network, batch = Network.load(row["network"]), int(row["batch"])
+            forward, data, filters = (network_ms(model, network, batch, pass_) for pass_ in PASSES)
+            measured = (float(row["forward_ms"]), float(row["backward_ms"]))
+            yield Independent(*key, row["version"], row["network"], batch, *measured, forward, data + filters)
 
 
 def seen(total: Total) -> bool:

@@ -17,7 +17,15 @@ from buddysim.dnn.cost.calibration import (
     version_of,
 )
 from buddysim.dnn.cost.curve import Peak
-from buddysim.dnn.cost.evaluate import errors, held_out, median_error, of_kind, predicted_ms, shipped_model
+from buddysim.dnn.cost.evaluate import (
+    errors,
+    held_out,
+    independent_networks,
+    median_error,
+    of_kind,
+    predicted_ms,
+    shipped_model,
+)
 from buddysim.dnn.cost.fit import Dataset, fit_calibration, fit_curve
 from buddysim.dnn.cost.shipping import DATA_FOLDER, FITTED_NETWORKS, fitted_files, part, totals
 from buddysim.dnn.cost.split import held_out_shapes, split
@@ -87,6 +95,14 @@ def test_held_out_shapes_are_within_15_percent(key: tuple[str, str]) -> None:
     """What was asked for, for the GPUs that were asked for; docs/cost-model-errors.md has all."""
     outside = [timing for timing in held_out()[key]["validation"] if timing.kind == "conv"]
     assert median_error(errors(shipped_model(key), outside)) <= 0.15
+
+
+def test_networks_that_no_fit_has_seen() -> None:
+    """VGG and ResNets on three GPUs, measured by others with versions 4 and 5.0 of cuDNN."""
+    older = [one for one in independent_networks() if not one.version.startswith("5.1")]
+    assert len(older) == 21
+    assert median_error([one.forward_error for one in older]) < 0.06
+    assert median_error([one.backward_error for one in older]) < 0.12
 
 
 def made_timings(model: CostModel, seed: int) -> list[Timing]:
