@@ -170,7 +170,7 @@ def independent_networks() -> Iterator[Independent]:
     with (DATA_FOLDER / "networks-cnn-benchmarks.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             key = (row["machine"], row["library"])
-            model = models.setdefault(key, shipped_model(key))
+            model = models.setdefault(key, CostModel.load(*key))
             network, batch = Network.load(row["network"]), int(row["batch"])
             forward, data, filters = (network_ms(model, network, batch, pass_) for pass_ in PASSES)
             measured = (float(row["forward_ms"]), float(row["backward_ms"]))
