@@ -3,7 +3,8 @@
     python tools/make_traces.py --shared PATH -o traces/large     the larger ones, which aren't kept in the repository
     python tools/make_traces.py --shared PATH --small -o traces   those that are, and their manifest
 
-PATH is the folder whose `data/` holds the archives. `make traces` runs the first.
+PATH is the folder whose `data/` holds the archives. `make traces` runs the first. Traces that `buddysim capture` made
+have their command in the manifest; they and their entries stay as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,8 +167,14 @@ def make(recipe: Recipe, data: Path, folder: Path) -> Path:
     return output
 
 
-def manifest(made: Sequence[tuple[Recipe, Path]]) -> str:
-    """The manifest's text."""
+def captured(folder: Path) -> list[dict[str, object]]:
+    """The manifest's entries of traces that a capture tool made: they stay as they are."""
+    text = (folder / "MANIFEST.toml").read_text() if (folder / "MANIFEST.toml").exists() else ""
+    return [entry for entry in tomllib.loads(text).get("trace", []) if entry["source"].startswith("tools/capture/")]
+
+
+def manifest(made: Sequence[tuple[Recipe, Path]], kept: Sequence[dict[str, object]]) -> str:
+    """The manifest's text: of what was made, and the entries that stay."""
     parts = ["# Written by tools/make_traces.py; tests/tools/test_traces.py checks it.\n"]
     for recipe, path in made:
         data = path.read_bytes()
@@ -179,9 +187,14 @@ def manifest(made: Sequence[tuple[Recipe, Path]]) -> str:
             "bytes": len(data),
             "sha256": hashlib.sha256(data).hexdigest(),
         }
-        lines = [f"{key} = {json.dumps(value)}" for key, value in pairs.items()]
-        parts.append("[[trace]]\n" + "\n".join(lines) + "\n")
+        parts.append(_entry(pairs))
+    parts += map(_entry, kept)
     return "\n".join(parts)
+
+
+def _entry(pairs: Mapping[str, object]) -> str:
+    lines = [f"{key} = {json.dumps(value)}" for key, value in pairs.items()]
+    return "[[trace]]\n" + "\n".join(lines) + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -215,7 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{path}: {path.stat().st_size} bytes, {time.perf_counter() - start:.1f} s", flush=True)
         if args.small and not args.names:
             with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".partial", delete=False) as file:
-                file.write(manifest(made))
+                file.write(manifest(made, captured(folder)))
             Path(file.name).chmod(0o644)
             Path(file.name).replace(folder / "MANIFEST.toml")
     except (BuddysimError, OSError) as error:

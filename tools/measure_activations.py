@@ -1,6 +1,6 @@
 """Measures the activations that ship with the package: trains a network, writes the activations file.
 
-python tools/measure_activations.py -o buddysim/dnn/measured/fashion-mnist.maps [--epochs N] [--data FOLDER]
+python tools/measure_activations.py --epochs 6 -o buddysim/dnn/measured/fashion-mnist.maps [--data FOLDER]
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"iteration {done} of {total}, loss {loss:.4f}, {time.monotonic() - start:.0f} s", flush=True)
 
     try:
-        measure(args.output, MeasureSettings(data=args.data, epochs=args.epochs, images=args.images), progress)
+        settings = MeasureSettings(data=args.data, epochs=args.epochs, images=args.images)
+        limited = f" --images {args.images}" if args.images else ""
+        measure(args.output, settings, progress, f"python tools/measure_activations.py --epochs {args.epochs}{limited}")
     except BuddysimError as error:
         print(f"measure_activations.py: error: {error}", file=sys.stderr)
         return 2

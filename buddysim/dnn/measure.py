@@ -79,6 +79,7 @@ def measure(
     path: str | os.PathLike[str],
     settings: MeasureSettings | None = None,
     progress: Callable[[int, int, float], None] | None = None,
+    command: str = "python -m buddysim train --measure",
 ) -> None:
     """Trains the network and writes the activations file.
 
@@ -87,6 +88,7 @@ def measure(
     path : the file to write
     settings : of the training
     progress : told (iterations done, of how many, loss) after each observed iteration
+    command : that the user gave, for the provenance
     """
     settings = settings or MeasureSettings()
     torch = import_torch("--measure")
@@ -99,7 +101,7 @@ def measure(
         torch.set_num_threads(1)  # sums in one order
         torch.use_deterministic_algorithms(True)
         torch.manual_seed(settings.seed)
-        _Training(torch, settings, images, labels, test_images, test_labels).run(path, progress)
+        _Training(torch, settings, images, labels, test_images, test_labels).run(path, progress, command)
     finally:
         torch.set_num_threads(before[0])
         torch.use_deterministic_algorithms(before[1])
@@ -177,13 +179,15 @@ class _Training:
         self.per_epoch = len(images) // settings.batch
         self.total = self.per_epoch * settings.epochs
 
-    def run(self, path: str | os.PathLike[str], progress: Callable[[int, int, float], None] | None) -> None:
+    def run(
+        self, path: str | os.PathLike[str], progress: Callable[[int, int, float], None] | None, command: str
+    ) -> None:
         observed, sized, valued = iterations_observed(self.total, self.settings)
         drops = {round(share * self.total) for share in self.settings.drops}
         order = self.torch.Generator().manual_seed(self.settings.seed)
         loss = float("nan")
         permutation = None
-        with ActivationsWriter(path, self.provenance(), self.infos, compression_level=19) as writer:
+        with ActivationsWriter(path, self.provenance(command), self.infos, compression_level=19) as writer:
             for iteration in range(self.total + 1):
                 if iteration in observed:
                     self.observe(writer, iteration, loss, iteration in sized, iteration in valued)
@@ -250,13 +254,13 @@ class _Training:
         self.network.train()
         return right / min(2000, len(self.test_images))
 
-    def provenance(self) -> dict[str, str]:
+    def provenance(self, command: str) -> dict[str, str]:
         settings, torch = self.settings, self.torch
         conv = sum(info.kind == "conv" for info in self.infos)
         return {
             "tool": "buddysim.dnn.measure",
             "version": buddysim.__version__,
-            "command": "python -m buddysim train --measure",
+            "command": command,
             "network": f"{conv} CONV layers of 3 x 3 with ReLU ({_text(FEATURES)}), FC of {_text(CLASSIFIER)} with "
             f"ReLU and dropout of one half, FC of 10; {sum(p.numel() for p in self.network.parameters()):,} parameters",
             "data": f"Fashion-MNIST, {len(self.images):,} images for training, standardised (Zalando, MIT licence)",

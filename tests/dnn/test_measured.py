@@ -77,3 +77,13 @@ def test_maps_themselves_agree_with_what_is_said_of_them(measured: Activations) 
     assert np.count_nonzero(values) / values.size == pytest.approx(
         measured.densities[points[-1], relu], abs=0.15
     )  # one image of the fifty
+
+
+def test_densities_rise_again_slowly_where_the_training_is_long_enough(measured: Activations) -> None:
+    """The U shape: here of the second CONV layer and its pooling; deeper layers haven't reached their rise."""
+    second = relus(measured)[1]
+    for found in (second, second + 1):
+        density = measured.densities[:, found]
+        lowest = int(np.argmin(density))
+        assert 0 < lowest < len(density) // 2
+        assert density[-1] > 1.2 * density[lowest]

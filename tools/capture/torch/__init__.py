@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_size,
         default=1 << 20,
         metavar="SIZE",
-        help="of a tensor's bytes keep about so much per snapshot, as sampled pages, or all (default 1MiB)",
+        help="of a tensor's bytes keep about so much per snapshot, in pages; all; 0B: sizes only (default 1MiB)",
     )
     parser.add_argument(
         "--values", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"

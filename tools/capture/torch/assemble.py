@@ -76,11 +76,12 @@ def _chosen(taken: list[int], done: int, wanted: int) -> list[int]:
 def _said(graph: OperatorGraph | None, chosen: list[int], done: int, end: str) -> dict[str, str]:
     """What the provenance says of the capture."""
     said = {
-        "contents": f"of iterations {', '.join(map(str, chosen)) or 'none'} of {done}: feature maps and inputs when "
-        "the backward pass began, weights, gradients and optimizer state before the optimizer's step; of "
-        "allocations above the limit sampled pages, sizes of all",
+        "contents": f"of iterations {', '.join(map(str, chosen)) or 'none'} of {done}: feature maps, their gradients "
+        "and everything else that passes when it was written last, inputs when the backward pass began, weights, their "
+        "gradients and optimizer state before the optimizer's step; of allocations above the limit sampled pages, "
+        "sizes of all",
         "allocations": "derived: one for each storage of PyTorch, at addresses of our own, in multiples of 512 B; a "
-        "feature map has its place throughout, what no snapshot saw is placed and freed as PyTorch did",
+        "feature map has its place throughout; what only passes is placed and freed as PyTorch did",
         "copies": "derived: an iteration's inputs are copied to the device before it",
         "end": end,
     }
@@ -98,6 +99,7 @@ class _Assembly:
         self.writer, self.spool, self.graph, self.chosen = writer, spool, graph, chosen
         self.pool = Pool(_ARENA, alignment=ALIGNMENT)
         self.numbers: dict[tuple[str, int], tuple[int, int]] = {}
+        self.passing: dict[tuple[str, int], tuple[int, int]] = {}
         self.kernels = 0
         self.before_step = 0
         if graph is not None:
@@ -112,6 +114,8 @@ class _Assembly:
             seen += self._snapshot(self.spool.moment(iteration))
         if self.graph is not None:
             self._iteration(self.graph)
+            for snapshot, iteration in enumerate(self.chosen):
+                seen += self._values(snapshot, self.spool.moment(iteration), self.passing)
         maps = [s.bytes for s in self.graph.storages if s.role == "feature_map"] if self.graph else []
         return Summary(len(self.chosen), len(self.numbers), seen, self.kernels, sum(maps))
 
@@ -132,7 +136,8 @@ class _Assembly:
         """Weights first, then what training keeps of them, then feature maps in the order in which they are made."""
         found: dict[tuple[str, int], str] = {}
         for iteration in self.chosen:
-            found.update({(seen.name, seen.bytes): seen.role for seen in self.spool.moment(iteration).seen})
+            seen = self.spool.moment(iteration).seen
+            found.update({(one.name, one.bytes): one.role for one in seen if one.role in _STAYS})
         if self.graph is not None:
             found.update({(s.name, s.bytes): s.role for s in self.graph.storages if s.role in _STAYS})
         for name, size in sorted(found, key=lambda key: _STAYS.index(found[key])):
@@ -142,13 +147,19 @@ class _Assembly:
         loss = "" if moment.loss is None else f", loss {moment.loss:.4f}"
         point = moment.iteration * self.kernels + self.before_step
         snapshot = self.writer.add_snapshot(point, f"iteration {moment.iteration}{loss}")
+        return self._values(snapshot, moment, self.numbers)
+
+    def _values(self, snapshot: int, moment: Moment, places: dict[tuple[str, int], tuple[int, int]]) -> int:
+        """Values of the allocations that are in `places`; gives their bytes."""
         total = 0
         for seen in moment.seen:
-            number, _ = self.numbers[seen.name, seen.bytes]
+            if (seen.name, seen.bytes) not in places:
+                continue
+            number, _ = places[seen.name, seen.bytes]
             self.writer.add_size_map(snapshot, number, seen.classes)
             if seen.pages is None:
                 self.writer.add_contents(snapshot, number, seen.data)
-            else:
+            elif len(seen.pages):
                 self.writer.add_contents(snapshot, number, seen.data, page_bytes=8192, pages=seen.pages)
             total += seen.bytes
         return total
@@ -173,6 +184,7 @@ class _Assembly:
             for storage_number in births.get(number, ()):
                 storage = graph.storages[storage_number]
                 places[storage_number] = self._allocate(storage.name, storage.bytes)
+                self.passing[storage.name, storage.bytes] = places[storage_number]
             if number in launched:
                 operands = []
                 for written, tensors in ((False, operator.inputs), (True, operator.outputs)):
@@ -182,7 +194,7 @@ class _Assembly:
                         if t.extent
                     }
                     operands += [Operand(address, size, written) for address, size in sorted(ranges)]
-                name = f"{operator.name} {operator.module}".strip()
+                name = f"{f'{operator.phase} {operator.module}'.strip()}: {operator.name}"
                 ordinal = graph.iteration * self.kernels + launched[number]
                 write_operator(self.writer, name, operands, operator.flops, ordinal)
             for storage_number in deaths.get(number, ()):

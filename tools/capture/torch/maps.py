@@ -92,11 +92,13 @@ class Maps:
         self._kinds: dict[int, str] = {}
         self._names: dict[tuple[str, str], int] = {}
         self._conv = self._fc = 0
+        self._last = -1
 
     def begin(self) -> None:
         """An observed iteration begins."""
         self._maps, self._kinds, self._names = [], {}, {}
         self._conv = self._fc = 0
+        self._last = -1
 
     def see(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
         """An output of a forward operator."""
@@ -105,8 +107,9 @@ class Maps:
         kind = KINDS.get(short)
         inputs = [recorder.lies_in(index) for index in operator["inputs"]]
         follows = next((self._kinds[s] for s in inputs if s in self._kinds), "")
-        if short in ("bernoulli_", "div_"):  # dropout on the CPU: a mask, then a product
-            return
+        if number == self._last or short in ("bernoulli_", "div_"):
+            return  # statistics and indices beside a map; dropout's mask
+        self._last = number
         output = recorder.number_of(tensor.untyped_storage())
         if kind is None and short == "mul" and recorder.dropping():
             kind = "dropout"

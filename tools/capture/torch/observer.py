@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ class Observer:
         self._recorder: Recorder | None = None
         self._roots: dict[int, torch.nn.Module] = {}
         self._optimizer: int | None = None
-        self._seen: list[Seen] = []
+        self._seen: dict[str, Seen] = {}
+        self._made: dict[int, Seen] = {}
         self._has_graph = False
         self._due = False
         self._maps: Maps | None = None
@@ -82,7 +83,7 @@ class Observer:
         """Ends; what was seen of an iteration that isn't over is kept where its forward pass was."""
         if self._recorder is not None:
             self._leave()
-            if not finished and self._seen:
+            if not finished and self._made:
                 self._keep(self.iteration)
         for hook in self._hooks:
             hook.remove()
@@ -133,7 +134,7 @@ class Observer:
                 known[parameter.untyped_storage()._cdata] = ("weight", f"weight: {name}")
         recorder = Recorder(known, self._module, self._output, self._backward)
         recorder.dropping = lambda: self._dropout > 0
-        self._seen = []
+        self._seen, self._made = {}, {}
         if self._maps is not None:
             self._maps.begin()
         recorder.__enter__()
@@ -147,8 +148,17 @@ class Observer:
         return self._modules[-1] if self._modules else ""
 
     def _output(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
-        if self._maps is not None:
+        """What an operator wrote is looked at when it is written: it may be gone soon."""
+        if self._maps is not None and recorder.operators[number]["phase"] == "forward":
             self._maps.see(recorder, number, tensor)
+        place = recorder.number_of(tensor.untyped_storage())
+        if place is not None and recorder.storages[place]["born"] is not None:
+            self._look_again(recorder, place, tensor.untyped_storage())
+
+    def _look_again(self, recorder: Recorder, place: int, storage: torch.UntypedStorage) -> None:
+        seen = self._look(recorder.storages[place]["name"], recorder.storages[place]["role"], storage)
+        if seen is not None:
+            self._made[place] = seen
 
     def _backward(self, recorder: Recorder) -> None:
         """The forward pass is over: everything that it made and that lives is kept for the backward pass."""
@@ -156,9 +166,10 @@ class Observer:
             storage = recorder.storages[number]
             if storage["born"] is not None and storage.get("phase") == "forward":
                 storage["role"] = "feature_map"
-                self._look(storage["name"], "feature_map", torch.UntypedStorage._new_with_weak_ptr(reference.cdata))
             elif storage["role"] == "input":
-                self._look(storage["name"], "input", torch.UntypedStorage._new_with_weak_ptr(reference.cdata))
+                seen = self._look(storage["name"], "input", torch.UntypedStorage._new_with_weak_ptr(reference.cdata))
+                if seen is not None:
+                    self._seen[seen.name] = seen
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if self._optimizer is None:
@@ -200,21 +211,27 @@ class Observer:
     def _name(self, recorder: Recorder, tensor: torch.Tensor, role: str, name: str) -> None:
         storage = tensor.untyped_storage()
         recorder.name(storage, role, name)
-        self._look(name, role, storage)
+        seen = self._look(name, role, storage)
+        if seen is not None:
+            self._seen[name] = seen
 
-    def _look(self, name: str, role: str, storage: torch.UntypedStorage | None) -> None:
-        if storage is None or not storage.nbytes() or any(seen.name == name for seen in self._seen):
-            return
+    def _look(self, name: str, role: str, storage: torch.UntypedStorage | None) -> Seen | None:
+        if storage is None or not storage.nbytes():
+            return None
         if not readable(storage):
             self.problem = f"memory of device {storage.device} can't be read: only what lies on the CPU is captured"
-            return
-        self._seen.append(look_at(name, role, bytes_of(storage), self.settings.contents_bytes))
+            return None
+        return look_at(name, role, bytes_of(storage), self.settings.contents_bytes)
 
     def _keep(self, iteration: int, learning_rate: float | None = None) -> None:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
-        self.spool.keep(Moment(iteration, recorder.loss, tuple(self._seen)))
+        # By now it is known what each storage was for; gradients were looked at before the step.
+        for place, seen in self._made.items():
+            storage = recorder.storages[place]
+            self._seen.setdefault(storage["name"], replace(seen, name=storage["name"], role=storage["role"]))
+        self.spool.keep(Moment(iteration, recorder.loss, tuple(self._seen.values())))
         for dropped in self.schedule.took(iteration):
             self.spool.drop(dropped)
         # The first iteration makes the optimizer's state as well: a later one is more like the rest.
@@ -223,7 +240,7 @@ class Observer:
             self._has_graph = iteration > 0
         if self._maps is not None:
             self._maps.end(iteration, recorder.loss, learning_rate)
-        self._seen = []
+        self._seen, self._made = {}, {}
 
     def _say(self, finished: bool) -> None:
         self.spool.say(Progress(self.iteration, finished, self.problem))

@@ -48,7 +48,7 @@ class Recorder(TorchDispatchMode):
     ----------
     known : role and name of storages that are there before, by address of the storage object
     module : gives the qualified name of the module that runs now
-    on_output : called after each forward operator that computes, with its number and each output
+    on_output : called after each operator of either pass that computes, with its number and each output
     on_backward : called before the first operator of the backward pass
     """
 
@@ -114,7 +114,7 @@ class Recorder(TorchDispatchMode):
         )
         for index in outputs:
             self._baptise(self._lies_in[index], module, func.overloadpacket.__name__)
-        if phase == "forward" and kind == "compute":
+        if kind == "compute" and phase != "optimizer":
             for tensor in _tensors(found):
                 self.on_output(self, number, tensor)
         return found

@@ -59,6 +59,8 @@ def look_at(name: str, role: str, data: npt.NDArray[np.uint8], contents_bytes: i
     classes = entry_classes(data)
     if data.size <= contents_bytes:
         return Seen(name, role, data.size, classes, None, data.copy())
+    if not contents_bytes:
+        return Seen(name, role, data.size, classes, np.empty(0, np.uint32), np.empty(0, np.uint8))
     pages = sampled_pages(data.size, contents_bytes, 0)
     parts = [data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES] for page in pages.astype(np.int64)]
     return Seen(name, role, data.size, classes, pages, np.concatenate(parts))
