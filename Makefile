@@ -21,7 +21,7 @@ help:
 	@echo "make test      build, then run the tests"
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
 	@echo "make bench     measure the simulator's speed and memory"
-	@echo "make validate  hold the engine against Accel-Sim's figures: writes docs/validation-accelsim.md"
+	@echo "make validate  hold both engines against published figures: writes docs/validation-*.md"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
 	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
@@ -47,6 +47,7 @@ bench: build
 
 validate: build
 	$(python) tools/validate_accelsim.py
+	$(python) tools/validate_training.py
 
 traces: build
 	@test -n "$(CAPTURES)" || { \

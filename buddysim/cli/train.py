@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,6 @@ the fastest scheme that fits in so much memory. Schemes: base-m, base-p, oracle,
 vdnn-all-p, vdnn-conv-m, vdnn-conv-p, vdnn-dyn, cdma-zv, cdma-rl, cdma-zl, cdma-bw, save-on-cpu, checkpoint."""
 
 DEFAULT_SCHEMES = ("base-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
-NOT_IN_A_BUDGET = ("oracle",)
 
 _CDMA = ("activations", "epoch", "densities", "density", "cluster", "seed", "layout", "window", "masks")
 
@@ -60,12 +61,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search.add_argument(
         "--budget", metavar="SIZE", help="GPU memory, for example 8GiB: find the fastest scheme that fits in it"
     )
+    parser.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write streams and memory over time: .json for Perfetto; .png, .svg or .pdf as a picture",
+    )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     _add_cdma_arguments(parser.add_argument_group("what cDMA compresses (default: the measurement that comes along)"))
 
 
 def _add_cdma_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--activations", metavar="FILE", help="feature maps observed in training")
+    group.add_argument("--measure", action="store_true", help="train a network here and observe it (needs PyTorch)")
+    group.add_argument("--data", metavar="FOLDER", help="with --measure: the four files of Fashion-MNIST")
     group.add_argument("--epoch", metavar="N", type=float, help="the observations nearest to that epoch, not the mean")
     group.add_argument("--densities", metavar="FILE", help="a table of densities or ratios by layer, TOML or CSV")
     group.add_argument("--density", metavar="SHARE", type=float, help="generated: share of elements that aren't zero")
@@ -90,11 +98,17 @@ def run(args: argparse.Namespace) -> int:
     network = Network.load(args.network)
     machine = _machine(args)
     given = _options(args)
-    outputs = _outputs(args)
-    for path in outputs.values():
+    for path in _outputs(args):
         _keep_inputs(path, args)
         check_writable(path)
-    results, batches = _simulate(network, machine, schemes, args, given)
+    with measured(args) as activations:
+        if activations is not None:
+            given["activations"] = activations
+        results, batches = _simulate(network, machine, schemes, args, given)
+    if args.timeline is not None:
+        from buddysim.report.timeline_file import write_timeline
+
+        write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
     _report(results, batches, args)
     _refuse_where_nothing_fits(results, args)
     return 0
@@ -105,13 +119,38 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
     from buddysim import schemes
 
     if args.scheme == "every" or (args.scheme is None and args.budget is not None):
-        return [name for name in schemes.names() if args.budget is None or name not in NOT_IN_A_BUDGET]
+        return [name for name in schemes.names() if args.budget is None or name != "oracle"]
     if args.scheme is None:
-        return list(DEFAULT_SCHEMES)
+        return [name for name in DEFAULT_SCHEMES if not (args.max_batch and name == "oracle")]
     chosen = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
     for name in chosen:
         schemes.load(name)
     return chosen
+
+
+@contextmanager
+def measured(args: argparse.Namespace) -> Iterator[str | None]:
+    """The file of a measurement made here and now, where one is asked for; it is gone afterwards."""
+    from buddysim.errors import BuddysimError
+
+    if not args.measure:
+        if args.data is not None:
+            raise BuddysimError("--data: is the data to train with: expected --measure beside it")
+        yield None
+        return
+    given = [f"--{name}" for name in ("activations", "densities", "density") if getattr(args, name) is not None]
+    if given:
+        raise BuddysimError(f"--measure and {given[0]}: expected one source of activations")
+    from buddysim.dnn.measure import MeasureSettings, measure
+    from buddysim.report.progress import progress_bars
+
+    settings = MeasureSettings() if args.data is None else MeasureSettings(data=Path(args.data))
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "measured.maps")
+        with progress_bars("iterations") as start_bar:
+            bar = start_bar("training") if start_bar else None
+            measure(path, settings, (lambda done, of, loss: bar(done, of)) if bar else None)
+        yield path
 
 
 def _machine(args: argparse.Namespace) -> TrainingMachine:
@@ -160,17 +199,20 @@ def _simulate(
     return results, batches
 
 
-def _outputs(args: argparse.Namespace) -> dict[str, str]:
+def _outputs(args: argparse.Namespace) -> list[str]:
     """The files to write."""
-    outputs = {} if args.json in (None, "-") else {"json": args.json}
-    return outputs
+    from buddysim.report.timeline_file import check_timeline
+
+    if args.timeline is not None:
+        check_timeline(args.timeline)
+    return [path for path in (args.json, args.timeline) if path not in (None, "-")]
 
 
 def _keep_inputs(path: str, args: argparse.Namespace) -> None:
     """An output must not replace what the simulation reads."""
     from buddysim.errors import BuddysimError
 
-    for given in (args.network, args.machine, args.activations, args.densities):
+    for given in (args.network, args.machine, args.activations, args.densities, args.calibration):
         if given is not None and Path(given).exists() and Path(path).resolve() == Path(given).resolve():
             raise BuddysimError(f"{path}: is an input of this simulation: expected another file to write")
 
@@ -187,7 +229,9 @@ def _report(results: Mapping[str, Result], batches: Mapping[str, int] | None, ar
         return
     if args.budget is not None:
         content = dict(sorted(content.items(), key=lambda item: (not item[1]["fits"], item[1]["time_ms"])))
-    print_training(content, f"full result: {args.json or 'not kept (--json FILE writes it)'}", batches)
+    written = f"full result: {args.json or 'not kept (--json FILE writes it)'}"
+    written += f"; timeline: {args.timeline}" if args.timeline else ""
+    print_training(content, written, batches)
     if args.budget is not None:
         fastest = fastest_that_fits(results)
         if fastest is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import json
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.result import SchemeResult, software
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
+_SOURCES = (".py", ".pyx", ".h", ".toml", ".csv", ".json", ".maps")
 
 MODEL = (
     "layers run one after the other; weights, biases and gradients are resident; the update of the weights, the input "
@@ -123,7 +124,7 @@ def _per_layer(outcome: Outcome) -> list[dict[str, Any]]:
     for row in outcome.per_layer():
         layer = network.layers[row.layer]
         is_input = layer.kind == "input"
-        passes = ("backward_data", "backward_filter") if layer.kind == "conv" else ("backward",)
+        passes = _backward_passes(network, row.layer)
         rows.append(
             {
                 "index": row.layer,
@@ -154,6 +155,15 @@ def _per_layer(outcome: Outcome) -> list[dict[str, Any]]:
     return rows
 
 
+def _backward_passes(network: Network, index: int) -> tuple[str, ...]:
+    """The passes of a layer's backward step; nothing wants dX of the input."""
+    layer = network.layers[index]
+    if layer.kind != "conv":
+        return ("backward",)
+    wants_dx = any(network.layers[network.buffer_of(i)].kind != "input" for i in layer.inputs)
+    return ("backward_data", "backward_filter") if wants_dx else ("backward_filter",)
+
+
 def _provenance(outcome: Outcome) -> dict[str, Any]:
     machine, options, cost = outcome.machine, outcome.options, outcome.cost
     name = options.link or machine.link
@@ -162,6 +172,7 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
     held = {"activations": str(contents)} if contents else {}
     return {
         **software(),
+        "simulator_checksum": simulator_checksum(),
         "scheme": outcome.scheme,
         "network": outcome.network.name,
         "network_source": outcome.network.source,
@@ -175,7 +186,7 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
         "dram_bytes_per_s": machine.dram_bytes_per_s,
         "library": cost.library,
         "calibrated": cost.calibrated,
-        "calibration": cost.source if cost.calibrated else UNCALIBRATED,
+        "calibration": cost.source if cost.calibrated else _uncalibrated(cost.source),
         "prefetch": outcome.plan.prefetch,
         "fit": options.fit,
         "decisions": list(outcome.plan.notes),
@@ -183,14 +194,34 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def _uncalibrated(source: str) -> str:
+    return source if source.startswith(UNCALIBRATED) else f"{UNCALIBRATED}: {source}"
+
+
+@cache
+def simulator_checksum() -> str:
+    """SHA-256 over the sources and data that a result of this engine depends on, in hex."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for part in ("compress", "dnn", "machine", "schemes"):
+        for path in sorted((package / part).rglob("*")):
+            if path.suffix in _SOURCES:
+                digest.update(path.relative_to(package).as_posix().encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
 def network_checksum(network: Network) -> str:
     """SHA-256 over the layers, in hex; what a layer is called plays no part."""
-    layers = []
+    digest = hashlib.sha256()
     for layer in network.layers:
-        said = dataclasses.asdict(layer)
-        del said["name"]
-        layers.append({**said, "needs": sorted(layer.needs)})
-    return hashlib.sha256(json.dumps(layers, sort_keys=True).encode()).hexdigest()
+        said = [
+            f"{name}={sorted(layer.needs) if name == 'needs' else getattr(layer, name)!r}"
+            for name in layer.__dataclass_fields__
+            if name != "name"
+        ]
+        digest.update(";".join(said).encode())
+    return digest.hexdigest()
 
 
 def _ms(ps: int) -> float:

@@ -112,6 +112,8 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
         cells = [text(result) for _, text in columns]
         if batches is not None and not batches[name]:
             cells[0] = "none"
+        elif batches is not None and not result["memory.capacity_bytes"]:
+            cells = ["any", *[""] * (len(columns) - 1)]
         table.add_row(name, *cells)
     return table
 
@@ -120,18 +122,19 @@ def _decisions(results: Results) -> Group:
     """What a scheme decided, a line each; of profiling passes all, in one line."""
     lines = []
     for name, result in results.items():
-        decided = "; ".join(result["provenance"]["decisions"])
+        told = (line for line in result["provenance"]["decisions"] if not line.startswith("activations:"))
+        decided = "; ".join(told)  # where activations come from is among the assumptions
         if decided:
             lines.append(Text(f"{name}: {decided}", overflow="fold"))
     return Group(*lines)
 
 
-def _calibration(results: Results) -> Text:
+def _calibration(results: Results) -> Group:
     run = next(iter(results.values()))["provenance"]
-    times = run["calibration"] if run["calibrated"] else f"{run['calibration']}, generic shares of the peak rates"
-    return Text(
-        f"layer times: {run['library']}, {times}\n"
-        f"link: {run['link']}, {run['link_offload_bytes_per_s'] / 1e9:g} GB/s out, "
-        f"{run['link_prefetch_bytes_per_s'] / 1e9:g} GB/s back, at the same time; prefetch as {run['prefetch']}",
-        overflow="fold",
+    return Group(
+        Text(f"layer times: {run['library']}, {run['calibration']}", no_wrap=True, overflow="ellipsis"),
+        Text(
+            f"link: {run['link']}, {run['link_offload_bytes_per_s'] / 1e9:g} GB/s out, "
+            f"{run['link_prefetch_bytes_per_s'] / 1e9:g} GB/s back, at the same time; prefetch: {run['prefetch']}",
+        ),
     )

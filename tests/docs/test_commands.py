@@ -55,9 +55,11 @@ def test_the_readmes_python_works(checkout, monkeypatch, capsys):
     monkeypatch.chdir(checkout)
     for snippet in re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL):
         exec(compile(snippet, "README.md", "exec"), {})
-    cycles, share = capsys.readouterr().out.split()
+    cycles, share, milliseconds, against_oracle = capsys.readouterr().out.split()
     assert int(cycles) > 0
     assert 0 < float(share) < 1
+    assert float(milliseconds) > 1
+    assert 0 < float(against_oracle) <= 1
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())

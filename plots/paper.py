@@ -1,0 +1,35 @@
+"""The networks of the vDNN paper, and what both papers state (``tools/training_reference.toml``)."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from typing import Any
+
+from buddysim import beside
+
+#: Label of the paper, network of the zoo, batch (vDNN, Sec. IV-C): the "conventional" ones.
+SIX = (
+    ("AlexNet (128)", "alexnet", 128),
+    ("OverFeat (128)", "overfeat", 128),
+    ("GoogLeNet (128)", "googlenet", 128),
+    ("VGG-16 (64)", "vgg19", 64),
+    ("VGG-16 (128)", "vgg19", 128),
+    ("VGG-16 (256)", "vgg19", 256),
+)
+#: The very deep ones (vDNN, Sec. IV-C and V-E).
+DEEP = tuple((f"VGG-{layers} (32)", f"vgg{layers}", 32) for layers in (116, 216, 316, 416))
+
+GIB = 2**30
+
+
+@cache
+def stated() -> dict[str, dict[str, Any]]:
+    """What the papers state, by id."""
+    path = beside.folder("tools") / "training_reference.toml"
+    return {number["id"]: number for number in tomllib.loads(path.read_text(encoding="utf-8"))["number"]}
+
+
+def value(id: str) -> Any:
+    """A number, or the two ends of a range."""
+    return stated()[id]["value"]
