@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.errors import BuddysimError
+from buddysim.textfile import parse_toml, read_text
 from buddysim.trace import Allocation, Trace
 
 LARGEST_FILE = 64 * 2**20
@@ -100,7 +100,7 @@ class Targets:
         """Reads a file for a trace; a BuddysimError for whatever doesn't fit it."""
         allocations = list(trace if isinstance(trace, Sequence) else trace.allocations)
         where = os.fspath(path)
-        content = _parsed(Path(path))
+        content = parse_toml(read_text(path, "targets file", LARGEST_FILE), where)
         for key in content:
             if key != _TABLE:
                 raise BuddysimError(f"{where}: {key!r}: unknown table, expected [{_TABLE}]")
@@ -165,23 +165,6 @@ def _short(value: object, most: int = 60) -> str:
 def _quoted(text: str) -> str:
     """A TOML basic string: JSON's, but for the one control character that JSON leaves as it is."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _parsed(path: Path) -> dict[str, object]:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise BuddysimError(f"{path}: can't read the targets file: {error.strerror or error}") from None
-    if len(raw) > LARGEST_FILE:
-        raise BuddysimError(f"{path}: not a targets file: longer than {LARGEST_FILE} bytes")
-    try:
-        return tomllib.loads(raw.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise BuddysimError(f"{path}: not a targets file: byte {error.start} is not UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
-        raise BuddysimError(f"{path}: not valid TOML: {reason}") from None
 
 
 def _write_at_once(path: Path, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from buddysim.dnn.builder import NetworkBuilder
 from buddysim.dnn.graph import Network
 from buddysim.errors import BuddysimError
 from buddysim.machine.units import hint, shortened
+from buddysim.textfile import parse_toml, read_text
 
 LARGEST_FILE = 2**24
 LONGEST_NAME = 120
@@ -20,29 +20,16 @@ _LAYER_KEYS = ("kind", "name", "inputs", "part", "in_place")
 
 def read_network(path: Path) -> Network:
     """The network of a file; every problem of the file is a `BuddysimError` of one line."""
+    text = read_text(path, "network file", LARGEST_FILE)
     try:
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BuddysimError(f"{shortened(str(path), 200)[1:-1]}: can't read the network file: {reason}") from None
-    if len(raw) > LARGEST_FILE:
-        raise BuddysimError(f"{path}: not a network file: longer than {LARGEST_FILE} bytes")
-    try:
-        return parse_network(raw.decode("utf-8"), path.stem)
-    except UnicodeDecodeError as error:
-        raise BuddysimError(f"{path}: not a network file: byte {error.start} is not UTF-8 text") from None
+        return parse_network(text, path.stem)
     except BuddysimError as error:
         raise BuddysimError(f"{path}: {error}") from None
 
 
 def parse_network(text: str, name: str = "network") -> Network:
     """The network that a file's text describes; `name` is its name where the text gives none."""
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
-        raise BuddysimError(f"not valid TOML: {reason}") from None
+    content = parse_toml(text)
     _refuse_unknown("", content, _KEYS)
     if "input" not in content:
         raise BuddysimError("input: this key is missing: expected the shape of a sample, for example [3, 224, 224]")

@@ -6,7 +6,6 @@ import copy
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import resources
@@ -21,6 +20,7 @@ from buddysim.machine import units
 from buddysim.machine.model import Description, keys
 from buddysim.machine.training_table import Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
+from buddysim.textfile import parse_toml, read_text
 
 LARGEST_FILE = 2**20
 _PRESETS = resources.files("buddysim.machine") / "presets"
@@ -144,7 +144,7 @@ class Machine(Description):
 def preset(name: str) -> dict[str, Any]:
     """The content of the file of a machine that comes with buddysim."""
     folder = _TRAINING_PRESETS if name in training_presets() else _PRESETS
-    return _parsed((folder / f"{name}.toml").read_text(encoding="utf-8"), name)
+    return parse_toml((folder / f"{name}.toml").read_text(encoding="utf-8"), name)
 
 
 def training_presets() -> list[str]:
@@ -169,7 +169,7 @@ def is_path(name: str) -> bool:
 
 def file_content(name: str) -> dict[str, Any]:
     """The content of a machine file, on top of its base."""
-    return _based(_parsed(_file_text(Path(name)), name), name)
+    return _based(parse_toml(read_text(name, "machine file", LARGEST_FILE), name), name)
 
 
 def check_sections(content: Mapping[str, Any], where: str) -> None:
@@ -209,28 +209,6 @@ def unknown(key: str, known: Iterable[str]) -> str:
     if inside:
         return f"{key}: a section, not a key: expected one of {', '.join(inside)}"
     return f"{units.shortened(key)[1:-1]}: unknown key{units.hint(key, known)}"
-
-
-def _file_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise BuddysimError(f"{path}: can't read the machine file: {error.strerror or error}") from None
-    if len(raw) > LARGEST_FILE:
-        raise BuddysimError(f"{path}: not a machine file: longer than {LARGEST_FILE} bytes")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BuddysimError(f"{path}: not a machine file: byte {error.start} is not UTF-8 text") from None
-
-
-def _parsed(text: str, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
-        raise BuddysimError(f"{where}: not valid TOML: {reason}") from None
 
 
 def _based(content: dict[str, Any], where: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import copy
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import resources
@@ -22,6 +21,7 @@ from buddysim.machine import load, units
 from buddysim.machine.section import Section
 from buddysim.machine.training_table import LinkRate, Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
+from buddysim.textfile import parse_toml
 
 _LINKS = resources.files("buddysim.machine") / "links.toml"
 _PART = "training"
@@ -201,7 +201,7 @@ class TrainingMachine(Section):
 
 def shared_links() -> dict[str, dict[str, str]]:
     """The links that every machine has, as `links.toml` names them."""
-    found: dict[str, dict[str, str]] = tomllib.loads(_LINKS.read_text(encoding="utf-8"))
+    found: dict[str, dict[str, str]] = parse_toml(_LINKS.read_text(encoding="utf-8"))
     return found
 
 

@@ -106,7 +106,7 @@ def test_codecs() -> None:
         ({"density": True}, "option density: True"),
         ({"density": 0.4, "layout": "NWHC"}, "layout 'NWHC': expected one of NCHW, NHWC, CHWN"),
         ({"density": 0.4, "window": 10}, "window 10 B: expected a multiple of 4 B"),
-        ({"densities": "none.toml"}, "none.toml: No such file"),
+        ({"densities": "none.toml"}, "none.toml: can't read the table of feature maps: No such file"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(extra: dict[str, object], message: str) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import difflib
 import fnmatch
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ from buddysim.dnn.contents.interpolate import Line
 from buddysim.dnn.contents.maps import ASKED, Codec, MapContents, Role, roles, walk, zvc_share
 from buddysim.dnn.graph import Layer, Network
 from buddysim.errors import BuddysimError
+from buddysim.textfile import parse_toml, read_text
 
+LARGEST_FILE = 2**20
 _FIELDS = ("layer", "kind", "depth", "density", "ratio")
 
 
@@ -59,12 +60,7 @@ class TableContents:
         readers = {".toml": _toml_rows, ".csv": _csv_rows}
         if path.suffix not in readers:
             raise BuddysimError(f"{path}: densities: expected a .toml or .csv file")
-        try:
-            found = readers[path.suffix](path)
-        except OSError as error:
-            raise BuddysimError(f"{path}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise BuddysimError(f"{path}: isn't text in UTF-8") from None
+        found = readers[path.suffix](path, read_text(path, "table of feature maps", LARGEST_FILE))
         if not found:
             raise BuddysimError(f"{path}: names no maps: expected at least one row")
         return cls([_checked(where, row) for where, row in found], str(path))
@@ -126,27 +122,23 @@ def _share(row: Row, codec: Codec) -> float:
     return zvc_share(row.density, codec.masks)
 
 
-def _toml_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise BuddysimError(f"{path}: {error}") from None
+def _toml_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
+    table = parse_toml(text, str(path))
     maps = table.get("maps", [])
     if set(table) - {"maps"} or not isinstance(maps, list) or not all(isinstance(row, dict) for row in maps):
         raise BuddysimError(f"{path}: expected [[maps]] tables and nothing else")
     return [(f"{path}: maps[{number}]", row) for number, row in enumerate(maps)]
 
 
-def _csv_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        reader = csv.DictReader(lines)
-        found = []
-        for row in reader:
-            where = f"{path}: line {reader.line_num}"
-            if None in row or None in row.values():
-                raise BuddysimError(f"{where}: expected {len(reader.fieldnames or ())} fields, as in the header")
-            found.append((where, {key.strip(): value.strip() for key, value in row.items() if value.strip()}))
-        return found
+def _csv_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
+    reader = csv.DictReader(text.splitlines(keepends=True))
+    found = []
+    for row in reader:
+        where = f"{path}: line {reader.line_num}"
+        if None in row or None in row.values():
+            raise BuddysimError(f"{where}: expected {len(reader.fieldnames or ())} fields, as in the header")
+        found.append((where, {key.strip(): value.strip() for key, value in row.items() if value.strip()}))
+    return found
 
 
 def _checked(where: str, row: dict[str, Any]) -> Row:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import math
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from buddysim.dnn.cost.curve import Curve
 from buddysim.dnn.cost.work import CLASSES, PASSES
 from buddysim.errors import BuddysimError
 from buddysim.machine.units import hint, shortened
+from buddysim.textfile import parse_toml, read_text
 
 FORMAT = 1
 LARGEST_FILE = 2**20
@@ -98,7 +97,7 @@ def version_of(library: str) -> int | None:
 @cache
 def common() -> Common:
     """What all GPUs share, as shipped."""
-    content = tomllib.loads((DATA / "fitted" / "common.toml").read_text(encoding="utf-8"))
+    content = parse_toml((DATA / "fitted" / "common.toml").read_text(encoding="utf-8"))
     return Common(
         curves={name: Curve(**given) for name, given in content["curve"].items()},
         efficiency=content["efficiency"],
@@ -153,26 +152,12 @@ def shipped() -> dict[tuple[str, str], Calibration]:
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
     """A calibration file of a user's."""
-    where = os.fspath(path)
-    try:
-        raw = Path(path).read_bytes()[: LARGEST_FILE + 1]
-    except OSError as error:
-        raise BuddysimError(f"{where}: can't read the calibration: {error.strerror or error}") from None
-    if len(raw) > LARGEST_FILE:
-        raise BuddysimError(f"{where}: not a calibration: longer than {LARGEST_FILE} bytes")
-    try:
-        return parse_calibration(raw.decode("utf-8"), where)
-    except UnicodeDecodeError as error:
-        raise BuddysimError(f"{where}: not a calibration: byte {error.start} is not UTF-8 text") from None
+    return parse_calibration(read_text(path, "calibration", LARGEST_FILE), os.fspath(path))
 
 
 def parse_calibration(text: str, where: str) -> Calibration:
     """A calibration from the text of its file; `where` names it in errors."""
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
-        raise BuddysimError(f"{where}: not valid TOML: {reason}") from None
+    content = parse_toml(text, where)
     try:
         return _calibration(content)
     except ValueError as error:

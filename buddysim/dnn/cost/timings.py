@@ -12,12 +12,12 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 from buddysim.dnn.cost.work import ConvWork, Product
 from buddysim.dnn.graph import Conv
 from buddysim.errors import BuddysimError
 from buddysim.machine.units import hint, shortened
+from buddysim.textfile import read_text
 
 LARGEST_FILE = 2**26
 LARGEST_EXTENT = 2**20
@@ -112,18 +112,7 @@ class Timing:
 
 def read_timings(path: str | os.PathLike[str]) -> list[Timing]:
     """The measurements of a file."""
-    where = os.fspath(path)
-    try:
-        raw = Path(path).read_bytes()[: LARGEST_FILE + 1]
-    except OSError as error:
-        raise BuddysimError(f"{where}: can't read the timings: {error.strerror or error}") from None
-    if len(raw) > LARGEST_FILE:
-        raise BuddysimError(f"{where}: not a file of timings: longer than {LARGEST_FILE} bytes")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BuddysimError(f"{where}: not a file of timings: byte {error.start} is not UTF-8 text") from None
-    return parse_timings(text, where)
+    return parse_timings(read_text(path, "file of timings", LARGEST_FILE), os.fspath(path))
 
 
 def parse_timings(text: str, where: str) -> list[Timing]:

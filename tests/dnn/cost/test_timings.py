@@ -63,9 +63,9 @@ def test_errors_name_the_row(text: str, problem: str) -> None:
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(BuddysimError, match="can't read the timings: No such file"):
+    with pytest.raises(BuddysimError, match="can't read the file of timings: No such file"):
         read_timings(tmp_path / "absent.csv")
-    with pytest.raises(BuddysimError, match="can't read the timings: Is a directory"):
+    with pytest.raises(BuddysimError, match="can't read the file of timings: Is a directory"):
         read_timings(tmp_path)
     (tmp_path / "binary.csv").write_bytes(b"kind\xff\n")
     with pytest.raises(BuddysimError, match="byte 4 is not UTF-8"):

@@ -1,0 +1,53 @@
+"""Small text files of a user's, whole and with every problem in one line: machines, networks, targets, tables."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from buddysim.errors import BuddysimError
+
+
+def read_text(path: str | os.PathLike[str], what: str, most_bytes: int) -> str:
+    """The text of a file, UTF-8 with or without a byte order mark.
+
+    Parameters
+    ----------
+    path : the file
+    what : it should be: ``"machine file"``
+    most_bytes : that it may have
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be read, is longer, or isn't UTF-8
+    """
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(most_bytes + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BuddysimError(f"{_shown(path)}: can't read the {what}: {reason}") from None
+    if len(raw) > most_bytes:
+        raise BuddysimError(f"{path}: not a {what}: longer than {most_bytes} bytes")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BuddysimError(f"{path}: not a {what}: byte {error.start} is not UTF-8 text") from None
+
+
+def parse_toml(text: str, where: str = "") -> dict[str, Any]:
+    """The tables of a TOML text; BuddysimError where it isn't TOML, which names `where` it is from."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+        raise BuddysimError(f"{where}{': ' if where else ''}not valid TOML: {reason}") from None
+
+
+def _shown(path: str | os.PathLike[str], most: int = 200) -> str:
+    """A path that may be anything, fit for a line."""
+    text = ascii(os.fspath(path))[1:-1]
+    return text if len(text) <= most else f"{text[:most]}..."
