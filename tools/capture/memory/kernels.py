@@ -48,11 +48,12 @@ class Touched:
     changed: npt.NDArray[np.bool_]
 
 
-def _page(lines: int, written: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
-    """Operations of a warp on a page of so many lines, and the line that each touches."""
+def _page(page_bytes: int, written: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
+    """Operations of a warp on a page at address 0 of so many bytes, and the line records that they touch."""
     kinds, places, distances = [], [], []
-    for first in range(0, lines, GROUP_LINES):
-        group = range(first, min(first + GROUP_LINES, lines))
+    n_lines = -(-page_bytes // LINE_BYTES)
+    for first in range(0, n_lines, GROUP_LINES):
+        group = range(first, min(first + GROUP_LINES, n_lines))
         for line in group:
             kinds.append(OP_LOAD)
             places.append(line)
@@ -65,36 +66,37 @@ def _page(lines: int, written: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[
     ops["kind"], ops["use_distance"], ops["n_lines"], ops["bytes_per_lane"] = kinds, distances, 1, 4
     ops["gap"] = GAP
     ops["gap"][0] = GAP_FIRST
-    return ops, np.array(places, np.uint64)
+    lines = np.array(places, np.uint64)
+    left = np.minimum(page_bytes - lines.astype(np.int64) * LINE_BYTES, LINE_BYTES)  # the last line may be short
+    touched, whole = (1 << -(-left // SECTOR_BYTES)) - 1, (1 << left // SECTOR_BYTES) - 1
+    masks = np.where(ops["kind"] == OP_STORE, whole << 4 | touched, touched)
+    return ops, lines << np.uint64(8) | masks.astype(np.uint64)
 
 
 def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.cumsum(counts) - counts
 
 
-def _masks(ops: npt.NDArray[np.void], whole: int, touched: int) -> npt.NDArray[np.uint64]:
-    stores = ops["kind"] == OP_STORE
-    return np.where(stores, np.uint64(whole << 4 | touched), np.uint64(touched))
+def _runs(changed: npt.NDArray[np.bool_], first: int, end: int, last_is_short: bool) -> list[tuple[int, int]]:
+    """Pages ``first:end`` as runs that are alike: all written or none, all whole."""
+    cuts = np.flatnonzero(changed[first + 1 : end] != changed[first : end - 1]) + first + 1
+    ends = [*cuts.tolist(), end]
+    if last_is_short and end - 1 not in (first, *ends):
+        ends.insert(-1, end - 1)
+    return list(zip([first, *ends[:-1]], ends, strict=True))
 
 
 def _write_pages(writer: TraceWriter, allocation: Touched, first: int, end: int, first_block: int) -> None:
     """Thread blocks of pages ``first:end`` of an allocation."""
-    full = {written: _page(LINES_PER_PAGE, written) for written in (False, True)}
     all_ops, all_lines, counts = [], [], []
-    for page in range(first, end):
-        written = bool(allocation.changed[page])
-        left = allocation.bytes - page * PAGE_BYTES
-        n_lines = min(-(-left // LINE_BYTES), LINES_PER_PAGE)
-        ops, places = full[written] if n_lines == LINES_PER_PAGE else _page(n_lines, written)
-        masks = _masks(ops, 15, 15)
-        if left < PAGE_BYTES and left % LINE_BYTES:  # the last line is short
-            tail = left % LINE_BYTES
-            sectors, whole = -(-tail // SECTOR_BYTES), tail // SECTOR_BYTES
-            masks = np.where(places == n_lines - 1, _masks(ops, (1 << whole) - 1, (1 << sectors) - 1), masks)
-        all_ops.append(ops)
-        numbers = np.uint64(allocation.base // LINE_BYTES + page * LINES_PER_PAGE) + places
-        all_lines.append(numbers << np.uint64(8) | masks)
-        counts.append(len(ops))
+    for run, run_end in _runs(allocation.changed, first, end, end * PAGE_BYTES > allocation.bytes):
+        page_bytes = min(PAGE_BYTES, allocation.bytes - run * PAGE_BYTES)
+        ops, lines = _page(page_bytes, bool(allocation.changed[run]))
+        bases = np.arange(run, run_end, dtype=np.uint64) * np.uint64(LINES_PER_PAGE)
+        bases += np.uint64(allocation.base // LINE_BYTES)
+        all_ops.append(np.tile(ops, run_end - run))
+        all_lines.append(((bases[:, None] << np.uint64(8)) + lines).reshape(-1))
+        counts += [len(ops)] * (run_end - run)
     ops, lines = np.concatenate(all_ops), np.concatenate(all_lines)
     ops["first_line"] = np.arange(len(ops))
     n_ops = np.array(counts, np.int64)

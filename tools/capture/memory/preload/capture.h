@@ -119,6 +119,7 @@ void release_trigger(void);
 void count_call(const char *hook);
 uint64_t current_position(void);
 extern atomic_uint_fast64_t snapshots_taken;
+extern uint64_t last_image_bytes; /* of the allocations in it */
 extern pid_t owner;
 
 /* -- small things --------------------------------------------------------------------------------------------------- */

@@ -25,6 +25,7 @@ atomic_uint_fast64_t snapshots_taken;
 pid_t owner;
 static uint64_t loaded_ns;
 static pid_t last_image;
+uint64_t last_image_bytes;
 static size_t system_page;
 static const char zeros[4096];
 static _Atomic(uint32_t) *called; /* shared with the image: it has called the capture command */
@@ -264,6 +265,8 @@ bool take_snapshot(uint64_t position) {
     sigfillset(&all);
     pthread_mutex_lock(&table_lock);
     pthread_sigmask(SIG_BLOCK, &all, &before);
+    last_image_bytes = 0;
+    for (size_t item = 0; item < table.count; item++) last_image_bytes += table.items[item].bytes;
     long image = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
     if (image == 0) be_image(position);
     int problem = errno;
