@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep the bytes of every N-th page of 8 KiB, 0: of none; sizes are of all bytes (default 1)",
     )
     parser.add_argument(
-        "--level", type=int, default=3, choices=range(1, 20), metavar="1..19", help="of zstd (default 3)"
+        "--level", type=int, default=1, choices=range(1, 20), metavar="1..19", help="of zstd (default 1)"
     )
     parser.add_argument("--source", default="", help="what the program is, for the provenance")
     parser.add_argument("--licence", default="", help="of the program and its data, for the provenance")
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             )
         },
     )
-    candidates = max(2, _CANDIDATES * args.snapshots)
+    candidates = _CANDIDATES * args.snapshots
     record = Record(output, provenance, args.snapshots, candidates, args.contents_every, args.level)
     try:
         outcome = run_program([args.program, *args.arguments], executable, record, toolchain, candidates)

@@ -167,8 +167,12 @@ class KernelMaker {
     Module& module = *kernel_.getParent();
     LLVMContext& context = module.getContext();
     Type* nothing = Type::getVoidTy(context);
-    auto log_block = module.getOrInsertFunction("bs_block", nothing, Type::getInt32Ty(context));
-    auto log_access = module.getOrInsertFunction("bs_access", nothing, PointerType::get(context, 0));
+    auto hidden = [](FunctionCallee callee) {  // linked to every program: called without a detour
+      cast<Function>(callee.getCallee())->setVisibility(GlobalValue::HiddenVisibility);
+      return callee;
+    };
+    auto log_block = hidden(module.getOrInsertFunction("bs_block", nothing, Type::getInt32Ty(context)));
+    auto log_access = hidden(module.getOrInsertFunction("bs_access", nothing, PointerType::get(context, 0)));
     for (Instruction* access : sites_)
       if (!is_barrier(*access)) {
         IRBuilder<> builder(access);

@@ -175,7 +175,7 @@ void Capture::snapshot_in_turn(cl_command_queue queue) {
   std::vector<cl_mem> all;
   {
     Lock lock(state);
-    if (launches < next_turn_ || !user_events.empty()) return;
+    if (!most_kept_ || launches < next_turn_ || !user_events.empty()) return;
     if (++kept_ > most_kept_) {  // of those that there are, the writer keeps every second one
       kept_ = (kept_ + 1) / 2;
       stride_ *= 2;
@@ -190,6 +190,7 @@ void Capture::snapshot_in_turn(cl_command_queue queue) {
 }
 
 void Capture::last_contents(const std::vector<cl_mem>& of) {
+  if (!most_kept_) return;
   std::map<cl_command_queue, std::vector<cl_mem>> by_queue;
   for (cl_mem memory : of) {
     Buffer& buffer = buffers[memory];

@@ -41,11 +41,13 @@ namespace capture {
 namespace {
 
 thread_local Fiber* entering;
-constexpr size_t PAGE = 4096;
+constexpr size_t PAGE = 4096, MAX_COLOUR = 5 * PAGE;
 
 }  // namespace
 
-Fiber::Fiber(size_t stack_bytes) : bytes_((stack_bytes + PAGE - 1) / PAGE * PAGE) {
+// Stacks begin at different cache sets: they are all the same number of pages apart.
+Fiber::Fiber(size_t stack_bytes, size_t number)
+    : bytes_((stack_bytes + MAX_COLOUR + PAGE - 1) / PAGE * PAGE), colour_(number * 5 * 64 % MAX_COLOUR) {
   void* memory = mmap(nullptr, bytes_ + PAGE, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -60,7 +62,7 @@ void Fiber::start(void (*body)(void*), void* argument) {
   argument_ = argument;
   ended_ = false;
   // As if `enter` had been called: its return address lies at an address that is 8 modulo 16.
-  uint64_t* top = (uint64_t*)(stack_ + bytes_ - 64);
+  uint64_t* top = (uint64_t*)(stack_ + bytes_ - 64 - colour_);
   *--top = 0;
   *--top = (uint64_t)&Fiber::enter;
   top -= 6;

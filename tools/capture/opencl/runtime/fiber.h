@@ -6,7 +6,7 @@ namespace capture {
 
 class Fiber {
  public:
-  explicit Fiber(size_t stack_bytes);
+  Fiber(size_t stack_bytes, size_t number);
   ~Fiber();
   Fiber(const Fiber&) = delete;
 
@@ -14,12 +14,11 @@ class Fiber {
   void resume();            // from the scheduler: until the body suspends or returns
   void suspend();           // from the body
   bool ended() const { return ended_; }
-  size_t stack_bytes() const { return bytes_; }
 
  private:
   static void enter();
   char* stack_ = nullptr;  // below it a page that nothing may touch
-  size_t bytes_;
+  size_t bytes_, colour_;
   void *place_ = nullptr, *scheduler_ = nullptr;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;

@@ -38,7 +38,7 @@ Launch::Launch(Module& module, const Kernel& kernel, const Shape& shape, void** 
       for (uint64_t x = 0; x < shape.local[0]; x++, i++) {
         items_[i].launch = this;
         items_[i].id[0] = x, items_[i].id[1] = y, items_[i].id[2] = z;
-        items_[i].fiber = std::make_unique<Fiber>(STACK_BYTES + 4 * size_t(kernel.private_bytes));
+        items_[i].fiber = std::make_unique<Fiber>(STACK_BYTES + 4 * size_t(kernel.private_bytes), i);
       }
 }
 

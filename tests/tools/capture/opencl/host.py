@@ -1,0 +1,132 @@
+"""An OpenCL program: runs the launches that a JSON file describes, and prints a digest of each buffer.
+
+{"source": "__kernel ...", "options": "", "buffers": [{"bytes": 4096, "fill": "random32", "seed": 1}],
+ "launches": [{"kernel": "k", "global": [64], "local": [32], "offset": [0],
+               "arguments": [{"buffer": 0}, {"local": 128}, {"i32": 7}, {"f32": 1.5}]}],
+ "die": "signal" (before the end: "exit"), "call": an OpenCL function to call in between}
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import signal
+import sys
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_ulong, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+cl = ctypes.CDLL("libOpenCL.so.1")
+for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateSubBuffer", "clCreateKernel"):
+    getattr(cl, name).restype = c_void_p
+cl.clCreateProgramWithSource.restype = cl.clSVMAlloc.restype = c_void_p
+
+ALL_DEVICES, READ_WRITE, COPY_HOST = 0xFFFFFFFF, 1, 32
+
+
+def check(error: int, what: str) -> None:
+    if error:
+        sys.exit(f"{what}: OpenCL error {error}")
+
+
+def made(function: Any, *arguments: Any) -> c_void_p:
+    error = c_int()
+    result = function(*arguments, byref(error))
+    check(error.value, function.__name__)
+    return c_void_p(result)
+
+
+def contents(buffer: dict[str, Any]) -> np.ndarray[Any, Any]:
+    n = buffer["bytes"]
+    generator = np.random.default_rng(buffer.get("seed", 0))
+    match buffer.get("fill", "zero"):
+        case "random32":
+            return generator.integers(0, 1 << 32, -(-n // 4), np.uint32).view(np.uint8)[:n]
+        case "floats":
+            return generator.uniform(-4, 4, -(-n // 4)).astype(np.float32).view(np.uint8)[:n]
+        case "count":
+            return np.arange(-(-n // 4), dtype=np.uint32).view(np.uint8)[:n]
+        case _:
+            return np.zeros(n, np.uint8)
+
+
+class Host:
+    def __init__(self, source: str, options: str) -> None:
+        platform, device = c_void_p(), c_void_p()
+        check(cl.clGetPlatformIDs(1, byref(platform), None), "clGetPlatformIDs")
+        check(cl.clGetDeviceIDs(platform, c_ulong(ALL_DEVICES), 1, byref(device), None), "clGetDeviceIDs")
+        self.context = made(cl.clCreateContext, None, 1, byref(device), None, None)
+        self.queue = made(cl.clCreateCommandQueue, self.context, device, c_ulong(0))
+        text = c_char_p(source.encode())
+        self.program = made(cl.clCreateProgramWithSource, self.context, 1, byref(text), None)
+        error = cl.clBuildProgram(self.program, 1, byref(device), options.encode(), None, None)
+        if error:
+            log = ctypes.create_string_buffer(1 << 16)
+            cl.clGetProgramBuildInfo(self.program, device, 0x1183, c_size_t(1 << 16), log, None)
+            sys.exit(f"clBuildProgram: OpenCL error {error}\n{log.value.decode()}")
+        self.buffers: list[tuple[c_void_p, int]] = []
+
+    def buffer(self, description: dict[str, Any]) -> None:
+        data = contents(description)
+        flags = c_ulong(READ_WRITE | COPY_HOST)
+        memory = made(cl.clCreateBuffer, self.context, flags, c_size_t(len(data)), data.ctypes.data_as(c_void_p))
+        self.buffers.append((memory, len(data)))
+
+    def launch(self, launch: dict[str, Any]) -> None:
+        kernel = made(cl.clCreateKernel, self.program, launch["kernel"].encode())
+        for index, argument in enumerate(launch["arguments"]):
+            ((kind, value),) = argument.items()
+            if kind == "buffer":
+                error = cl.clSetKernelArg(kernel, index, c_size_t(8), byref(self.buffers[value][0]))
+            elif kind == "local":
+                error = cl.clSetKernelArg(kernel, index, c_size_t(value), None)
+            else:
+                holder = ctypes.c_float(value) if kind == "f32" else c_uint(value & 0xFFFFFFFF)
+                error = cl.clSetKernelArg(kernel, index, c_size_t(4), byref(holder))
+            check(error, f"clSetKernelArg {index}")
+        sizes = {key: launch.get(key) for key in ("offset", "global", "local")}
+        arrays = {key: (c_size_t * len(value))(*value) if value else None for key, value in sizes.items()}
+        dimensions = len(launch["global"])
+        error = cl.clEnqueueNDRangeKernel(
+            self.queue, kernel, dimensions, arrays["offset"], arrays["global"], arrays["local"], 0, None, None
+        )
+        check(error, "clEnqueueNDRangeKernel")
+        check(cl.clReleaseKernel(kernel), "clReleaseKernel")
+
+    def digest(self, memory: c_void_p, n: int) -> str:
+        data = np.empty(n, np.uint8)
+        place = data.ctypes.data_as(c_void_p)
+        error = cl.clEnqueueReadBuffer(self.queue, memory, 1, c_size_t(0), c_size_t(n), place, 0, None, None)
+        check(error, "clEnqueueReadBuffer")
+        return hashlib.sha256(data).hexdigest()[:16]
+
+
+def main() -> None:
+    job = json.loads(Path(sys.argv[1]).read_text())
+    host = Host(job["source"], job.get("options", ""))
+    for description in job["buffers"]:
+        host.buffer(description)
+    for launch in job["launches"]:
+        host.launch(launch)
+    if job.get("call") == "svm":
+        cl.clSVMAlloc(host.context, c_ulong(1), c_size_t(4096), 0)
+    if job.get("call") == "image":
+        form = (c_uint * 2)(0x10B5, 0x10DE)  # RGBA, float
+        made(cl.clCreateImage2D, host.context, c_ulong(1), form, *map(c_size_t, (16, 16, 0)), None)
+    check(cl.clFinish(host.queue), "clFinish")
+    if job.get("die") == "signal":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if job.get("die") == "exit":
+        os._exit(9)
+    print(json.dumps([host.digest(memory, n) for memory, n in host.buffers]))
+    for memory, _ in host.buffers:
+        check(cl.clReleaseMemObject(memory), "clReleaseMemObject")
+    sys.exit(job.get("exit_code", 0))
+
+
+if __name__ == "__main__":
+    main()
