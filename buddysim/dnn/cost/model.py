@@ -97,16 +97,25 @@ class CostModel:
         return cls(loaded, wanted, _nearest(loaded.name, wanted), common())
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
-        """The algorithms of a CONV's pass, fastest first; of equally fast ones, that with less workspace first."""
+        """The algorithms of a CONV's pass, fastest first; of equally fast ones, that with less workspace first.
+
+        Libraries and papers find the fastest by trying each on the GPU (``cudnnFindConvolution...``; Rhu et al., vDNN,
+        section V-C, layer by layer), so that those are left out whose workspace doesn't fit the GPU's memory beside the
+        layer's own X, Y and filters.
+        """
         if layer.conv is None:
             raise ValueError(f"layer {layer.name!r} is no CONV")
         key = (layer.conv, batch, pass_)
         if key not in self._algorithms:
-            self._algorithms[key] = self.algorithms(ConvWork(layer.conv, batch), pass_)
+            work = ConvWork(layer.conv, batch)
+            most = self.machine.memory_bytes - work.bytes
+            self._algorithms[key] = tuple(
+                one for one in self.algorithms(work, pass_) if not one.workspace_bytes or one.workspace_bytes <= most
+            )
         return self._algorithms[key]
 
     def algorithms(self, work: ConvWork, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
-        """The same of a CONV that belongs to no network."""
+        """The same of a CONV that belongs to no network, on a GPU with as much memory as it takes."""
         found = [
             ConvAlgorithm(algorithm.name, algorithm.workspace(work), _ps(self._conv_s(algorithm, work, pass_)))
             for algorithm in available(work, pass_, self._version)
@@ -253,7 +262,8 @@ def _said_of(model: CostModel) -> tuple[str, dict[str, str]]:
     assumptions = {
         "conv_algorithms": "only the fastest algorithm of each class was timed on each GPU; the times of the others "
         "follow from ratios and FFT rates that were fitted to whole networks on a Titan X (Maxwell)",
-        "workspace": "from what each algorithm keeps, one formula for every network; held against published cuDNN logs",
+        "workspace": "from what each algorithm keeps, one formula for every network; held against published cuDNN logs; "
+        "an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered",
     }
     calibration = model.calibration
     if calibration is None:

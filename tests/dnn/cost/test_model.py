@@ -192,6 +192,19 @@ def test_asking_a_conv_for_other_layers_is_a_defect() -> None:
         MODELS["titan-x", "cudnn4"].conv_algorithms(layer("vgg11", "relu1_1"), 1, "forward")
 
 
+def test_what_does_not_fit_the_gpu_beside_its_layer_is_not_offered() -> None:
+    """conv1_2 of VGG-16 at batch 256: 2 x 3.06 GiB of maps and 8.5 GiB of workspace on a GPU of 12 and of 24 GiB."""
+    conv = layer("vgg19", "conv1_2")
+    small = CostModel.load("titan-x", "cudnn4")
+    large = CostModel.load(TrainingMachine.load("titan-x").with_overrides({"training.memory": "24 GiB"}), "cudnn4")
+    assert large.conv_algorithms(conv, 256, "forward")[0].name == "fft_tiling"
+    offered = small.conv_algorithms(conv, 256, "forward")
+    assert [one.name for one in offered] == ["implicit_precomp_gemm", "implicit_gemm"]
+    assert small.conv_algorithms(conv, 128, "forward")[0].name == "fft_tiling"
+    tiny = CostModel.load(TrainingMachine.load("titan-x").with_overrides({"training.memory": "1 MiB"}), "cudnn4")
+    assert [one.name for one in tiny.conv_algorithms(conv, 256, "forward")] == ["implicit_gemm"]
+
+
 def test_a_machine_of_ones_own_scales() -> None:
     twice = TrainingMachine.load("titan-x").with_overrides({"training.fp32": "14 TFLOPS"})
     faster, slower = CostModel.load(twice, "cudnn4"), CostModel.load("titan-x", "cudnn4")
