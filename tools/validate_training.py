@@ -142,6 +142,10 @@ further off. Our workspaces come from one model for every network, fitted to non
 model](cost-model.md)). Properties of the papers' ImageNet trainings (82,000 to 300,000 iterations) stand beside those
 of our own training.
 
+What the savings of vDNN's Fig. 11 imply doesn't agree with the paper's totals: those leave a workspace of 11 to 25 % of
+the rest for AlexNet and VGG-16. Averaged over layers instead of time, ours come closer to the stated averages; both
+stand in the table.
+
 Chosen with the papers' numbers in view, where the papers leave it open:
 
 - The share of memory in use (Fig. 1) counts X, Y, weights and workspace of a forward step, as Fig. 5 does. Backward

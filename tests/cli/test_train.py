@@ -141,3 +141,80 @@ def test_an_input_is_not_overwritten(tmp_path, capsys):
     before = path.read_text()
     assert train(str(path), "--json", str(path)) == 2
     assert path.read_text() == before
+
+
+def test_timelines_are_written(tmp_path, capsys):
+    for name in ("t.json", "t.png", "t.svg"):
+        path = tmp_path / name
+        assert train("alexnet", "--batch", "8", "--scheme", "vdnn-all-p,oracle", "--timeline", str(path)) == 0
+        assert path.stat().st_size > 5_000
+        assert str(path) in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.json", "t.png", "t.svg"]
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+
+
+def test_the_link_and_the_contents_of_maps_count(tmp_path):
+    times = {}
+    for label, options in {
+        "slow": ["--link", "pcie3"],
+        "fast": ["--link", "nvlink2"],
+        "sparse": ["--link", "pcie3", "--density", "0.1"],
+    }.items():
+        path = tmp_path / f"{label}.json"
+        arguments = ["alexnet", "--batch", "128", "--scheme", "vdnn-all-p,cdma-zv", *options]
+        assert train(*arguments, "--json", str(path)) == 0
+        times[label] = {scheme: result["time_ms"] for scheme, result in json.loads(path.read_text()).items()}
+    assert times["fast"]["vdnn-all-p"] < times["slow"]["vdnn-all-p"] == times["sparse"]["vdnn-all-p"]
+    assert times["sparse"]["cdma-zv"] < times["slow"]["cdma-zv"] < times["slow"]["vdnn-all-p"]
+
+
+def test_results_say_what_is_not_calibrated(capsys):
+    assert train("alexnet", "--batch", "8", "--machine", "k40", "--scheme", "oracle") == 0
+    assert "uncalibrated" in capsys.readouterr().out
+    assert simulate("alexnet", 8, "k40", "oracle").provenance["calibration"].startswith("uncalibrated")
+    assert not simulate("alexnet", 8, "titan-x", "oracle").provenance["calibration"].startswith("uncalibrated")
+
+
+def test_the_help_names_every_scheme():
+    from buddysim import schemes
+    from buddysim.cli.train import HELP
+
+    assert set(schemes.names()) <= set(re.findall(r"[a-z][a-z-]+", HELP))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--timeline", "t.gif"], "expected a name that ends in"),
+        (["--data", "folder"], "expected --measure beside it"),
+        (["--measure", "--density", "0.5"], "expected one source of activations"),
+        (["--scheme", "cdma-zv", "--activations", "README.md"], "README.md"),
+        (["--scheme", "cdma-zv", "--densities", "no.csv"], "no.csv"),
+        (["--calibration", "no.csv"], "no.csv"),
+        (["--budget", "8GiB", "--max-batch"], "not allowed with"),
+    ],
+)
+def test_one_line_says_what_is_wrong_with_an_option(arguments, said, capsys):
+    try:
+        code = train("alexnet", "--batch", "8", *arguments)
+    except SystemExit as left:
+        code = left.code
+    assert code == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert said in output.err
+    assert len(output.err.splitlines()) == 1
+
+
+def test_a_measurement_made_now_is_what_is_compressed(monkeypatch, capsys):
+    """The training itself is tested with buddysim.dnn.measure; here it leaves the measurement that ships."""
+    import shutil
+
+    from buddysim.dnn import activations, measure
+
+    def copied(path, settings, progress):
+        shutil.copyfile(activations.load().path, path)
+
+    monkeypatch.setattr(measure, "measure", copied)
+    assert train("alexnet", "--batch", "8", "--scheme", "cdma-zv", "--measure") == 0
+    assert "measured.maps" in capsys.readouterr().out
