@@ -262,8 +262,8 @@ def _said_of(model: CostModel) -> tuple[str, dict[str, str]]:
     assumptions = {
         "conv_algorithms": "only the fastest algorithm of each class was timed on each GPU; the times of the others "
         "follow from ratios and FFT rates that were fitted to whole networks on a Titan X (Maxwell)",
-        "workspace": "from what each algorithm keeps, one formula for every network; held against published cuDNN logs; "
-        "an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered",
+        "workspace": "from what each algorithm keeps, one formula for every network, held against published cuDNN "
+        "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered",
     }
     calibration = model.calibration
     if calibration is None:
