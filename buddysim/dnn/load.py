@@ -10,8 +10,12 @@ from buddysim.dnn.graph import Network
 
 
 def load_network(network: str | os.PathLike[str]) -> Network:
-    """A network of the zoo by its name, or one's own by the path of its TOML file."""
+    """A network of the zoo by its name, one's own by the path of its TOML file, or that of a captured training."""
     name = os.fspath(network)
+    if name.endswith(".json"):
+        from buddysim.dnn.operator_network import read_operator_network
+
+        return read_operator_network(name)
     is_file = os.path.isfile(name)  # noqa: PTH113 (Path.is_file raises where a name is too long for one)
     if not zoo.has(name) and (name.endswith(".toml") or os.sep in name or is_file):
         from buddysim.dnn.network_file import read_network

@@ -27,6 +27,7 @@ Kind = Literal["compute", "view", "allocation"]
 Count = Annotated[int, Field(ge=0, lt=2**62)]
 Index = Annotated[int, Field(ge=0, lt=2**31)]
 Text = Annotated[str, Field(max_length=4096)]
+Argument = bool | int | float | str | tuple[bool | int | float, ...]
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -92,6 +93,7 @@ class Operator:
     forward : backward only: the forward operator that it differentiates, where known
     inputs, outputs : tensors read, and written; what is changed in place is in both
     flops : multiplications and additions, 0 where PyTorch's counter has no formula
+    arguments : what it was given beside tensors, by the names of ATen's schema; what was left out has its default
     """
 
     __pydantic_config__ = _STRICT
@@ -104,6 +106,12 @@ class Operator:
     inputs: tuple[Index, ...] = ()
     outputs: tuple[Index, ...] = ()
     flops: Count = 0
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+    @property
+    def short_name(self) -> str:
+        """Without library and overload: ``"convolution"``."""
+        return self.name.split(".")[1] if "." in self.name else self.name
 
 
 @dataclass(frozen=True)

@@ -198,10 +198,8 @@ def test_a_script_that_never_trains(tmp_path: Path) -> None:
         verify_trace(trace)
 
 
-def test_a_block_is_captured_and_what_is_cut_short_is_rescued(tmp_path: Path) -> None:
+def test_a_block_is_captured(tmp_path: Path) -> None:
     from buddysim.capture import training
-    from tools.capture.torch import _finish
-    from tools.capture.torch.spool import Spool
 
     torch.manual_seed(1)
     net = torch.nn.Linear(4, 2)
@@ -226,6 +224,63 @@ def test_a_block_is_captured_and_what_is_cut_short_is_rescued(tmp_path: Path) ->
         named = {allocation.name for allocation in trace.allocations}
         assert {"weight: weight", "optimizer: bias exp_avg_sq"} <= named
     step()  # nobody watches any more
-    assert _finish
-    assert Spool
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["x.bin", "x.graph.json", "x.maps"]
+
+
+def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_path: Path) -> None:
+    from buddysim import cli
+    from tools.capture.torch.observer import Observer, Settings
+    from tools.capture.torch.spool import Spool
+
+    spool = Spool.beside(tmp_path / "x.bin")
+    observer = Observer(spool, Settings())
+    observer.start()
+    try:
+        net = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU())
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(2):
+            net(torch.randn(8, 4)).sum().backward()
+            optimizer.step()
+    finally:
+        for hook in observer._hooks:
+            hook.remove()  # and no end
+    assert cli.main(["capture", "torch", str(spool.folder)]) == 0
+    assert not spool.folder.exists()
+    with open_trace(tmp_path / "x.bin") as trace:
+        verify_trace(trace)
+        assert len(trace.snapshots) == 2
+        assert trace.provenance.assumptions["end"].startswith("rescued")
+
+
+def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> None:
+    from torch import nn
+
+    from buddysim.capture import training
+    from buddysim.dnn.from_torch import network_from_torch
+    from buddysim.dnn.graph import Network
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(4, 4, 3, padding=1, bias=False)
+            self.norm = nn.BatchNorm2d(4)
+            self.second = nn.Conv2d(4, 4, (1, 3), padding=(0, 1), groups=2)
+
+        def forward(self, x: object) -> object:
+            y = torch.relu(self.norm(self.first(x)))
+            return torch.relu(torch.cat([self.second(y) + x, y], dim=1))
+
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 5, stride=2, padding=2), nn.ReLU(True), Block(), nn.MaxPool2d(3, 2, 1), nn.Dropout(0.25),
+        nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 6, bias=False), nn.GELU(), nn.Linear(6, 5),
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with training(tmp_path / "x.bin"):
+        for _ in range(2):
+            optimizer.zero_grad()
+            nn.CrossEntropyLoss()(net(torch.randn(2, 3, 16, 16)), torch.tensor([1, 2])).backward()
+            optimizer.step()
+    found, expected = Network.load(tmp_path / "x.graph.json"), network_from_torch(net, (3, 16, 16))
+    assert [(x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in found.layers] == [
+        (x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in expected.layers
+    ]

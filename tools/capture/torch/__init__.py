@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--level", type=int, default=3, choices=range(1, 20), metavar="1..19", help="of zstd (default 3)"
     )
     parser.add_argument(
-        "script", metavar="SCRIPT", help="with its arguments; or OUT.bin.capture, the folder of a capture cut short"
+        "script", metavar="SCRIPT", help="with its arguments; or OUT.bin.capture, what a killed capture left"
     )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
 
@@ -92,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
         raise BuddysimError(f"capture torch: {args.script}: expected a Python script")
     if not rescued and importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"capture torch: PyTorch isn't installed: {INSTALL}")
-    output = Path(args.output or (script.name.removesuffix(".capture") if rescued else f"{script.stem}.bin"))
+    if rescued and args.arguments:
+        raise BuddysimError(f"capture torch: {shlex.join(args.arguments)}: expected options before {args.script}")
+    output = Path(args.output or (script.with_suffix("") if rescued else f"{script.stem}.bin"))
     check_output(output)
     if args.values < 0:
         raise BuddysimError(f"capture torch: --values {args.values}: expected 0 or more")

@@ -7,6 +7,7 @@ number is drawn, no reference to a tensor is kept. So the script's results stay 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -110,6 +111,7 @@ class Recorder(TorchDispatchMode):
                 "inputs": tuple(dict.fromkeys(inputs)),
                 "outputs": tuple(outputs),
                 "flops": _flops(func, args, kwargs, found) if kind == "compute" else 0,
+                "arguments": dict(_arguments(func, args, kwargs)),
             }
         )
         for index in outputs:
@@ -240,6 +242,16 @@ def _changed(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = kwargs.get(argument.name, args[place] if place < len(args) else None)
             yield from _tensors(value)
+
+
+def _arguments(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
+    """What an operator was given beside tensors: numbers, switches, texts, and lists of the first two."""
+    for place, argument in enumerate(func._schema.arguments):
+        value = kwargs.get(argument.name, args[place] if place < len(args) else None)
+        if isinstance(value, list | tuple) and all(isinstance(one, bool | int | float) for one in value):
+            yield argument.name, tuple(value)
+        elif isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+            yield argument.name, value
 
 
 def _flops(func: Any, args: Any, kwargs: Any, found: Any) -> int:
