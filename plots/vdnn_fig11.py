@@ -58,7 +58,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             {"maximum": [row["peak_gib"] for row in of], "average": [row["average_gib"] for row in of]},
         )
         saved = one.twinx()
-        saved.plot(range(len(of)), [row["saved_percent"] for row in of], "o", color=style.INK, ms=3)
+        saved.plot(range(len(of)), [row["saved_percent"] for row in of], "o", color=style.INK, mec="white", ms=5)
         places = [place for place, row in enumerate(of) if row["scheme"] in STATED]
         style.stated(saved, places, [value(STATED[of[place]["scheme"]]) for place in places])
         saved.set_ylim(0, 100)
@@ -70,5 +70,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes[0].set_ylabel("GiB")
     saved.set_ylabel("average use saved, % (dots; diamonds: the paper's average of the six)")
     saved.yaxis.label.set_size(7)
-    style.legend(axes[0], 2, loc="upper left", bbox_to_anchor=(0, 1))
+    style.legend(axes[0], 2, loc="upper left", bbox_to_anchor=(-0.2, -0.2))
     return figure
