@@ -38,7 +38,8 @@ cdef inline void port_rebase(Port* port, int64_t base) noexcept nogil:
 cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) noexcept nogil:
     """Sends a request of `cost` (1/1024 ps) through a port at which it arrives at `t`.
 
-    `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the request's turn comes, `t` at the earliest.
+    `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the request's turn comes, at the
+    earliest `t`.
     """
     cdef int64_t bucket = t >> BUCKET_BITS
     cdef int64_t place, rest = cost
