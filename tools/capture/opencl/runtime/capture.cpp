@@ -25,6 +25,7 @@ Capture::Capture() {
 void Capture::add_buffer(cl_mem memory, cl_context context, uint64_t bytes, bool has_contents) {
   Lock lock(state), streaming(stream);
   Buffer buffer{next_number_++, addresses_.allocate(bytes), bytes, context};
+  buffer.created = created_++;
   buffers[memory] = buffer;
   wire.send(Message::ALLOCATE, {buffer.number, buffer.base, bytes});
   if (has_contents) copy(0, memory, 0, bytes);
@@ -40,6 +41,7 @@ void Capture::add_sub_buffer(cl_mem memory, cl_mem parent, uint64_t origin, uint
   buffer.origin = origin;
   buffer.bytes = bytes;
   buffer.references = 1;
+  buffer.created = created_++;
   buffers[memory] = buffer;
 }
 

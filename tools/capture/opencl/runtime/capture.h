@@ -30,6 +30,7 @@ struct Buffer {
   unsigned references = 1;     // of the program and of its sub-buffers
   cl_mem parent = nullptr;     // of a sub-buffer; number and base are its parent's
   uint64_t origin = 0;
+  uint64_t created = 0;        // buffers and sub-buffers made before it
   bool named = false;
   uint64_t last_seen = ~0ull;  // launches when its contents were last sent as perhaps the last ones
 };
@@ -92,6 +93,7 @@ class Capture {
   void send_contents(cl_command_queue queue, const std::vector<cl_mem>& of, bool last);
   Addresses addresses_;
   uint64_t next_number_ = 0, stride_ = 1, kept_ = 0, most_kept_ = 20;
+  uint64_t created_ = 0;
   uint64_t next_turn_ = 0;
   std::set<std::string> noted_;
 };

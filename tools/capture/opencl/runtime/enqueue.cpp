@@ -1,8 +1,10 @@
 // A kernel launch becomes a native kernel of PoCL's: it waits, signals and is measured as the program asked, but what
 // runs is the capture's own code.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 
 #include "capture.h"
@@ -92,6 +94,30 @@ void run_native(void* data) {
     fprintf(stderr, "buddysim: error: kernel %s: %s\n", request->name.c_str(), error.what());
     abort();  // memory is half-way through the kernel: nothing that follows would be the program's
   }
+}
+
+// PoCL fills in the places of a native kernel's buffers in the order in which they were created, whatever the order in
+// which they are listed, and each once.
+void in_pocls_order(Request& request, std::vector<cl_mem>& memories) {
+  std::vector<size_t> order(memories.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return request.buffers[a].created < request.buffers[b].created;
+  });
+  std::vector<cl_mem> listed;
+  std::vector<Buffer> buffers;
+  std::vector<int> now(memories.size());
+  for (size_t at : order) {
+    if (listed.empty() || listed.back() != memories[at]) {
+      listed.push_back(memories[at]);
+      buffers.push_back(request.buffers[at]);
+    }
+    now[at] = listed.size() - 1;
+  }
+  for (int& place : request.place)
+    if (place >= 0) place = now[place];
+  memories = std::move(listed);
+  request.buffers = std::move(buffers);
 }
 
 // The work-group that the program leaves to OpenCL: up to 256 work-items, as many in x as divide the global size.
@@ -190,6 +216,7 @@ cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
       request->buffers.push_back(found->second);
     }
   }
+  in_pocls_order(*request, memories);
   std::vector<char> bytes(sizeof(Native) + memories.size() * sizeof(void*));
   Native& block = *(Native*)bytes.data();
   std::vector<const void*> places;
