@@ -24,6 +24,25 @@ STATED_DENSITY = 0.38  # 62 % zeros (Sec. IV-B)
 CUDNN = {"titan-x": "cudnn5", "titan-xp": "cudnn5"}  # Sec. VI
 
 
+# The networks.
+
+
+@measures("cdma-batches")
+def batches(runs: Runs) -> Ours:
+    return Ours(
+        tuple(float(batch) for _, batch in NETWORKS.values()), said=", ".join(f"`{n}`" for n, _ in NETWORKS.values())
+    )
+
+
+@measures("cdma-alexnet")
+def first_conv_of_alexnet(runs: Runs) -> Ours:
+    from buddysim.dnn import Network
+
+    network = Network.load(NETWORKS["AlexNet"][0])
+    first = next(layer for layer in network.layers if layer.kind == "conv")
+    return Ours(tuple(float(extent) for extent in first.output_shape))
+
+
 # The engine.
 
 
@@ -172,16 +191,16 @@ def fc_sparsest(runs: Runs) -> Ours:
 
 
 @cache
-def ratios(masks: bool) -> Any:
+def ratios(masks: bool, window: int = 4096) -> Any:
     """Figure 11's data."""
     from buddysim.dnn.contents.measured import measured
 
-    return figure_11(measured(None), masks=masks)
+    return figure_11(measured(None), window=window, masks=masks)
 
 
-def of(label: str, algorithm: str, layout: str = "NCHW", masks: bool = True) -> Any:
+def of(label: str, algorithm: str, layout: str = "NCHW", masks: bool = True, window: int = 4096) -> Any:
     """Ratios of a network, by the paper's name."""
-    return next(r for r in ratios(masks)[label] if (r.codec.algorithm, r.codec.layout) == (algorithm, layout))
+    return next(r for r in ratios(masks, window)[label] if (r.codec.algorithm, r.codec.layout) == (algorithm, layout))
 
 
 @measures("sparsity-alexnet", "sparsity-six", "sparsity-most")
@@ -230,6 +249,17 @@ def layouts(runs: Runs, id: str) -> Ours:
 
 
 LAYOUTS = ("NCHW", "NHWC", "CHWN")
+
+
+@measures("windows")
+def windows(runs: Runs) -> Ours:
+    changes = {
+        algorithm: 100
+        * (mean(of(label, algorithm, window=65536).average / of(label, algorithm).average for label in NETWORKS) - 1)
+        for algorithm in ("zvc", "rle", "zlib")
+    }
+    largest = max(abs(change) for change in changes.values())
+    return Ours("hardly change" if largest <= 7 else "change", said=f"NCHW, in %: {listed(changes, '{:+.1f}')}")
 
 
 @measures("zlib-traffic", "zlib-traffic-googlenet")

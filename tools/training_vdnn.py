@@ -309,8 +309,16 @@ def deep_host(runs: Runs) -> Ours:
 
 @measures("deep-time")
 def deep_time(runs: Runs) -> Ours:
-    lost = {label: loss(result) for label, result in deep(runs).items()}
-    return Ours(max(lost.values()), said=listed(lost, "{:.1f}"))
+    results = deep(runs)
+    lost = {label: loss(result) for label, result in results.items()}
+    first = max(results["VGG-416 (32)"]["per_layer"], key=lambda row: row["forward_stall_ms"])
+    copying = first["forward_ms"] + first["forward_stall_ms"]
+    algorithm = first["algorithms"]["forward"]
+    return Ours(
+        max(lost.values()),
+        said=f"{listed(lost, '{:.1f}')}; most at {first['name']} and its like: X takes {copying:.0f} ms to copy, the "
+        f"forward step {first['forward_ms']:.0f} ({algorithm})",
+    )
 
 
 # Time of the feature-extraction layers against the oracle's.

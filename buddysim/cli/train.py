@@ -98,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
     network = Network.load(args.network)
     machine = _machine(args)
     given = _options(args)
+    _check_contents(args, schemes)
     for path in _outputs(args):
         _keep_inputs(path, args)
         check_writable(path)
@@ -126,6 +127,17 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
     for name in chosen:
         schemes.load(name)
     return chosen
+
+
+def _check_contents(args: argparse.Namespace, schemes: list[str]) -> None:
+    """What maps hold plays a part only where something compresses them."""
+    from buddysim.errors import BuddysimError
+
+    given = ["--no-masks"] if args.masks is False else []
+    given += [f"--{name}" for name in _CDMA if name != "masks" and getattr(args, name) is not None]
+    given += ["--measure"] if args.measure else []
+    if given and not any(name.startswith("cdma") for name in schemes):
+        raise BuddysimError(f"{given[0]}: is about what cDMA compresses: expected one of its schemes")
 
 
 @contextmanager

@@ -186,8 +186,9 @@ def test_the_help_names_every_scheme():
     ("arguments", "said"),
     [
         (["--timeline", "t.gif"], "expected a name that ends in"),
-        (["--data", "folder"], "expected --measure beside it"),
-        (["--measure", "--density", "0.5"], "expected one source of activations"),
+        (["--scheme", "cdma-zv", "--data", "folder"], "expected --measure beside it"),
+        (["--scheme", "oracle", "--density", "0.5"], "expected one of its schemes"),
+        (["--scheme", "cdma-zv", "--measure", "--density", "0.5"], "expected one source of activations"),
         (["--scheme", "cdma-zv", "--activations", "README.md"], "README.md"),
         (["--scheme", "cdma-zv", "--densities", "no.csv"], "no.csv"),
         (["--calibration", "no.csv"], "no.csv"),
