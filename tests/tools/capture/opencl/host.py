@@ -23,7 +23,7 @@ import numpy as np
 cl = ctypes.CDLL("libOpenCL.so.1")
 for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateSubBuffer", "clCreateKernel"):
     getattr(cl, name).restype = c_void_p
-cl.clCreateProgramWithSource.restype = cl.clSVMAlloc.restype = c_void_p
+cl.clCreateProgramWithSource.restype = cl.clSVMAlloc.restype = cl.clCreateImage2D.restype = c_void_p
 
 ALL_DEVICES, READ_WRITE, COPY_HOST = 0xFFFFFFFF, 1, 32
 
@@ -71,16 +71,27 @@ class Host:
         self.buffers: list[tuple[c_void_p, int]] = []
 
     def buffer(self, description: dict[str, Any]) -> None:
+        if description.get("fill") == "none":
+            memory = made(cl.clCreateBuffer, self.context, c_ulong(READ_WRITE), c_size_t(description["bytes"]), None)
+            self.buffers.append((memory, 0))
+            return
         data = contents(description)
         flags = c_ulong(READ_WRITE | COPY_HOST)
         memory = made(cl.clCreateBuffer, self.context, flags, c_size_t(len(data)), data.ctypes.data_as(c_void_p))
         self.buffers.append((memory, len(data)))
 
+    def image(self) -> c_void_p:
+        form = (c_uint * 2)(0x10B5, 0x10DE)  # RGBA, float
+        return made(cl.clCreateImage2D, self.context, c_ulong(1), form, *map(c_size_t, (16, 16, 0)), None)
+
     def launch(self, launch: dict[str, Any]) -> None:
         kernel = made(cl.clCreateKernel, self.program, launch["kernel"].encode())
         for index, argument in enumerate(launch["arguments"]):
             ((kind, value),) = argument.items()
-            if kind == "buffer":
+            if kind == "image":
+                image = self.image()
+                error = cl.clSetKernelArg(kernel, index, c_size_t(8), byref(image))
+            elif kind == "buffer":
                 error = cl.clSetKernelArg(kernel, index, c_size_t(8), byref(self.buffers[value][0]))
             elif kind == "local":
                 error = cl.clSetKernelArg(kernel, index, c_size_t(value), None)
@@ -98,6 +109,8 @@ class Host:
         check(cl.clReleaseKernel(kernel), "clReleaseKernel")
 
     def digest(self, memory: c_void_p, n: int) -> str:
+        if not n:
+            return ""
         data = np.empty(n, np.uint8)
         place = data.ctypes.data_as(c_void_p)
         error = cl.clEnqueueReadBuffer(self.queue, memory, 1, c_size_t(0), c_size_t(n), place, 0, None, None)
@@ -115,8 +128,7 @@ def main() -> None:
     if job.get("call") == "svm":
         cl.clSVMAlloc(host.context, c_ulong(1), c_size_t(4096), 0)
     if job.get("call") == "image":
-        form = (c_uint * 2)(0x10B5, 0x10DE)  # RGBA, float
-        made(cl.clCreateImage2D, host.context, c_ulong(1), form, *map(c_size_t, (16, 16, 0)), None)
+        host.image()
     check(cl.clFinish(host.queue), "clFinish")
     if job.get("die") == "signal":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,133 @@
+"""OpenCL programs for the tests, written for them: jobs of `host.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SOURCE = """
+__kernel void vector_add(__global const float *a, __global const float *b, __global float *c, const int n)
+{
+    int i = get_global_id(0);
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+
+__kernel void skipping_loop(__global const float *a, __global float *b, const int n)
+{
+    int i = get_global_id(0);
+    float sum = 0;
+    for (int k = 0; k < (i & 7); k++) {
+        if ((k ^ i) & 1)
+            sum += a[(i * 3 + k * 5) % n];
+    }
+    b[i] = sum;
+}
+
+__kernel void breaking_loop(__global const uint *a, __global uint *b, const int n)
+{
+    int i = get_global_id(0);
+    uint found = 0;
+    for (int k = 0; k < 16; k++) {
+        uint value = a[(i + k * 7) % n];
+        if ((value & 15u) == 3u)
+            break;
+        if (value & 1u)
+            continue;
+        found += a[value % n];
+    }
+    b[i] = found;
+}
+
+__kernel void histogram(__global const uint *values, __global uint *counts, __local uint *mine)
+{
+    int lane = get_local_id(0);
+    mine[lane] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint value = values[get_global_id(0)];
+    atomic_inc(&mine[value & 63u]);
+    atomic_inc(&counts[value >> 26]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (mine[lane])
+        atomic_add(&counts[64 + lane], mine[lane]);
+}
+
+__kernel void sum_of_group(__global const float *a, __global float *sums)
+{
+    __local float part[64];
+    int lane = get_local_id(0);
+    part[lane] = a[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int reach = get_local_size(0) / 2; reach > 0; reach /= 2) {
+        if (lane < reach)
+            part[lane] += part[lane + reach];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (lane == 0)
+        sums[get_group_id(0)] = part[0];
+}
+
+__kernel void transpose(__global const float *a, __global float *b, const int width, const int height)
+{
+    __local float tile[8][9];
+    int x = get_global_id(0), y = get_global_id(1);
+    tile[get_local_id(1)][get_local_id(0)] = a[y * width + x];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    x = get_group_id(1) * 8 + get_local_id(0);
+    y = get_group_id(0) * 8 + get_local_id(1);
+    b[y * height + x] = tile[get_local_id(0)][get_local_id(1)];
+}
+
+__kernel void wide_loads(__global const float4 *a, __global float2 *b, __global const uchar *c)
+{
+    int i = get_global_id(0);
+    float4 v = a[i];
+    b[i] = v.xy * v.zw + (float)c[i];
+}
+
+__kernel void two_ways(__global const int *a, __global int *b)
+{
+    int i = get_global_id(0);
+    int v = a[i];
+    if (v & 1)
+        b[i] = a[i ^ 1] + 3;
+    else if (v & 2)
+        b[i] = a[i ^ 2] * 5;
+    b[i + 512] = v;
+}
+"""
+
+
+def _job(kernel: str, sizes: list[int], buffers: list[dict[str, Any]], arguments: list[dict[str, Any]]) -> Any:
+    half = len(sizes) // 2
+    launch = {"kernel": kernel, "global": sizes[:half], "local": sizes[half:], "arguments": arguments}
+    return {"source": SOURCE, "buffers": buffers, "launches": [launch]}
+
+
+def _floats(n: int, seed: int = 1) -> dict[str, Any]:
+    return {"bytes": 4 * n, "fill": "floats", "seed": seed}
+
+
+def _random(n: int) -> dict[str, Any]:
+    return {"bytes": 4 * n, "fill": "random32", "seed": 5}
+
+
+def _zeros(n: int) -> dict[str, Any]:
+    return {"bytes": 4 * n}
+
+
+def _on(*numbers: int) -> list[dict[str, Any]]:
+    return [{"buffer": number} for number in numbers]
+
+
+JOBS: dict[str, Any] = {
+    "vector_add": _job("vector_add", [320, 64], [_floats(300), _floats(300, 2), _zeros(300)], [*_on(0, 1, 2), {"i32": 300}]),
+    "skipping_loop": _job("skipping_loop", [256, 64], [_floats(256), _zeros(256)], [*_on(0, 1), {"i32": 256}]),
+    "breaking_loop": _job("breaking_loop", [256, 128], [_random(256), _zeros(256)], [*_on(0, 1), {"i32": 256}]),
+    "histogram": _job("histogram", [256, 64], [_random(256), _zeros(128)], [*_on(0, 1), {"local": 256}]),
+    "sum_of_group": _job("sum_of_group", [256, 64], [_floats(256), _zeros(4)], _on(0, 1)),
+    "transpose": _job(
+        "transpose", [32, 16, 8, 8], [_floats(512), _zeros(512)], [*_on(0, 1), {"i32": 32}, {"i32": 16}]
+    ),
+    "wide_loads": _job("wide_loads", [96, 48], [_floats(384), _zeros(192), _random(24)], _on(0, 1, 2)),
+    "two_ways": _job("two_ways", [512, 64], [_random(512), _zeros(1024)], _on(0, 1)),
+}
