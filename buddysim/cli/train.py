@@ -252,12 +252,13 @@ def _report(results: Mapping[str, Result], batches: Mapping[str, int] | None, ar
 
 def _refuse_where_nothing_fits(results: Mapping[str, Result], args: argparse.Namespace) -> None:
     from buddysim.errors import BuddysimError
+    from buddysim.report.training import missing_text
 
     if any(result.counters["fits"] for result in results.values()):
         return
-    best = min(results, key=lambda scheme: (results[scheme].counters["missing.bytes"], scheme))
+    best = min(results, key=lambda scheme: (results[scheme].counters["memory.peak_bytes"], scheme))
     batch = results[best].provenance["batch"]
     raise BuddysimError(
         f"{args.network}, batch {batch}: none of {', '.join(results)} fits; the nearest is {best}: "
-        f"{results[best].counters['missing.text']}"
+        f"{missing_text(results[best].counters)}"
     )

@@ -105,9 +105,13 @@ def _usage(view: View) -> dict[str, int]:
 def _missing(outcome: Outcome) -> dict[str, Any]:
     problem = outcome.failure
     if problem is None:
-        return {"missing.bytes": 0, "missing.where": None, "missing.layer": None, "missing.text": None}
+        return {
+            "missing.bytes": 0, "missing.at_peak_bytes": 0,
+            "missing.where": None, "missing.layer": None, "missing.text": None,
+        }  # fmt: skip
     return {
         "missing.bytes": problem.missing_bytes,
+        "missing.at_peak_bytes": max(0, outcome.whole.usage.peak_bytes - (outcome.capacity or 0)),
         "missing.where": problem.where,
         "missing.layer": outcome.network.layers[problem.layer].name,
         "missing.text": outcome.failure_text(),

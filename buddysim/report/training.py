@@ -68,12 +68,18 @@ def training_table(results: Results, full_result: str, batches: Mapping[str, int
     batches : the largest batch of each scheme that fits, where these were looked for; 0 for none
     """
     parts: list[RenderableType] = [_heading(results, batches), _comparison(results, batches)]
-    missing = [f"{name}: {result['missing.text']}" for name, result in results.items() if not result["fits"]]
+    missing = [f"{name}: {missing_text(result)}" for name, result in results.items() if not result["fits"]]
     if missing:
         parts.append(Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in missing)))
     parts += [_decisions(results), _calibration(results), assumptions(results), full_result]
     kept = [part for part in parts if not (isinstance(part, Group) and not part.renderables)]
     return Group(*(Padding(part, (0, 0, 1, 0)) for part in kept[:-1]), kept[-1])
+
+
+def missing_text(result: Flat) -> str:
+    """How far a result is from fitting: at its peak, and where it fails first."""
+    over = result["missing.at_peak_bytes"]
+    return f"{gib_text(over)} GiB over at its peak; first: {result['missing.text']}" if over else result["missing.text"]
 
 
 def print_training(
