@@ -227,6 +227,30 @@ def test_a_block_is_captured(tmp_path: Path) -> None:
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["x.bin", "x.graph.json", "x.maps"]
 
 
+def test_an_optimizer_that_calls_a_closure(tmp_path: Path) -> None:
+    from buddysim.capture import training
+
+    net = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.5)
+
+    def closure() -> object:
+        optimizer.zero_grad()
+        loss = net(torch.randn(8, 4)).square().sum()
+        loss.backward()
+        return loss
+
+    with training(tmp_path / "x.bin"):
+        for _ in range(3):
+            optimizer.step(closure)
+    graph = load_operators(tmp_path / "x.graph.json")
+    assert {operator.phase for operator in graph.operators} == {"forward", "backward", "optimizer"}
+    with open_trace(tmp_path / "x.bin") as trace:
+        verify_trace(trace)
+        named = {allocation.name: allocation.index for allocation in trace.allocations}
+        assert {"weight: weight", "gradient: bias", "optimizer: weight momentum_buffer"} <= set(named)
+        assert all(snapshot.contents_of(named["gradient: bias"]) for snapshot in trace.snapshots)
+
+
 def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_path: Path) -> None:
     from buddysim import cli
     from tools.capture.torch.observer import Observer, Settings

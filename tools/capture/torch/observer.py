@@ -13,7 +13,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 import buddysim
 from tools.capture.torch.maps import Maps
-from tools.capture.torch.recorder import Recorder, bytes_of, readable
+from tools.capture.torch.recorder import Recorder, bytes_of, check_version, readable
 from tools.capture.torch.schedule import Schedule
 from tools.capture.torch.spool import Moment, Progress, Seen, Spool, look_at
 
@@ -60,6 +60,7 @@ class Observer:
         self._made: dict[int, Seen] = {}
         self._has_graph = False
         self._due = False
+        self._stepping = self._began_in_step = False
         self._maps: Maps | None = None
         if settings.maps_path is not None:
             provenance = {
@@ -73,6 +74,7 @@ class Observer:
 
     def start(self) -> None:
         """Begins to watch."""
+        check_version()
         self._hooks += [
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
@@ -137,6 +139,7 @@ class Observer:
         self._seen, self._made = {}, {}
         if self._maps is not None:
             self._maps.begin()
+        recorder.optimizing = self._began_in_step = self._stepping
         recorder.__enter__()
         self._recorder = recorder
 
@@ -174,9 +177,14 @@ class Observer:
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if self._optimizer is None:
             self._optimizer = id(optimizer)
-        recorder = self._recorder
-        if recorder is None or id(optimizer) != self._optimizer:
+        if id(optimizer) != self._optimizer:
             return
+        self._stepping = True
+        if self._recorder is not None:
+            self._recorder.optimizing = True
+            self._look_at_weights(self._recorder, optimizer)
+
+    def _look_at_weights(self, recorder: Recorder, optimizer: torch.optim.Optimizer) -> None:
         for name, parameter in self._parameters(optimizer):
             self._name(recorder, parameter, "weight", f"weight: {name}")
             if parameter.grad is not None:
@@ -184,12 +192,14 @@ class Observer:
             for key, value in optimizer.state.get(parameter, {}).items():
                 if isinstance(value, torch.Tensor):
                     self._name(recorder, value, "optimizer", f"optimizer: {name} {key}")
-        recorder.optimizing = True
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if id(optimizer) != self._optimizer:
             return
+        self._stepping = False
         if self._recorder is not None:
+            if self._began_in_step:  # by a closure: before the step there was no gradient to look at
+                self._look_at_weights(self._recorder, optimizer)
             for name, parameter in self._parameters(optimizer):
                 for key, value in optimizer.state.get(parameter, {}).items():
                     if isinstance(value, torch.Tensor):  # made in the first step

@@ -21,12 +21,27 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from buddysim.dnn.operators import Operator, OperatorGraph, Storage, Tensor
+from buddysim.errors import BuddysimError
 
 _ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 #: Operators that change a tensor without reading what it held.
 _OVERWRITES = ("zero_", "fill_", "copy_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "set_")
 
+_NEEDED = (
+    (torch._C, "_current_graph_task_id"),
+    (torch._C, "_current_autograd_node"),
+    (torch.autograd, "_get_sequence_nr"),
+    (torch.UntypedStorage, "_new_with_weak_ptr"),
+)
+
 OnMap = Callable[["Recorder", int, torch.Tensor], None]
+
+
+def check_version() -> None:
+    """Refuses a PyTorch without what is needed of its inner workings."""
+    for place, name in _NEEDED:
+        if not hasattr(place, name):
+            raise BuddysimError(f"capture torch: PyTorch {torch.__version__} has no {name}: expected 2.13")
 
 
 def bytes_of(storage: torch.UntypedStorage) -> npt.NDArray[np.uint8]:
@@ -157,11 +172,11 @@ class Recorder(TorchDispatchMode):
 
     def _phase(self) -> str | None:
         """The pass that runs now; None for what is no part of training (evaluation without gradients)."""
-        if self.optimizing:
-            return "optimizer"
         if torch._C._current_graph_task_id() != -1:
             return "backward"
-        return "forward" if torch.is_grad_enabled() else None
+        if torch.is_grad_enabled():
+            return "forward"
+        return "optimizer" if self.optimizing else None
 
     def _bury(self) -> None:
         """Notes which storages are gone; each died during the operator before."""

@@ -30,7 +30,13 @@ def _observe(settings_path: str) -> Any:
 def main() -> None:
     settings_path, script, *arguments = sys.argv[1:]
     del sys.path[0]  # this file's folder
-    observer = _observe(settings_path)
+    try:
+        observer = _observe(settings_path)
+    except Exception as error:
+        if type(error).__name__ != "BuddysimError":
+            raise
+        print(f"buddysim: error: {error}", file=sys.stderr)
+        sys.exit(2)
     process = os.getpid()
     ended: list[str] = []
 
