@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the tests of the extras need: Debian packages, and PyTorch for the CPU into the given Python's
+# Installs what the tests of the extras need: Debian packages, and PyOpenCL and PyTorch for the CPU into the given Python's
 # environment. What is there already is left alone; what cannot be installed is named, and the exit code is 1.
 #
 #   tools/install_extras.sh .venv/bin/python
@@ -54,17 +54,21 @@ install_packages() {
     return 1
 }
 
-install_torch() {
-    "$python" -c 'import torch' 2>/dev/null && return 0
+install_python_packages() {
+    local status=0 pip=("$python" -m pip install --disable-pip-version-check --retries 2)
+    if ! "$python" -c 'import pyopencl' 2>/dev/null; then
+        say "installing pyopencl"
+        "${pip[@]}" --quiet pyopencl || { say "could not be installed: pyopencl"; status=1; }
+    fi
+    "$python" -c 'import torch' 2>/dev/null && return $status
     say "installing $torch"
-    local pip=("$python" -m pip install --disable-pip-version-check --retries 2)
     # First from where this machine's pip looks anyway (its own wheels, a mirror), as asking in vain takes minutes.
-    "${pip[@]}" -qqq "$torch" 2>/dev/null && return 0
-    "${pip[@]}" --quiet --extra-index-url "$torch_index" "$torch" && return 0
+    "${pip[@]}" -qqq "$torch" 2>/dev/null && return $status
+    "${pip[@]}" --quiet --extra-index-url "$torch_index" "$torch" && return $status
     say "could not be installed: $torch"
     return 1
 }
 
 install_packages || failed=1
-install_torch || failed=1
+install_python_packages || failed=1
 exit $failed
