@@ -176,6 +176,23 @@ def test_every_way_to_get_memory(tmp_path: Path) -> None:
         assert np.array_equal(np.flatnonzero(classes), [123456789 // 128])
 
 
+def test_a_run_too_short_for_the_clock(tmp_path: Path) -> None:
+    source = """
+    #include <stdlib.h>
+    #include <string.h>
+    int main(void) {
+        char *volatile block = malloc(100000);
+        memset(block, 9, 100000);
+        free(block);
+        return 0;
+    }
+    """
+    program = compiled(tmp_path, "short", source, "-fno-builtin")
+    assert capture("--", program, folder=tmp_path).returncode == 0
+    with open_trace(tmp_path / "out.bin") as trace:
+        assert set(contents(trace, 0, "main (short.c:5)")) == {9}
+
+
 def test_static_data_is_split_by_symbol(tmp_path: Path) -> None:
     source = """
     int first[50000] = {1, 2, 3}, second[40000];

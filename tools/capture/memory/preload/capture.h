@@ -114,6 +114,7 @@ bool take_snapshot(uint64_t position);
 void wait_for_last_image(void);
 void start_trigger(void);
 void stop_trigger(void);
+void before_free(void);
 void hold_trigger(void);
 void release_trigger(void);
 void count_call(const char *hook);

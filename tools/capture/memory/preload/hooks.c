@@ -90,6 +90,7 @@ static void note(void *address, size_t bytes, enum kind kind) {
 
 static void forget(void *address) {
     if (inside || !table_may_hold((uintptr_t)address)) return;
+    before_free();
     pthread_mutex_lock(&table_lock);
     table_take((uintptr_t)address, NULL);
     pthread_mutex_unlock(&table_lock);
@@ -234,6 +235,7 @@ PUBLIC void *mmap64(void *address, size_t bytes, int protection, int flags, int 
 PUBLIC int munmap(void *address, size_t bytes) {
     int result;
     ready();
+    if (!inside && table_may_hold((uintptr_t)address)) before_free();
     forget_range(address, bytes);
     CALL(result, next.munmap(address, bytes));
     return result;

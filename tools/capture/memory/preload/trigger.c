@@ -102,6 +102,17 @@ void hold_trigger(void) {
 
 void release_trigger(void) { pthread_mutex_unlock(&turn); }
 
+/* A large allocation is about to be freed. A run by time that is too short for any other snapshot shows at least this. */
+void before_free(void) {
+    if (settings.trigger != BY_TIME || atomic_load(&snapshots_taken) || !atomic_load(&capturing)) return;
+    int problem = errno;
+    if (!atomic_load(&stopped) && !pthread_mutex_trylock(&turn)) {
+        if (!atomic_load(&snapshots_taken)) take_snapshot(current_position());
+        pthread_mutex_unlock(&turn);
+    }
+    errno = problem;
+}
+
 /* The program ends: a run too short for any snapshot gets one now. */
 void stop_trigger(void) {
     pthread_mutex_lock(&turn);
