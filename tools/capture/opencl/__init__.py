@@ -52,6 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep the bytes of every N-th page of 8 KiB, 0: of none; sizes are of all bytes (default 1)",
     )
     parser.add_argument(
+        "--as-gpu",
+        action="store_true",
+        help="tell the program that the device is a GPU with 48 KiB of local memory, work-groups up to 1024 and 56 "
+        "compute units: programs that ask choose what they would choose there (results may differ in rounding)",
+    )
+    parser.add_argument(
         "--level", type=int, default=1, choices=range(1, 20), metavar="1..19", help="of zstd (default 1)"
     )
     parser.add_argument("--source", default="", help="what the program is, for the provenance")
@@ -66,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
     from buddysim.errors import BuddysimError
     from buddysim.trace import Provenance
-    from tools.capture.opencl.assumed import ASSUMED
+    from tools.capture.opencl.assumed import ASSUMED, DEVICES
     from tools.capture.opencl.record import Record
     from tools.capture.opencl.session import run_program
     from tools.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
@@ -87,16 +93,17 @@ def run(args: argparse.Namespace) -> int:
         command=shlex.join(["buddysim", *sys.argv[1:]]),
         assumptions=ASSUMED
         | {
+            "device": DEVICES[args.as_gpu],
             "contents": (
                 f"up to {args.snapshots} snapshots of all buffers between launches, at nearly equal distances; size "
                 f"maps of all bytes; bytes: {contents if args.contents_every else 'none'}"
-            )
+            ),
         },
     )
     candidates = _CANDIDATES * args.snapshots
     record = Record(output, provenance, args.snapshots, candidates, args.contents_every, args.level)
     try:
-        outcome = run_program([args.program, *args.arguments], executable, record, toolchain, candidates)
+        outcome = run_program([args.program, *args.arguments], executable, record, toolchain, candidates, args.as_gpu)
         record.finish(_end_of(record, outcome))
     except BaseException:
         record.abort()

@@ -8,9 +8,7 @@ ASSUMED: Final = {
         "instruction of its own on a GPU (division, built-in functions) as sequences of assumed length; latencies of "
         "Accel-Sim's sm_70 configuration (docs/capture-opencl.md)"
     ),
-    "dependencies": (
-        "first uses and dependent chains from the same code; a chain begins anew in each basic block"
-    ),
+    "dependencies": ("first uses and dependent chains from the same code; a chain begins anew in each basic block"),
     "warps": (
         "32 consecutive work-items (x fastest) that part at branches and meet again at the immediate post-dominator"
     ),
@@ -24,4 +22,9 @@ ASSUMED: Final = {
         "read or written"
     ),
     "registers": "not captured: only thread-block size and local memory limit how many warps are resident",
+}
+
+DEVICES: Final = {
+    False: "the program saw PoCL's own device: a processor",
+    True: "the program was told that PoCL's device is a GPU: 48 KiB of local memory, 1024 work-items, 56 compute units",
 }

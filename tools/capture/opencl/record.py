@@ -130,9 +130,7 @@ class Record:
         ordinal, stream, shared, *dims = message.numbers
         grid, block = (dims[0], dims[1], dims[2]), (dims[3], dims[4], dims[5])
         self._kernel = message.text
-        self._writer.begin_kernel(
-            message.text, grid, block, shared_memory_bytes=shared, stream=stream, ordinal=ordinal
-        )
+        self._writer.begin_kernel(message.text, grid, block, shared_memory_bytes=shared, stream=stream, ordinal=ordinal)
         self.counts.kernels += 1
         self.counts.launches = ordinal + 1
 

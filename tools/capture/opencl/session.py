@@ -73,11 +73,14 @@ def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: int) -> dict[str, str]:
+def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: int, as_gpu: bool) -> dict[str, str]:
     vendors = folder / "vendors"
     vendors.mkdir()
     (vendors / "capture.icd").write_text(f"{library}\n")
-    return os.environ | {
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("BUDDYSIM_CAPTURE_AS")}
+    if as_gpu:
+        environment["BUDDYSIM_CAPTURE_AS_GPU"] = "1"
+    return environment | {
         "OCL_ICD_VENDORS": f"{vendors}/",
         "OCL_ICD_FILENAMES": "",
         "BUDDYSIM_CAPTURE_SOCKET": str(folder / "opencl"),
@@ -87,14 +90,14 @@ def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: 
 
 
 def run_program(
-    command: Sequence[str], executable: str, record: Record, toolchain: Toolchain, candidates: int
+    command: Sequence[str], executable: str, record: Record, toolchain: Toolchain, candidates: int, as_gpu: bool = False
 ) -> Outcome:
     """Run a program to its end and write down what it does with OpenCL."""
     outcome = Outcome()
     library = runtime_library(toolchain)
     start = time.perf_counter()
     with _listening() as (listener, folder):
-        environment = _environment(folder, library, toolchain, candidates)
+        environment = _environment(folder, library, toolchain, candidates, as_gpu)
         try:
             process = subprocess.Popen(list(command), executable=executable, env=environment)
         except OSError as error:

@@ -71,6 +71,12 @@ class Host:
         self.buffers: list[tuple[c_void_p, int]] = []
 
     def buffer(self, description: dict[str, Any]) -> None:
+        if "sub_buffer_of" in description:
+            region = (c_size_t * 2)(description["origin"], description["bytes"])
+            parent = self.buffers[description["sub_buffer_of"]][0]
+            memory = made(cl.clCreateSubBuffer, parent, c_ulong(READ_WRITE), 0x1220, region)
+            self.buffers.append((memory, description["bytes"]))
+            return
         if description.get("fill") == "none":
             memory = made(cl.clCreateBuffer, self.context, c_ulong(READ_WRITE), c_size_t(description["bytes"]), None)
             self.buffers.append((memory, 0))

@@ -120,14 +120,33 @@ def _on(*numbers: int) -> list[dict[str, Any]]:
 
 
 JOBS: dict[str, Any] = {
-    "vector_add": _job("vector_add", [320, 64], [_floats(300), _floats(300, 2), _zeros(300)], [*_on(0, 1, 2), {"i32": 300}]),
+    "vector_add": _job(
+        "vector_add", [320, 64], [_floats(300), _floats(300, 2), _zeros(300)], [*_on(0, 1, 2), {"i32": 300}]
+    ),
     "skipping_loop": _job("skipping_loop", [256, 64], [_floats(256), _zeros(256)], [*_on(0, 1), {"i32": 256}]),
     "breaking_loop": _job("breaking_loop", [256, 128], [_random(256), _zeros(256)], [*_on(0, 1), {"i32": 256}]),
     "histogram": _job("histogram", [256, 64], [_random(256), _zeros(128)], [*_on(0, 1), {"local": 256}]),
     "sum_of_group": _job("sum_of_group", [256, 64], [_floats(256), _zeros(4)], _on(0, 1)),
-    "transpose": _job(
-        "transpose", [32, 16, 8, 8], [_floats(512), _zeros(512)], [*_on(0, 1), {"i32": 32}, {"i32": 16}]
-    ),
+    "transpose": _job("transpose", [32, 16, 8, 8], [_floats(512), _zeros(512)], [*_on(0, 1), {"i32": 32}, {"i32": 16}]),
     "wide_loads": _job("wide_loads", [96, 48], [_floats(384), _zeros(192), _random(24)], _on(0, 1, 2)),
     "two_ways": _job("two_ways", [512, 64], [_random(512), _zeros(1024)], _on(0, 1)),
+    # The kernel's arguments aren't in the order in which the buffers were made; one is there twice, one is half of another.
+    "out_of_order": _job(
+        "vector_add",
+        [128, 64],
+        [_zeros(128), _floats(256), _floats(128, 2), {"sub_buffer_of": 1, "origin": 512, "bytes": 512}],
+        [*_on(3, 2, 0), {"i32": 128}],
+    ),
+    "one_twice": _job("vector_add", [128, 64], [_zeros(128), _floats(256)], [*_on(1, 1, 0), {"i32": 128}]),
+    "both_halves": _job(
+        "vector_add",
+        [128, 64],
+        [
+            _floats(256),
+            {"sub_buffer_of": 0, "origin": 512, "bytes": 512},
+            _zeros(128),
+            {"sub_buffer_of": 0, "origin": 0, "bytes": 512},
+        ],
+        [*_on(1, 3, 2), {"i32": 128}],
+    ),
 }

@@ -47,7 +47,9 @@ def plain(job: Any, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-def captured(job: Any, folder: Path, *options: str, name: str = "out.bin") -> tuple[Path, subprocess.CompletedProcess[str]]:
+def captured(
+    job: Any, folder: Path, *options: str, name: str = "out.bin"
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The trace file of a capture, and how the command went."""
     output = folder / name
     command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(output), *options, "--"]

@@ -30,7 +30,10 @@ def declarations() -> list[tuple[str, str, tuple[str, ...]]]:
     found = re.findall(r"^(\w+) __ovld (?:__cnfn )?(\w+)\(([^)]*)\);", text[begin.end() : end.start()], re.MULTILINE)
     result = []
     for kind, name, parameters in dict.fromkeys(found):
-        types = tuple(re.sub(r"\s*\b\w+$", "", one.strip()) if " " in one.strip() else one.strip() for one in parameters.split(","))
+        types = tuple(
+            re.sub(r"\s*\b\w+$", "", one.strip()) if " " in one.strip() else one.strip()
+            for one in parameters.split(",")
+        )
         types = tuple(one.replace(" *", "*") for one in types)
         if any("generic" in one or "half" in one for one in (kind, *types)) or "half" in kind:
             continue
@@ -69,7 +72,12 @@ def call(number: int, kind: str, name: str, types: tuple[str, ...]) -> str:
     results = [("y", kind)]
     for one, argument in zip(types, arguments, strict=True):
         if one.endswith("*"):
-            results.append((argument.removeprefix("&") if argument[0] == "&" else f"(*{argument})", one.removesuffix("*").split()[-1]))
+            results.append(
+                (
+                    argument.removeprefix("&") if argument[0] == "&" else f"(*{argument})",
+                    one.removesuffix("*").split()[-1],
+                )
+            )
     for place, result in results:
         for element in range(width(result)):
             part = f"{place}.s{element:x}" if width(result) > 1 else place
@@ -95,7 +103,11 @@ def job(signatures: list[tuple[str, str, tuple[str, ...]]]) -> dict[str, Any]:
         {"bytes": 4 * ITEMS * len(signatures)},
         {"bytes": 8 * 32 * ITEMS},
     ]
-    return {"source": "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + "".join(kernels), "buffers": buffers, "launches": launches}
+    return {
+        "source": "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + "".join(kernels),
+        "buffers": buffers,
+        "launches": launches,
+    }
 
 
 def test_the_header_declares_what_openc_1_2_has() -> None:

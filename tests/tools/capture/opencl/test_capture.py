@@ -118,7 +118,10 @@ def test_a_crash_inside_a_kernel(tmp_path: Path) -> None:
     crash = "__kernel void crash(__global int *a) { if (get_global_id(0) == 70) a[1 << 29] = 1; else a[0] = 1; }"
     job = JOBS["transpose"]
     job = job | {"source": SOURCE + crash}
-    job["launches"] = [*job["launches"], {"kernel": "crash", "global": [128], "local": [32], "arguments": [{"buffer": 0}]}]
+    job["launches"] = [
+        *job["launches"],
+        {"kernel": "crash", "global": [128], "local": [32], "arguments": [{"buffer": 0}]},
+    ]
     output, done = captured(job, tmp_path)
     assert done.returncode == 139
     with open_trace(output) as trace:
@@ -179,7 +182,9 @@ def test_beyond_four_gigabytes(tmp_path: Path) -> None:
     job = {
         "source": source,
         "buffers": [{"bytes": n, "fill": "none"}],
-        "launches": [{"kernel": "far", "global": [2], "local": [2], "arguments": [{"buffer": 0}, {"i32": (1 << 32) - 1}]}],
+        "launches": [
+            {"kernel": "far", "global": [2], "local": [2], "arguments": [{"buffer": 0}, {"i32": (1 << 32) - 1}]}
+        ],
     }
     output, done = captured(job, tmp_path, "--snapshots", "0")
     assert done.returncode == 0, done.stderr

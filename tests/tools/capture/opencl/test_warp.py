@@ -43,9 +43,7 @@ def fast(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> tuple[Any, 
     warp, ops, lines = np.zeros(1, WARP_DTYPE), np.zeros(ROOM, OP_DTYPE), np.zeros(ROOM, np.uint64)
     place = [array.ctypes.data_as(ctypes.c_void_p) for array in (table, n_blocks, blocks, n_accesses, accesses)]
     out = [array.ctypes.data_as(ctypes.c_void_p) for array in (warp, ops, lines)]
-    n = library.capture_twin(
-        place[0], len(lanes), *place[1:], ctypes.c_uint64(MEMORY.stop), *out, ROOM
-    )
+    n = library.capture_twin(place[0], len(lanes), *place[1:], ctypes.c_uint64(MEMORY.stop), *out, ROOM)
     assert n >= 0
     ops = ops[:n]
     return ops, lines[: int(ops["n_lines"].sum())], warp[0]
@@ -183,7 +181,9 @@ def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:
     # One load per round of ten instructions, used two instructions into the next round or after the loop.
     site = Site(LOAD, 4, 0, Stretch(4, 8, 4), (USED_ELSEWHERE, 0, 0))
     loop = Block([1, 2], [0], Stretch(5, 10, 5), [Use(0, 2, 4, 2)])
-    kernel = finished(Kernel([site], [Block([1], [], Stretch(3, 6, 3)), loop, Block([], [], Stretch(1), [Use(0, 0, 0, 0)])]))
+    kernel = finished(
+        Kernel([site], [Block([1], [], Stretch(3, 6, 3)), loop, Block([], [], Stretch(1), [Use(0, 0, 0, 0)])])
+    )
     ops = compare(library, kernel, [Lane([1, 1, 2], at(0, 1))])
     assert [op.use for op in ops] == [(1 + 5 + 2, 10 + 4, 5 + 2), (6, 10, 5)]
     assert [op.before.gap for op in ops] == [3 + 4, 5 + 4]

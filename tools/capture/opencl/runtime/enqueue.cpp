@@ -22,7 +22,8 @@ struct Request {
   uint64_t queue_number, shared_bytes;
   std::vector<Value> values;
   std::vector<int> place;      // per argument: its index among the buffers, -1 where it is none or null
-  std::vector<Buffer> buffers;
+  std::vector<uint64_t> origin;  // per argument: of a sub-buffer in its buffer
+  std::vector<Buffer> buffers;   // whole ones
 };
 
 struct Native {  // what the native kernel gets; PoCL puts in where the buffers lie
@@ -51,14 +52,14 @@ void run(Request& request, void** places) {
     if (argument.kind == LOCAL)
       pointers[i] = aligned(memory, request.values[i].local_bytes);
     else if (request.place[i] >= 0)
-      pointers[i] = places[request.place[i]];
+      pointers[i] = (char*)places[request.place[i]] + request.origin[i];
     arguments[i] = &pointers[i];
   }
   std::vector<Place> where;
   for (size_t i = 0; i < request.buffers.size(); i++) {
     const Buffer& buffer = request.buffers[i];
     uint64_t begin = (uint64_t)places[i];
-    where.push_back({begin, begin + buffer.bytes, buffer.base + buffer.origin});
+    where.push_back({begin, begin + buffer.bytes, buffer.base});
   }
   const Shape& s = request.shape;
   Lock streaming(capture.stream);
@@ -199,6 +200,7 @@ cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
     request->kernel = object->kernel;
     request->name = object->name;
     request->values = object->values;
+    request->origin.resize(object->values.size());
     request->queue_number = 0;
     request->shared_bytes = object->kernel->shared_bytes;
     for (size_t i = 0; i < request->values.size(); i++) {
@@ -212,6 +214,11 @@ cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
       auto found = capture.buffers.find(memory);
       if (!memory || found == capture.buffers.end()) continue;
       request->place.back() = memories.size();
+      request->origin[i] = found->second.origin;
+      if (found->second.parent) {  // PoCL's native kernels don't know where a part of a buffer begins
+        memory = found->second.parent;
+        found = capture.buffers.find(memory);
+      }
       memories.push_back(memory);
       request->buffers.push_back(found->second);
     }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "capture.h"
+#include "device.h"
 #include "unknown.h"
 
 namespace capture {
@@ -295,6 +296,7 @@ cl_int CL_API_CALL set_user_event_status(cl_event event, cl_int status) {
 void install_hooks(cl_icd_dispatch& table) {
   c().real = table;
   install_unknown(table);
+  install_gpu(table);
   table.clGetDeviceIDs = get_device_ids;
   table.clCreateContextFromType = create_context_from_type;
   table.clCreateBuffer = create_buffer;
