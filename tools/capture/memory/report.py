@@ -77,7 +77,7 @@ def report(output: Path, record: Record, outcome: Outcome, trigger: Trigger) -> 
     allocations = {one.header.number: one.header.bytes for moment in record.moments for one in moment.seen}
     largest = max((sum(one.header.bytes for one in moment.seen) for moment in record.moments), default=0)
     _say(
-        f"{output}: {len(record.moments)} snapshots of {len(allocations)} allocations, up to {largest / 1e6:.1f} MB "
+        f"{output}: {_count(len(record.moments), 'snapshot')} of {_count(len(allocations), 'allocation')}, up to {largest / 1e6:.1f} MB "
         f"at once; {record.bytes_seen / 1e6:.1f} MB looked at"
     )
     for problem in problems_of(outcome, record.unreadable_bytes).values():
@@ -98,6 +98,10 @@ def _exact(total: int, wanted: int, trigger: Trigger) -> str:
         function = f"{trigger.function}:" if trigger.function else ""
         return f"--every-calls {function}{total // wanted} --snapshots all"
     return f"--every-seconds {total / wanted / 1e9:.4g} --snapshots all"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _say(text: str) -> None:
