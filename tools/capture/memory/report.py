@@ -77,8 +77,8 @@ def report(output: Path, record: Record, outcome: Outcome, trigger: Trigger) -> 
     allocations = {one.header.number: one.header.bytes for moment in record.moments for one in moment.seen}
     largest = max((sum(one.header.bytes for one in moment.seen) for moment in record.moments), default=0)
     _say(
-        f"{output}: {_count(len(record.moments), 'snapshot')} of {_count(len(allocations), 'allocation')}, up to {largest / 1e6:.1f} MB "
-        f"at once; {record.bytes_seen / 1e6:.1f} MB looked at"
+        f"{output}: {_count(len(record.moments), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
+        f"up to {largest / 1e6:.1f} MB at once; {record.bytes_seen / 1e6:.1f} MB looked at"
     )
     for problem in problems_of(outcome, record.unreadable_bytes).values():
         _say(f"warning: {problem}")
