@@ -31,7 +31,8 @@ def walk(folder: Path, kind: str) -> list[str]:
     (folder / "bin").mkdir()
     (folder / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (folder / "bin" / "python").chmod(0o755)
-    environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    bare = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # a sanitizer must come first
+    environment = bare | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     printed = []
     for line in lines(kind):
         done = subprocess.run(
