@@ -23,7 +23,7 @@ def most_used(result: Any) -> float:
 def step_bytes(row: Any) -> int:
     """What a layer's forward step touches."""
     maps = row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"])
-    return int(maps + row["weights_bytes"] + row["workspace_bytes"])
+    return int(maps + row["weights_bytes"] + row["forward_workspace_bytes"])
 
 
 def data(runs: Runs) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ TITLE = "vDNN, Fig. 5: memory of each layer of VGG-16 (256), forward"
 
 def data(runs: Runs) -> list[dict[str, Any]]:
     """A row for each layer with weights; bytes."""
-    keys = ("name", "input_bytes", "output_bytes", "workspace_bytes", "weights_bytes")
+    keys = ("name", "input_bytes", "output_bytes", "forward_workspace_bytes", "weights_bytes")
     rows = runs.one("vgg19", 256, "base-p")["per_layer"]
     return [{key: row[key] for key in keys} for row in rows if row["weights_bytes"]]
 
@@ -26,7 +26,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     parts = {
         "X": [row["input_bytes"] / GIB for row in rows],
         "Y": [row["output_bytes"] / GIB for row in rows],
-        "workspace": [row["workspace_bytes"] / GIB for row in rows],
+        "workspace": [row["forward_workspace_bytes"] / GIB for row in rows],
     }
     style.stacked(axes, labels, parts)
     axes.set_ylabel("GiB of X, Y and workspace")
