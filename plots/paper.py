@@ -1,4 +1,4 @@
-"""The networks of the vDNN paper, and what both papers state (``tools/training_reference.toml``)."""
+"""The networks of the vDNN paper, and what both papers state (``tools/papers/reference.toml``)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GIB = 2**30
 @cache
 def stated() -> dict[str, dict[str, Any]]:
     """What the papers state, by id."""
-    path = beside.folder("tools") / "training_reference.toml"
+    path = beside.folder("tools") / "papers" / "reference.toml"
     return {number["id"]: number for number in tomllib.loads(path.read_text(encoding="utf-8"))["number"]}
 
 

@@ -21,8 +21,8 @@ from buddysim.errors import BuddysimError  # noqa: E402
 from buddysim.report.atomic import write_whole  # noqa: E402
 from plots.paper import SIX  # noqa: E402
 from plots.runs import Runs  # noqa: E402
-from tools import training_cdma, training_vdnn  # noqa: E402, F401
-from tools.training_numbers import (  # noqa: E402
+from tools.papers import load_measures  # noqa: E402
+from tools.papers.numbers import (  # noqa: E402
     MEASURES,
     NOT_REPRODUCED,
     VERDICTS,
@@ -36,6 +36,7 @@ DOCUMENT = ROOT / "docs" / "validation-training.md"
 
 def validate(runs: Runs) -> list[Judged]:
     """Every number, judged."""
+    load_measures()
     return [Judged(number, MEASURES[number.id](runs)) for number in numbers()]
 
 
@@ -128,7 +129,7 @@ HEAD = """
 # Held against the papers: vDNN and cDMA
 
 Written by `make validate` (`tools/validate_training.py`); a test keeps it up to date. Every number that the two
-papers state in their text, and every one that was settled beside them (`tools/training_reference.toml`), beside what
+papers state in their text, and every one that was settled beside them (`tools/papers/reference.toml`), beside what
 the simulator gives.
 
 | verdict | numbers |

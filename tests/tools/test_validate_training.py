@@ -8,7 +8,7 @@ import pytest
 
 from plots.runs import Runs
 from tests.tools.test_tools import load
-from tools.training_numbers import BESIDE, CONTRADICTED, MEASURES, NOT_REPRODUCED, WITHIN, Judged, Number, Ours, numbers
+from tools.papers.numbers import BESIDE, CONTRADICTED, MEASURES, NOT_REPRODUCED, WITHIN, Judged, Number, Ours, numbers
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def judged(tool, runs):
     return tool.validate(runs)
 
 
-def test_every_number_is_measured_and_ids_are_unique(tool):
+def test_every_number_is_measured_and_ids_are_unique(judged):
     ids = [number.id for number in numbers()]
     assert len(set(ids)) == len(ids) == len(MEASURES)
     assert set(ids) == set(MEASURES)

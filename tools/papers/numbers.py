@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-REFERENCE = Path(__file__).with_name("training_reference.toml")
+REFERENCE = Path(__file__).with_name("reference.toml")
 
 WITHIN = 0.07  # of a number, or of 100 %
 
@@ -26,7 +26,7 @@ Amount = float | str | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a paper: see the head of training_reference.toml."""
+    """A number of a paper: see the head of reference.toml."""
 
     id: str
     place: str
