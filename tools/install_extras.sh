@@ -9,7 +9,8 @@ python=${1:?expected the path of a Python: tools/install_extras.sh .venv/bin/pyt
 # Compilers of captured programs; OpenCL on the CPU and the tool it is checked with; pictures to train on.
 packages=(
     gcc g++ gfortran libc6-dev binutils xz-utils
-    clang-15 pocl-opencl-icd ocl-icd-opencl-dev opencl-headers oclgrind
+    clang-15 llvm-15-dev pocl-opencl-icd ocl-icd-opencl-dev opencl-headers
+    oclgrind liboclgrind-dev llvm-14-dev
     dataset-fashion-mnist
 )
 # "+cpu": the plain wheel brings gigabytes of CUDA libraries along.

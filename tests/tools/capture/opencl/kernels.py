@@ -130,7 +130,7 @@ JOBS: dict[str, Any] = {
     "transpose": _job("transpose", [32, 16, 8, 8], [_floats(512), _zeros(512)], [*_on(0, 1), {"i32": 32}, {"i32": 16}]),
     "wide_loads": _job("wide_loads", [96, 48], [_floats(384), _zeros(192), _random(24)], _on(0, 1, 2)),
     "two_ways": _job("two_ways", [512, 64], [_random(512), _zeros(1024)], _on(0, 1)),
-    # The kernel's arguments aren't in the order in which the buffers were made; one is there twice, one is half of another.
+    # Arguments not in the order in which buffers were made; a buffer there twice; halves of one.
     "out_of_order": _job(
         "vector_add",
         [128, 64],

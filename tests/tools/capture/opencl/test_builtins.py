@@ -1,4 +1,4 @@
-"""Every built-in math function that the compiler's header declares runs in a capture, with PoCL's results, bit by bit."""
+"""Every built-in math function of the compiler's header runs in a capture, with PoCL's results, bit by bit."""
 
 from __future__ import annotations
 
