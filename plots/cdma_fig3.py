@@ -47,13 +47,10 @@ def draw(data: dict[str, list[dict[str, Any]]]) -> Figure:
         style.grouped(one, networks, series)
         one.set_ylim(0, 1.08)
         one.set_ylabel("oracle's time / vDNN's time")
-        one.set_title(
-            "library, Titan X; timings: convnet-benchmarks (4), DeepBench (5)" if what == "library" else "GPU",
-            fontsize=9,
-            loc="left",
-        )
+        one.set_title("library, on a Titan X" if what == "library" else "GPU", fontsize=9, loc="left")
         style.legend(one, 3)
         style.turned(one, 8)
+    axes[0].set_xlabel("timings: convnet-benchmarks (cudnn4), DeepBench (cudnn5)", fontsize=7)
     style.stated_line(axes[1], 1 - value("vdnn-loss") / 100, "paper: average")
     style.stated_line(axes[1], 1 - value("vdnn-loss-most") / 100, "paper: worst")
     return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ def grouped(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[flo
                 axes.annotate(
                     form.format(value),
                     (x, value),
-                    (0, 1),
+                    (0, 5),
                     textcoords="offset points",
                     ha="center",
                     fontsize=6,
@@ -86,8 +87,8 @@ def stated_line(axes: Axes, y: float, text: str) -> None:
     """A line across, where the paper states an average or a bound."""
     axes.axhline(y, color=STATED, linewidth=0.9, linestyle="--", zorder=4)
     axes.annotate(
-        text, (1, y), (-3, 2), xycoords=("axes fraction", "data"), textcoords="offset points", ha="right", fontsize=7,
-        color=STATED, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}, zorder=6,
+        textwrap.fill(text, 14), (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+        va="center", fontsize=7, color=STATED,
     )  # fmt: skip
 
 
