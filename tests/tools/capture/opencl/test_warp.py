@@ -30,7 +30,7 @@ def library() -> ctypes.CDLL:
         pytest.skip(str(error))
 
 
-def fast(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> tuple[Any, Any, Any]:
+def fast(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane], end: int = MEMORY.stop) -> tuple[Any, Any, Any]:
     """(ops, lines, the warp's record) by the compiled runtime."""
 
     def flat(parts: list[list[int]], dtype: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -43,7 +43,7 @@ def fast(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> tuple[Any, 
     warp, ops, lines = np.zeros(1, WARP_DTYPE), np.zeros(ROOM, OP_DTYPE), np.zeros(ROOM, np.uint64)
     place = [array.ctypes.data_as(ctypes.c_void_p) for array in (table, n_blocks, blocks, n_accesses, accesses)]
     out = [array.ctypes.data_as(ctypes.c_void_p) for array in (warp, ops, lines)]
-    n = library.capture_twin(place[0], len(lanes), *place[1:], ctypes.c_uint64(MEMORY.stop), *out, ROOM)
+    n = library.capture_twin(place[0], len(lanes), *place[1:], ctypes.c_uint64(end), *out, ROOM)
     assert n >= 0
     ops = ops[:n]
     return ops, lines[: int(ops["n_lines"].sum())], warp[0]
@@ -148,6 +148,13 @@ def addresses(ops: list[twin.Op]) -> list[list[int]]:
 
 def at(*words: int) -> list[int]:
     return [MEMORY.start + 4 * word for word in words]
+
+
+def test_addresses_beyond_four_gigabytes(library: ctypes.CDLL) -> None:
+    kernel = finished(Kernel([Site(STORE, 4)], [Block([], [0])]))
+    far = (5 << 30) + 64
+    _, lines, _ = fast(library, kernel, [Lane([], [far]), Lane([], [MEMORY.start])], end=6 << 30)
+    assert [int(line) >> 8 << 7 for line in lines] == [5 << 30, MEMORY.start]
 
 
 def test_lanes_that_skip_an_access_in_a_loop_stay_in_their_round(library: ctypes.CDLL) -> None:

@@ -59,6 +59,18 @@ void add_entry(Function& kernel) {
   builder.CreateRetVoid();
 }
 
+// PoCL's printf calls __pocl_printf once more, with nothing to print: only so that it is linked too.
+void complete_printf(Module& module) {
+  Function* print = module.getFunction("printf");
+  if (!print || print->isDeclaration()) return;
+  for (Instruction& i : make_early_inc_range(instructions(*print))) {
+    auto* call = dyn_cast<CallInst>(&i);
+    if (!call || !call->getCalledFunction() || call->getCalledFunction()->getName() != "__pocl_printf") continue;
+    call->replaceAllUsesWith(Constant::getNullValue(call->getType()));
+    call->eraseFromParent();
+  }
+}
+
 }  // namespace
 
 bool stays_call(const Function& f) {
@@ -72,6 +84,7 @@ bool stays_call(const Function& f) {
 }
 
 void prepare(Module& module) {
+  complete_printf(module);
   SmallVector<Function*> kernels;
   for (Function& f : module)
     if (is_kernel(f)) kernels.push_back(&f);

@@ -137,6 +137,7 @@ void Capture::look_up(KernelObject& object) {
       module = std::make_shared<Module>(wire.compile(*binary));
     }
     object.module = module;
+    object.flushes_denormals = flushing.count(object.program);
     const Kernel* kernel = module->kernel(object.name);
     if (!kernel)
       why = "it is not in its program's code";

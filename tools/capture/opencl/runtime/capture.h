@@ -49,6 +49,7 @@ struct KernelObject {
   std::vector<Value> values;
   bool looked_up = false;
   std::string refused;         // why it runs untraced
+  bool flushes_denormals = false;
 };
 
 struct Mapping {
@@ -68,6 +69,7 @@ class Capture {
   std::map<cl_mem, Buffer> buffers;
   std::map<cl_kernel, KernelObject> kernels;
   std::map<cl_program, std::shared_ptr<Module>> modules;
+  std::set<cl_program> flushing;  // built to take numbers below the normal ones as zero
   std::multimap<void*, Mapping> mappings;
   std::set<cl_event> user_events;  // that have not been set
   std::map<cl_context, cl_command_queue> queues;  // one that contents can be read by

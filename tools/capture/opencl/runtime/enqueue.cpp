@@ -7,6 +7,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include <xmmintrin.h>
+
 #include "capture.h"
 
 namespace capture {
@@ -20,6 +22,7 @@ struct Request {
   std::string name;
   Shape shape;
   uint64_t queue_number, shared_bytes;
+  bool flushes_denormals;
   std::vector<Value> values;
   std::vector<int> place;      // per argument: its index among the buffers, -1 where it is none or null
   std::vector<uint64_t> origin;  // per argument: of a sub-buffer in its buffer
@@ -29,6 +32,20 @@ struct Request {
 struct Native {  // what the native kernel gets; PoCL puts in where the buffers lie
   Request* request;
   void* places[1];
+};
+
+// The processor's flags for numbers below the normal ones, while a kernel runs.
+class Denormals {
+ public:
+  explicit Denormals(bool flush) : before_(_mm_getcsr()) {
+    constexpr unsigned FLUSH_RESULTS = 0x8000, FLUSH_OPERANDS = 0x40;
+    unsigned flags = before_ & ~(FLUSH_RESULTS | FLUSH_OPERANDS);
+    _mm_setcsr(flush ? flags | FLUSH_RESULTS | FLUSH_OPERANDS : flags);
+  }
+  ~Denormals() { _mm_setcsr(before_); }
+
+ private:
+  unsigned before_;
 };
 
 void* aligned(std::vector<std::unique_ptr<char, decltype(&free)>>& memory, size_t bytes) {
@@ -68,6 +85,7 @@ void run(Request& request, void** places) {
   head.insert(head.end(), s.local, s.local + 3);
   capture.wire.send(Message::KERNEL, head, request.name);
   Launch launch(*request.module, *request.kernel, s, arguments.data(), where);
+  Denormals denormals(request.flushes_denormals);
   launch.run([&](Records& r) {
     if (r.blocks.empty()) return;
     uint64_t counts[4] = {r.blocks.size(), r.warps.size(), r.ops.size(), r.lines.size()};
@@ -202,6 +220,7 @@ cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
     request->values = object->values;
     request->origin.resize(object->values.size());
     request->queue_number = 0;
+    request->flushes_denormals = object->flushes_denormals;
     request->shared_bytes = object->kernel->shared_bytes;
     for (size_t i = 0; i < request->values.size(); i++) {
       const Value& value = request->values[i];

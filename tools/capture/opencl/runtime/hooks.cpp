@@ -181,9 +181,12 @@ cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem memory, void* place, cl_
 
 // ---- programs and kernels
 
-void forget_program(cl_program program) {
+// A program is new, or is built anew.
+void forget_program(cl_program program, const char* options = nullptr) {
   Lock lock(c().state);
   c().modules.erase(program);
+  c().flushing.erase(program);
+  if (options && strstr(options, "-cl-denorms-are-zero")) c().flushing.insert(program);
 }
 
 void forget_kernel(cl_kernel kernel) {
@@ -193,7 +196,7 @@ void forget_kernel(cl_kernel kernel) {
 
 cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_device_id* devices, const char* options,
                                  void(CL_CALLBACK* notify)(cl_program, void*), void* data) {
-  forget_program(program);
+  forget_program(program, options);
   return c().real.clBuildProgram(program, n, devices, options, notify, data);
 }
 
@@ -217,7 +220,7 @@ cl_program CL_API_CALL link_program(cl_context context, cl_uint n_devices, const
                                     void(CL_CALLBACK* notify)(cl_program, void*), void* data, cl_int* error) {
   cl_program program =
       c().real.clLinkProgram(context, n_devices, devices, options, n, programs, notify, data, error);
-  forget_program(program);
+  forget_program(program, options);
   return program;
 }
 
