@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 import tempfile
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def bitcode_of(binary: bytes) -> bytes:
     if not binary.startswith(_MAGIC) or at < 0:
         raise BuddysimError("its program is not in PoCL's form")
     start = at + len(name)
-    (n,) = struct.unpack_from("<I", binary, start)
+    n = int.from_bytes(binary[start : start + 4], "little")
     code = binary[start + 4 : start + 4 + n]
     if len(code) != n or not code.startswith(_BITCODE):
         raise BuddysimError("its program has no LLVM bitcode")
