@@ -64,7 +64,7 @@ def call(number: int, kind: str, name: str, types: tuple[str, ...]) -> str:
             lines.append(f"__global {plain_type} *p{position} = (__global {plain_type} *)(scratch + i * 32);")
             arguments.append(f"p{position}")
         elif pointed and "__local" in one:
-            lines.append(f"__local {plain_type} *p{position} = (__local {plain_type} *)(shared + (i & 63) * 16);")
+            lines.append(f"__local {plain_type} *p{position} = (__local {plain_type} *)(shared + (i & 63));")
             arguments.append(f"p{position}")
         else:
             arguments.append(f"&{value}" if pointed else value)
@@ -94,7 +94,7 @@ def job(signatures: list[tuple[str, str, tuple[str, ...]]]) -> dict[str, Any]:
         name = f"builtins{first // PER_KERNEL}"
         kernels.append(
             f"__kernel void {name}(__global const float *x, __global uint *out, __global ulong *scratch)\n"
-            f"{{ __local double shared[{ITEMS} * 16]; int i = get_global_id(0); uint r = 0;\n{body} }}\n"
+            f"{{ __local double16 shared[{ITEMS}]; int i = get_global_id(0); uint r = 0;\n{body} }}\n"
         )
         arguments = [{"buffer": 0}, {"buffer": 1}, {"buffer": 2}]
         launches.append({"kernel": name, "global": [ITEMS], "local": [32], "arguments": arguments})
