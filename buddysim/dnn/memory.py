@@ -217,12 +217,14 @@ def usage(program: Program, step_ps: Levels, part: str | None = None) -> Usage:
     Parameters
     ----------
     step_ps : how long each step took, with its waiting
-    part : counts only steps and tensors of layers of this part
+    part : counts only steps and tensors of layers of this part; all is zero where the network has none
     """
     held = levels(program, part)
     counted = np.array(
         [step.index for step in program.steps if step.layer and (part is None or step.part == part)], dtype=np.int64
     )
+    if not counted.size:
+        return Usage(0, 0, 0, 0, dict.fromkeys(KINDS, 0))
     totals = held.sum(axis=1)[counted]
     peak = int(counted[int(totals.argmax())])
     time = [int(step_ps[step]) for step in counted]

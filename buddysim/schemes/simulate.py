@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ def simulate_outcome(
     network = network if isinstance(network, Network) else Network.load(network)
     machine = machine if isinstance(machine, TrainingMachine) else TrainingMachine.load(machine)
     options = options or make_options(**given)
+    batch = _whole("batch", batch)
     if not 1 <= batch <= LARGEST_BATCH:
         raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
     cost = cost or CostModel.load(machine, options.library)
@@ -81,6 +83,8 @@ def make_options(**given: Any) -> Options:
             others = [field for field in Options.__dataclass_fields__ if field != "extra"]
             every = sorted([*others, *schemes.option_names()])
             raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(every)}{hint(name, every)}")
+    if known.get("memory_bytes") is not None:
+        known["memory_bytes"] = _whole("memory_bytes", known["memory_bytes"])
     options = Options(**known, extra=extra)
     for name, value, expected in (("prefetch", options.prefetch, PREFETCHES), ("fit", options.fit, FITS)):
         if value not in expected:
@@ -88,6 +92,16 @@ def make_options(**given: Any) -> Options:
     if options.memory_bytes is not None and options.memory_bytes < 1:
         raise BuddysimError(f"memory of {options.memory_bytes} bytes: expected 1 or more")
     return options
+
+
+def _whole(name: str, value: Any) -> int:
+    """The number as an `int`, whatever integer type it has."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise BuddysimError(f"{name} {shortened(value)}: expected a whole number") from None
 
 
 def carry_out(

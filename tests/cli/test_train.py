@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 
 from buddysim.cli import main
 from buddysim.dnn import simulate
+from buddysim.errors import BuddysimError
 
 SMALL = """
 name = "small"
@@ -219,3 +221,26 @@ def test_a_measurement_made_now_is_what_is_compressed(monkeypatch, capsys):
     monkeypatch.setattr(measure, "measure", copied)
     assert train("alexnet", "--batch", "8", "--scheme", "cdma-zv", "--measure") == 0
     assert "measured.maps" in capsys.readouterr().out
+
+
+def test_a_network_without_feature_layers(tmp_path, capsys):
+    file = tmp_path / "only.toml"
+    file.write_text('input = [8]\n[[layer]]\nkind = "fc"\nfeatures = 3\n')
+    path = tmp_path / "r.json"
+    assert train(str(file), "--scheme", "base-p,vdnn-dyn,checkpoint", "--json", str(path)) == 0
+    for result in json.loads(path.read_text()).values():
+        assert result["fits"]
+        assert result["features.memory.peak_bytes"] == result["features.time_ms"] == 0
+
+
+@pytest.mark.parametrize("batch", [2.0, "64", None, True])
+def test_a_batch_is_a_whole_number(batch):
+    with pytest.raises(BuddysimError, match="expected a whole number"):
+        simulate("alexnet", batch)
+
+
+def test_whole_numbers_of_numpy_are_as_good(tmp_path):
+    whole = simulate("alexnet", np.int64(8), memory_bytes=np.int64(2**31)).to_dict()
+    assert json.dumps(whole) == json.dumps(simulate("alexnet", 8, memory_bytes=2**31).to_dict())
+    with pytest.raises(BuddysimError, match=r"memory_bytes 2\.5: expected a whole number"):
+        simulate("alexnet", 8, memory_bytes=2.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -64,8 +65,9 @@ def test_a_point_of_the_training(file: Path) -> None:
     source = measured(str(file), epoch=0.9)
     assert by_name(network, source.contents(network, 4, Codec()))["relu5"].density == 0.25
     assert source.description.endswith("iteration 10, epoch 1")
-    with pytest.raises(BuddysimError, match="epoch -1: expected a number from 0"):
-        measured(str(file), epoch=-1)
+    for epoch in (-1, math.nan, math.inf):
+        with pytest.raises(BuddysimError, match=f"epoch {epoch}: expected a number from 0"):
+            measured(str(file), epoch=epoch)
 
 
 def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:

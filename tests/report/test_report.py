@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 
 import pytest
 from rich.console import Console
@@ -128,6 +129,24 @@ def test_what_cannot_be_written_is_said_beforehand(tmp_path):
     with pytest.raises(BuddysimError, match="there is no folder"):
         check_writable(tmp_path / "a" / "b")
     check_writable(tmp_path / "a")
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    check_writable(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, lambda path: path.write_text("whole"))
+    assert os.read(reader, 100) == b"whole"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_whole(tmp_path / "link", lambda path: path.write_text("whole"))
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "whole"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 A ReLU's map is dead (zero) in squares of `cluster` x `cluster` elements of a channel, drawn from a seed so that the
 share of the others is the density; the live values are the sums of three uniform numbers, which no platform rounds
-differently. A pooling layer's map is what its window makes of such a map. Large maps are cut to a tile of at most 2^18
-elements: no more than 16 samples and 64 channels, then rows and columns.
+differently. A pooling layer's map is what its window makes of such a map. No more than 16 samples are drawn, so that a
+search over batches draws once; large maps are cut to a tile of at most 2^18 elements: 64 channels, then rows and columns.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GeneratedContents:
         def ask(role: Role, layer: Layer, before: MapContents) -> MapContents:
             shape = _shape(batch, layer.output_shape)
             window = layer.pool if role.kind == "pool" else None
-            found, share = _measured(shape, window, self.share_alive, self.cluster, self.seed, codec)
+            found, share = _measured(_tile(shape), window, self.share_alive, self.cluster, self.seed, codec)
             return MapContents(found, share, "generated")
 
         return walk(network, dense(codec), codec, ask)
@@ -92,10 +92,10 @@ def max_pool(tensor: NDArray[np.float32], pool: Pool) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=4096)
 def _measured(
-    shape: Shape4, pool: Pool | None, share_alive: float, cluster: int, seed: int, codec: Codec
+    tile: Shape4, pool: Pool | None, share_alive: float, cluster: int, seed: int, codec: Codec
 ) -> tuple[float, float]:
     """Density and share of a tile of a map."""
-    n, c, h, w = _tile(shape)
+    n, c, h, w = tile
     if pool is None:
         tensor = relu_map((n, c, h, w), share_alive, cluster, seed)
     else:
@@ -113,9 +113,9 @@ def _shape(batch: int, output_shape: tuple[int, ...]) -> Shape4:
 
 def _tile(shape: Shape4) -> Shape4:
     n, c, h, w = shape
-    if n * c * h * w <= _TILE:
-        return shape
     n = min(n, _MOST_SAMPLES)
+    if n * c * h * w <= _TILE:
+        return n, c, h, w
     c = min(c, _MOST_CHANNELS if h * w > 1 else _TILE // n)
     side = max(1, math.isqrt(_TILE // (n * c)))
     w = min(w, max(side, _TILE // (n * c * h)))

@@ -47,7 +47,7 @@ class MeasuredContents:
         if not self.points:
             raise BuddysimError(f"{activations.path}: has no point of the training: expected at least one")
         if epoch is not None:
-            if epoch < 0:
+            if not 0 <= epoch < float("inf"):
                 raise BuddysimError(f"epoch {epoch!r}: expected a number from 0")
             self.points = [self._nearest(self.points)]
         self.description = self._description()

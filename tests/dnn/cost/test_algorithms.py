@@ -51,6 +51,9 @@ def test_the_matrix_of_windows_grows_with_the_batch() -> None:
 def test_tiles_by_hand() -> None:
     """conv1_2 of VGG: 30 new output elements per tile of 32, so 8 x 8 tiles for 224 x 224."""
     assert fft_tiles(VGG_1_2) == 64
+    assert fft_tiles(ConvWork(Conv(1, 1, 60, 30, 60, 30, 3, 3, 1, 1, 1, 1), 1)) == 2
+    assert fft_tiles(ConvWork(Conv(1, 1, 61, 31, 61, 31, 3, 3, 1, 1, 1, 1), 1)) == 6
+    assert fft_tiles(ConvWork(Conv(1, 1, 30, 28, 30, 28, 3, 5, 1, 1, 1, 2), 1)) == 1
     planes = 64 * (64 + 64) * 32 + 64 * 64
     assert workspace(VGG_1_2, "fft_tiling") == planes * 32 * 17 * 8
     assert workspace(VGG_1_2, "winograd_nonfused") == (56 * 56 * 32 * 128 + 64 * 64) * 36 * 4
