@@ -295,4 +295,3 @@ def host_failure(program: Program, bound: int) -> Failure | None:
                     "host", copy.layer, step.pass_, "feature_maps", copy.byte_count, free, free, most - bound
                 )
     raise AssertionError("the most that is held exceeds the bound at no copy")
-
