@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import re
 import selectors
-import shutil
-import signal
 import socket
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,9 +18,9 @@ from tools.capture.memory.record import Record
 from tools.capture.memory.sampling import PAGE_BYTES
 from tools.capture.memory.symbols import Symbols
 from tools.capture.memory.wire import Connection, Entry, Kind, Message, Say, Truncated
+from tools.capture.program_run import listening, signals_to
 
 _ADDR_NO_RANDOMIZE: Final = 0x0040000  # personality(2)
-_LONGEST_SOCKET_PATH: Final = 100
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -91,38 +87,6 @@ def _without_address_randomization() -> None:
     libc.personality(libc.personality(0xFFFFFFFF) | _ADDR_NO_RANDOMIZE)
 
 
-@contextlib.contextmanager
-def _listening() -> Iterator[tuple[socket.socket, Path]]:
-    base = tempfile.gettempdir()
-    folder = Path(tempfile.mkdtemp(prefix="buddysim-", dir=base if len(base) < _LONGEST_SOCKET_PATH - 40 else "/tmp"))
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listener.bind(str(folder / "memory"))
-        listener.listen(128)
-        listener.setblocking(False)
-        yield listener, folder / "memory"
-    finally:
-        listener.close()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ctrl-C reaches the program by itself; a termination is handed on. The capture ends when the program does."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda received, frame: process.send_signal(received))
-        yield
-    except ValueError:  # not in the main thread: signals are someone else's
-        yield
-    finally:
-        with contextlib.suppress(ValueError):
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
 class Session:
     """Runs one program."""
 
@@ -133,17 +97,18 @@ class Session:
 
     def run(self, command: Sequence[str], program: str) -> Outcome:
         """Run the program to its end."""
-        with _listening() as (listener, path):
+        with listening("memory", backlog=128) as (listener, folder):
+            listener.setblocking(False)
             try:
                 process = subprocess.Popen(
                     list(command),
                     executable=program,
-                    env=self._environment(path),
+                    env=self._environment(folder / "memory"),
                     preexec_fn=_without_address_randomization,
                 )
             except OSError as error:
                 raise BuddysimError(f"{command[0]}: cannot be run: {error.strerror}") from None
-            with _signals_to(process):
+            with signals_to(process):
                 try:
                     self._listen(listener, process)
                 except BaseException:

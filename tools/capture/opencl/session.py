@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
-import shutil
-import signal
 import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +17,7 @@ from tools.capture.opencl.programs import compiled
 from tools.capture.opencl.record import Record
 from tools.capture.opencl.toolchain import Toolchain, runtime_library
 from tools.capture.opencl.wire import VERSION, Message, answer, messages
-
-_LONGEST_SOCKET_PATH = 107
+from tools.capture.program_run import listening, signals_to
 
 
 @dataclass
@@ -40,37 +36,6 @@ class Outcome:
     others: int = 0
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
-
-
-@contextlib.contextmanager
-def _listening() -> Iterator[tuple[socket.socket, Path]]:
-    base = tempfile.gettempdir()
-    folder = Path(tempfile.mkdtemp(prefix="buddysim-", dir=base if len(base) < _LONGEST_SOCKET_PATH - 40 else "/tmp"))
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listener.bind(str(folder / "opencl"))
-        listener.listen(16)
-        yield listener, folder
-    finally:
-        listener.close()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ctrl-C reaches the program by itself; a termination is handed on. The capture ends when the program does."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda received, frame: process.send_signal(received))
-        yield
-    except ValueError:  # not in the main thread: signals are someone else's
-        yield
-    finally:
-        with contextlib.suppress(ValueError):
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: int, as_gpu: bool) -> dict[str, str]:
@@ -96,13 +61,13 @@ def run_program(
     outcome = Outcome()
     library = runtime_library(toolchain)
     start = time.perf_counter()
-    with _listening() as (listener, folder):
+    with listening("opencl", backlog=16) as (listener, folder):
         environment = _environment(folder, library, toolchain, candidates, as_gpu)
         try:
             process = subprocess.Popen(list(command), executable=executable, env=environment)
         except OSError as error:
             raise BuddysimError(f"{command[0]}: cannot be run: {error.strerror}") from None
-        with _signals_to(process):
+        with signals_to(process):
             try:
                 connection = _first_connection(listener, process)
                 if connection is not None:
