@@ -145,7 +145,8 @@ of our own training.
 
 What the savings of vDNN's Fig. 11 imply doesn't agree with the paper's totals: those leave a workspace of 11 to 25 % of
 the rest for AlexNet and VGG-16. Averaged over layers instead of time, ours come closer to the stated averages; both
-stand in the table.
+stand in the table. Workspace alone does not explain the difference: without any, the savings of all(p), conv(p) and
+dyn still fall short of the stated ones. What else does isn't known; nothing in the runs points at an error of ours.
 
 Chosen with the papers' numbers in view, where the papers leave it open:
 
@@ -155,7 +156,13 @@ Chosen with the papers' numbers in view, where the papers leave it open:
 - What cDMA gains is computed with 62 % zeros, the average that the paper states, in every map that isn't an input
   image.
 - cDMA's times are those of the link's effective rate, 12.8 GB/s; the peak's, 16 GB/s, stand beside.
-- That FC layers are the sparsest, and what zlib makes of each layout, count as properties of a training.
+- That FC layers are the sparsest, what zlib makes of each layout, and how much faster than ZVC it is, count as
+  properties of a training.
+- The first CONV's density is held in points (its shape, near a half, holds either way), and so is 16/336.
+- AlexNet's 81 %, the range of 14 to 67 GiB and VGG-416's 4.2 GiB are taken as contradictions within the paper, for
+  the reasons beside them; read as numbers that hold workspace, they are off by as much as the table says.
+
+With the strictest reading of each of these, more than five numbers would stand as not reproduced.
 
 Networks: {networks}. In brackets: the batch. Machine `titan-x`, link `pcie3` (12.8 GB/s), `cudnn4` for vDNN;
 `cudnn5`, `titan-x` and `titan-xp` for cDMA. Memory savings and performance count the feature-extraction layers,
