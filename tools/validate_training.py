@@ -146,7 +146,8 @@ of our own training.
 What the savings of vDNN's Fig. 11 imply doesn't agree with the paper's totals: those leave a workspace of 11 to 25 % of
 the rest for AlexNet and VGG-16. Averaged over layers instead of time, ours come closer to the stated averages; both
 stand in the table. Workspace alone does not explain the difference: without any, the savings of all(p), conv(p) and
-dyn still fall short of the stated ones. What else does isn't known; nothing in the runs points at an error of ours.
+dyn still fall short of the stated ones. What else does isn't known; an error of ours isn't ruled out, though the laws
+that the tests hold every run to show none.
 
 Chosen with the papers' numbers in view, where the papers leave it open:
 
