@@ -403,7 +403,7 @@ class _Reader:
         points: list[Point] = []
         values: dict[tuple[int, int], _Values] = {}
         end: _End | None = None
-        at = _HEADER.size
+        at, payload = _HEADER.size, b""
         for kind, at, payload in self._sections():
             where = f"section {kind.decode('ascii', 'replace')!r}"
             if end is not None:
@@ -433,6 +433,8 @@ class _Reader:
                     )
             else:
                 self._fail(where, at, "unknown")
+        if end is not None and at + _SECTION.size + len(payload) != len(self.data):
+            self._fail("end of file", at, "something comes after the end")
         if provenance is None or maps is None:
             self._fail("end of file", at, "no provenance and maps: the file was interrupted before its first point")
         state = end.state if end else "interrupted: the file has no end"

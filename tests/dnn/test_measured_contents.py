@@ -60,6 +60,15 @@ def test_means_over_training_weighted_by_iterations(file: Path) -> None:
     assert source.description == "measured: by-hand.maps (small on nothing), mean of 3 points, iterations 0 to 30"
 
 
+def test_an_interrupted_file_says_so_and_what_follows_the_end_is_refused(file: Path) -> None:
+    data = file.read_bytes()
+    file.write_bytes(data[:-5])
+    assert measured(str(file)).description.endswith("iterations 0 to 30; interrupted: the file has no end")
+    file.write_bytes(data + b"x")
+    with pytest.raises(BuddysimError, match="something comes after the end"):
+        measured(str(file))
+
+
 def test_a_point_of_the_training(file: Path) -> None:
     network = Network.load("alexnet")
     source = measured(str(file), epoch=0.9)

@@ -120,7 +120,8 @@ class MeasuredContents:
             else f"iteration {points[0].iteration}, epoch {points[0].epoch:g}"
         )
         repeats = "" if self.repeats else ", values replaced by noise"
-        return f"measured: {self.activations.path.name}{f' ({what})' if what else ''}, {when}{repeats}"
+        state = "" if self.activations.state == "finished" else f"; {self.activations.state}"
+        return f"measured: {self.activations.path.name}{f' ({what})' if what else ''}, {when}{repeats}{state}"
 
 
 def measured(path: str | None, epoch: float | None = None, repeats: bool = True) -> MeasuredContents:
