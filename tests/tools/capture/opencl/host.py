@@ -124,6 +124,15 @@ class Host:
         return hashlib.sha256(data).hexdigest()[:16]
 
 
+def fork_and_use(host: Host) -> None:
+    """A child that has its parent's OpenCL, makes a buffer, and ends with all exit handlers."""
+    child = os.fork()
+    if not child:
+        host.buffer({"bytes": 4096, "fill": "zero"})
+        ctypes.CDLL(None).exit(0)
+    check(os.waitpid(child, 0)[1], "the child")
+
+
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
     host = Host(job["source"], job.get("options", ""))
@@ -135,6 +144,8 @@ def main() -> None:
         cl.clSVMAlloc(host.context, c_ulong(1), c_size_t(4096), 0)
     if job.get("call") == "image":
         host.image()
+    if job.get("call") == "fork":
+        fork_and_use(host)
     check(cl.clFinish(host.queue), "clFinish")
     if job.get("die") == "signal":
         os.kill(os.getpid(), signal.SIGKILL)

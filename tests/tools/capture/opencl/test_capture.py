@@ -139,6 +139,15 @@ def test_unknown_functions_are_named(call: str, function: str, tmp_path: Path) -
         assert len(trace.kernels) == 1
 
 
+def test_a_forked_child_leaves_its_parents_trace_alone(tmp_path: Path) -> None:
+    output, done = captured(JOBS["two_ways"] | {"call": "fork"}, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain(JOBS["two_ways"], tmp_path)
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        assert len(trace.allocations) == len(JOBS["two_ways"]["buffers"])
+
+
 def test_a_kernel_that_is_refused_is_named_and_runs(tmp_path: Path) -> None:
     refused = """
     __kernel void pictures(__read_only image2d_t picture, __global float *b) { b[0] = get_image_width(picture); }

@@ -1,5 +1,6 @@
 // The OpenCL driver that the program's loader finds: PoCL, with the capture's hooks in its table of functions.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -51,6 +52,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clIcdGetPlatformIDsKHR
     make_writable(table, sizeof *table);
     capture::install_hooks(*table);
     atexit([] { Capture::get().at_exit(); });
+    pthread_atfork(nullptr, nullptr, [] { Capture::get().wire.leave(); });
     return true;
   }();
   (void)installed;

@@ -22,6 +22,11 @@ bool Wire::connect(const char* path) {
   return false;
 }
 
+void Wire::leave() {
+  if (open()) close(socket_);
+  socket_ = -1;
+}
+
 void Wire::put(const void* data, size_t bytes) {
   const char* at = (const char*)data;
   while (bytes > 0 && open()) {

@@ -32,6 +32,7 @@ class Wire {
  public:
   bool connect(const char* path);
   bool open() const { return socket_ >= 0; }
+  void leave();  // in a child that fork made: the connection is its parent's
   void send(Message type, const void* head, size_t head_bytes, const void* body = nullptr, size_t body_bytes = 0);
   void send(Message type, const std::vector<uint64_t>& numbers, const std::string& text = "");
   // The path of the compiled program; throws std::runtime_error with the reason.
