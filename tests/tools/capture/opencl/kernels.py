@@ -94,6 +94,62 @@ __kernel void two_ways(__global const int *a, __global int *b)
         b[i] = a[i ^ 2] * 5;
     b[i + 512] = v;
 }
+
+__kernel void tangled(__global const uint *a, __global uint *b, const int n)
+{
+    int i = get_global_id(0);
+    uint s = 0;
+    if (i % 13 == 5)
+        return;
+    for (int k = 0; k < 20; k++) {
+        if ((a[(i + k) % n] & 7) == 1)
+            continue;
+        if ((a[(i * 3 + k) % n] & 63) == 2)
+            break;
+        if (k & 1) {
+            if ((i ^ k) & 2)
+                s += a[(i + 7 * k) % n];
+            else if (i & 4)
+                s += 3;
+        }
+        for (int j = 0; j < (i & 3); j++) {
+            if (j == k % 3)
+                goto after;
+            s += a[(j * k + i) % n];
+        }
+    after:
+        switch (s % 5) {
+        case 0: s += a[i];  // and on
+        case 1: s += 2; break;
+        case 3: s += a[(i + 1) % n]; break;
+        default: s++;
+        }
+    }
+    b[i] = s;
+}
+
+__kernel void barriers_in_loops(__global float *a, __global float *b, __local float *l)
+{
+    int i = get_local_id(0), n = get_local_size(0);
+    __local float m[64];
+    float sum = 0;
+    for (int r = 0; r < 5; r++) {
+        l[i] = a[get_global_id(0)] + r;
+        if (i < 64)
+            m[i] = r * i;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sum += i % 3 == 0 ? l[(i + r) % n] : -m[(i * r) % 64];
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    }
+    for (int s = n / 2; s > 0; s >>= 1) {
+        l[i] = sum;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (i < s)
+            sum += l[i + s];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    b[get_global_id(0)] = sum;
+}
 """
 
 
@@ -125,6 +181,10 @@ JOBS: dict[str, Any] = {
     ),
     "skipping_loop": _job("skipping_loop", [256, 64], [_floats(256), _zeros(256)], [*_on(0, 1), {"i32": 256}]),
     "breaking_loop": _job("breaking_loop", [256, 128], [_random(256), _zeros(256)], [*_on(0, 1), {"i32": 256}]),
+    "tangled": _job("tangled", [400, 50], [_random(512), _zeros(512)], [*_on(0, 1), {"i32": 512}]),
+    "barriers_in_loops": _job(
+        "barriers_in_loops", [256, 128], [_floats(256), _zeros(256)], [*_on(0, 1), {"local": 512}]
+    ),
     "histogram": _job("histogram", [256, 64], [_random(256), _zeros(128)], [*_on(0, 1), {"local": 256}]),
     "sum_of_group": _job("sum_of_group", [256, 64], [_floats(256), _zeros(4)], _on(0, 1)),
     "transpose": _job("transpose", [32, 16, 8, 8], [_floats(512), _zeros(512)], [*_on(0, 1), {"i32": 32}, {"i32": 16}]),
