@@ -227,7 +227,7 @@ class Trace:
         fail = self.file.fail
         if kind == fmt.ALLOCATE:
             base, size, space = self._unpack(fmt.ALLOCATE_HEAD, payload, name, offset)
-            label = self._text(payload[fmt.ALLOCATE_HEAD.size :], name, offset)
+            label = self._text(payload[fmt.ALLOCATE_HEAD.size :].rstrip(b"\0"), name, offset)
             if base % fmt.LINE_BYTES or not 0 < size <= fmt.MAX_ALLOCATION_BYTES or base > fmt.MAX_ADDRESS - size:
                 fail(name, offset, f"{size} bytes at {base:#x}, expected a base that is a multiple of {fmt.LINE_BYTES}")
             if space >= len(fmt.SPACES):

@@ -108,6 +108,7 @@ class TraceWriter:
         self._n_kernels = 0
         self._kernel: _OpenKernel | None = None
         self._allocations: list[Allocation] = []
+        self._renamable: dict[int, tuple[int, int, int]] = {}  # position in the index and in the file, room for a name
         self._live = LiveAllocations()
         self._n_snapshots = 0
         self._filled: set[tuple[object, ...]] = set()
@@ -210,14 +211,29 @@ class TraceWriter:
         """Say something else about where the trace comes from, once that is known; it must fit the room for it."""
         if self._file is None:
             raise ValueError("the trace file is closed")
-        payload = self._provenance_of_size(provenance)
+        self._replace(0, fmt.PROVENANCE, fmt.HEADER.size, self._provenance_of_size(provenance))
+
+    def rename_allocation(self, allocation: int, name: str) -> None:
+        """Give an allocation the name that has become known; what doesn't fit the room for it is cut off."""
+        if self._file is None:
+            raise ValueError("the trace file is closed")
+        section, offset, room = self._renamable[allocation]
+        known = self._allocations[allocation]
+        fitting = name.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+        head = fmt.ALLOCATE_HEAD.pack(known.base, known.bytes, fmt.SPACES.index(known.space))
+        self._replace(section, fmt.ALLOCATE, offset, head + fitting.encode().ljust(room, b"\0"))
+        known.name = fitting
+
+    def _replace(self, section: int, kind: bytes, offset: int, payload: bytes) -> None:
+        """Write another payload of the same length over a section's."""
+        assert self._file is not None
         end, crc = self._position, crc32(payload)
-        head = struct.pack("<4sIQI", fmt.PROVENANCE, 0, len(payload), crc)
-        self._file.seek(fmt.HEADER.size)
+        head = struct.pack("<4sIQI", kind, 0, len(payload), crc)
+        self._file.seek(offset)
         self._put(head + struct.pack("<I", crc32(head)) + payload)
         self._file.seek(end)
         self._position = end
-        self._index[0] = struct.pack("<4sIQQ8IQ", fmt.PROVENANCE, crc, fmt.HEADER.size, len(payload), *(0,) * 9)
+        self._index[section] = struct.pack("<4sIQQ8IQ", kind, crc, offset, len(payload), *(0,) * 9)
 
     def _provenance_of_size(self, provenance: Provenance) -> bytes:
         """The payload, filled up with a key that no reader knows."""
@@ -243,8 +259,13 @@ class TraceWriter:
 
     # -- allocations and events ---------------------------------------------------------------------------------------
 
-    def add_allocation(self, name: str, base: int, bytes: int, space: Literal["device", "host"] = "device") -> int:
-        """An allocation that lives from here on; gives its index."""
+    def add_allocation(
+        self, name: str, base: int, bytes: int, space: Literal["device", "host"] = "device", name_room: int = 0
+    ) -> int:
+        """An allocation that lives from here on; gives its index.
+
+        With `name_room` bytes for a name, `rename_allocation` can give it another one later.
+        """
         self._outside_kernel("allocation")
         base, bytes = index(base), index(bytes)
         number = len(self._allocations)
@@ -259,8 +280,11 @@ class TraceWriter:
             self._fail(where, f"its space is {space!r}, expected one of {', '.join(fmt.SPACES)}")
         if (other := self._live.overlapping(base, base + bytes)) is not None:
             self._fail(where, f"it overlaps allocation {other.index} ({other.name!r}), which is live")
-        payload = fmt.ALLOCATE_HEAD.pack(base, bytes, fmt.SPACES.index(space)) + self._text(name, where)
-        self._section(fmt.ALLOCATE, payload)
+        payload = fmt.ALLOCATE_HEAD.pack(base, bytes, fmt.SPACES.index(space))
+        text = self._text(name, where).ljust(name_room, b"\0")
+        if name_room:
+            self._renamable[number] = len(self._index), self._position, len(text)
+        self._section(fmt.ALLOCATE, payload + text)
         allocation = Allocation(number, name, base, bytes, space, self._events)
         self._allocations.append(allocation)
         self._live.add(allocation)

@@ -33,7 +33,7 @@ def test_small_sections(path):
         for payload, allocation in zip(of_type(data, b"ALOC"), trace.allocations, strict=True):
             base, size, space = struct.unpack_from("<QQB", payload)
             assert (base, size, ("device", "host")[space]) == (allocation.base, allocation.bytes, allocation.space)
-            assert payload[24:].decode() == allocation.name
+            assert payload[24:].rstrip(b"\0").decode() == allocation.name
         copies = [event for event in trace.events if isinstance(event, bt.Memcpy)]
         for payload, copy in zip(of_type(data, b"MCPY"), copies, strict=True):
             address, size, source, kind, known = struct.unpack("<QQQBB6x", payload)

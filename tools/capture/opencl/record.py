@@ -16,6 +16,7 @@ from tools.capture.opencl.snapshots import Candidate, Candidates
 from tools.capture.opencl.wire import Message, Received
 
 PAGE_BYTES = 8192
+_NAME_ROOM = 96  # for a buffer whose name the program tells later than it uses it
 _ROOM = 16384  # in the provenance, for what is known at the end only
 _MAX_NOTES_BYTES = 6000
 _COPIES: tuple[Literal["htod", "dtoh", "dtod"], ...] = ("htod", "dtoh", "dtod")
@@ -29,6 +30,7 @@ class Buffer:
     bytes: int
     name: str
     allocation: int | None = None
+    written_name: str = ""
     freed: bool = False
 
 
@@ -57,7 +59,8 @@ class Problems:
 class Record:
     """Writes one trace file.
 
-    What isn't a kernel is held back until the next launch, because only a kernel's arguments tell a buffer's name.
+    What isn't a kernel is held back until the next launch, because only a kernel's arguments tell a buffer's name; one
+    that is told later still is put in at the end.
 
     Parameters
     ----------
@@ -97,7 +100,10 @@ class Record:
         buffer = self._buffers[number] = Buffer(base, size, f"buffer {number}")
 
         def write() -> None:
-            buffer.allocation = self._writer.add_allocation(buffer.name, buffer.base, buffer.bytes)
+            buffer.allocation = self._writer.add_allocation(
+                buffer.name, buffer.base, buffer.bytes, name_room=_NAME_ROOM
+            )
+            buffer.written_name = buffer.name
             self.counts.allocations += 1
 
         self._held.append(write)
@@ -190,6 +196,9 @@ class Record:
         self._write_held()
         for candidate in self._candidates.chosen(self._wanted, self.counts.launches):
             self._write_snapshot(candidate)
+        for buffer in self._buffers.values():
+            if buffer.allocation is not None and buffer.written_name != buffer.name:
+                self._writer.rename_allocation(buffer.allocation, buffer.name)
         self._writer.replace_provenance(
             replace(self._provenance, assumptions=self._provenance.assumptions | self._told(end))
         )

@@ -85,3 +85,17 @@ def test_a_provenance_is_replaced_at_the_end(tmp_path: Path) -> None:
     with open_trace(path) as trace:
         verify_trace(trace)
         assert trace.provenance == ended
+
+
+def test_an_allocation_is_renamed_once_its_name_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "t.bin"
+    with TraceWriter(path, Provenance("tool"), partial=True) as writer:
+        for number in range(3):
+            writer.add_allocation(f"buffer {number}", number << 20, 128, name_room=16)
+        writer.memset(0, 128, 0)
+        writer.rename_allocation(1, "kernel.argument")
+        writer.rename_allocation(2, "ä name that is too long")
+    with open_trace(path) as trace:
+        verify_trace(trace)
+        names = [allocation.name for allocation in trace.allocations]
+    assert names == ["buffer 0", "kernel.argument", "ä name that is "]
