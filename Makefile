@@ -71,7 +71,7 @@ sanitize: build
 	mkdir -p $(sanitized)
 	BUDDYSIM_SANITIZE=1 BUDDYSIM_BOUNDSCHECK=1 $(python) setup.py -q build \
 	    --build-base $(sanitized) --build-lib $(sanitized)/lib --build-temp $(sanitized)/temp
-	for folder in tools benchmarks plots tests traces; do \
+	for folder in tools benchmarks plots tests traces docs; do \
 	    if test -e $$folder; then ln -sfn "$$PWD/$$folder" $(sanitized)/lib/$$folder; fi; done
 	$(sanitized_environment) $(python) -c 'import buddysim; assert "$(sanitized)/lib" in buddysim.__file__, buddysim'
 	$(sanitized_environment) $(python) -m pytest -W error::pytest.PytestUnraisableExceptionWarning $(SANITIZE_ARGS)

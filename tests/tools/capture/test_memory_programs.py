@@ -196,6 +196,7 @@ int main(int argc, char **argv) {
 """
 
 
+@pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="the program says what is preloaded: the sanitizer is")
 def test_children_are_not_captured_and_exec_is(tmp_path: Path) -> None:
     program = compiled(tmp_path, "children", CHILDREN)
     plain = subprocess.run([program], capture_output=True, text=True, check=False)
