@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,32 @@ def parse_toml(text: str, where: str = "") -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
         raise BuddysimError(f"{where}{': ' if where else ''}not valid TOML: {reason}") from None
+
+
+def toml_text(content: Mapping[str, Any], section: str = "") -> str:
+    """Nested tables as TOML, a line per value; their values are such whose JSON is their TOML.
+
+    Parameters
+    ----------
+    content : texts, numbers, switches, lists of them, and tables, by name
+    section : dotted name of the table that `content` is, where it isn't the whole file
+    """
+    return "\n".join(_toml_lines(content, section)).strip() + "\n"
+
+
+def _toml_lines(content: Mapping[str, Any], section: str) -> Iterator[str]:
+    plain = {name: value for name, value in content.items() if not isinstance(value, Mapping)}
+    if section and plain:
+        yield f"\n[{section}]"
+    for name, value in plain.items():
+        yield f"{_toml_key(name)} = {json.dumps(value, ensure_ascii=False)}"
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _toml_lines(value, f"{section}.{_toml_key(name)}" if section else _toml_key(name))
+
+
+def _toml_key(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
 
 
 def _shown(path: str | os.PathLike[str], most: int = 200) -> str:

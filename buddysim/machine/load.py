@@ -20,7 +20,7 @@ from buddysim.machine import units
 from buddysim.machine.model import Description, keys
 from buddysim.machine.training_table import Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
-from buddysim.textfile import parse_toml, read_text
+from buddysim.textfile import parse_toml, read_text, toml_text
 
 LARGEST_FILE = 2**20
 _PRESETS = resources.files("buddysim.machine") / "presets"
@@ -63,20 +63,8 @@ class Machine(Description):
 
     def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> Machine:
         """The same machine with some keys changed: ``{"l2.size": "6 MiB", "link.bandwidth": "50 GB/s"}``."""
-        content = self._content()
-        known = self._keys()
         where = where or self.name
-        for key, value in overrides.items():
-            if key not in known:
-                raise BuddysimError(f"{where}: {unknown(key, known)}")
-            *sections, last = key.split(".")
-            section = content
-            for name in sections:
-                section = section[name]
-            was = section[last]
-            section[last] = value
-            content["sources"][key] = f"given for this run (was: {was})"
-        return type(self)._checked(content, where)
+        return type(self)._checked(overridden(self._content(), overrides, self._keys(), where), where)
 
     def source(self, key: str) -> str:
         """Where the figure of a dotted key comes from."""
@@ -203,6 +191,23 @@ def problems(error: ValidationError, known: list[str], most: int = 5) -> Iterato
         yield f"and {len(found) - most} more"
 
 
+def overridden(
+    content: dict[str, Any], overrides: Mapping[str, object], known: Iterable[str], where: str
+) -> dict[str, Any]:
+    """A machine's content with the values of some of the `known` dotted keys changed, and that said in its sources."""
+    known = list(known)
+    for key, value in overrides.items():
+        if key not in known:
+            raise BuddysimError(f"{where}: {unknown(key, known)}")
+        *sections, last = key.split(".")
+        section = content
+        for name in sections:
+            section = section[name]
+        content["sources"][key] = f"given for this run (was: {section[last]})"
+        section[last] = value
+    return content
+
+
 def unknown(key: str, known: Iterable[str]) -> str:
     """That a key is unknown, with the one that was likely meant."""
     inside = [name for name in known if name.startswith(f"{key}.")]
@@ -248,20 +253,3 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         else:
             merged[name] = value
     return merged
-
-
-def toml_text(content: Mapping[str, Any]) -> str:
-    """A machine's content as the text of a machine file."""
-    return "\n".join(_toml(content)).lstrip() + "\n"
-
-
-def _toml(content: Mapping[str, Any], section: str = "") -> Iterator[str]:
-    """The lines of a TOML file: a machine's values are texts, numbers and switches, whose JSON is their TOML."""
-    plain = {name: value for name, value in content.items() if not isinstance(value, Mapping)}
-    if section and plain:
-        yield f"\n[{section}]"
-    for name, value in plain.items():
-        yield f"{json.dumps(name) if '.' in name else name} = {json.dumps(value, ensure_ascii=False)}"
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _toml(value, f"{section}.{name}" if section else name)

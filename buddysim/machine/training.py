@@ -21,7 +21,7 @@ from buddysim.machine import load, units
 from buddysim.machine.section import Section
 from buddysim.machine.training_table import LinkRate, Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
-from buddysim.textfile import parse_toml
+from buddysim.textfile import parse_toml, toml_text
 
 _LINKS = resources.files("buddysim.machine") / "links.toml"
 _PART = "training"
@@ -70,19 +70,8 @@ class TrainingMachine(Section):
 
     def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> TrainingMachine:
         """The same machine with some keys changed: ``{"training.link": "pcie4", "training.memory": "24 GiB"}``."""
-        content = self.to_dict()
-        known = self.dotted_keys()
         where = where or self.name
-        for key, value in overrides.items():
-            if key not in known:
-                raise BuddysimError(f"{where}: {load.unknown(key, known)}")
-            *sections, last = key.split(".")
-            section = content
-            for name in sections:
-                section = section[name]
-            content["sources"][key] = f"given for this run (was: {section[last]})"
-            section[last] = value
-        return type(self)._checked(content, where)
+        return type(self)._checked(load.overridden(self.to_dict(), overrides, self.dotted_keys(), where), where)
 
     def dotted_keys(self) -> list[str]:
         """Every dotted key that can be overridden, those of the links after the others."""
@@ -102,7 +91,7 @@ class TrainingMachine(Section):
 
     def to_toml(self) -> str:
         """The machine as the text of a machine file."""
-        return load.toml_text(self.to_dict())
+        return toml_text(self.to_dict())
 
     @cached_property
     def checksum(self) -> str:

@@ -6,10 +6,9 @@ a `Calibration` holds the efficiencies of one GPU with one library version. Both
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import resources
@@ -19,7 +18,7 @@ from buddysim.dnn.cost.curve import Curve
 from buddysim.dnn.cost.work import CLASSES, PASSES
 from buddysim.errors import BuddysimError
 from buddysim.machine.units import hint, shortened
-from buddysim.textfile import parse_toml, read_text
+from buddysim.textfile import parse_toml, read_text, toml_text
 
 FORMAT = 1
 LARGEST_FILE = 2**20
@@ -117,26 +116,6 @@ def common_toml(shared: Common) -> str:
     for name in ("efficiency", "deviation", "bandwidth", "ratio", "fft"):
         content[name] = getattr(shared, name)
     return toml_text(content)
-
-
-def toml_text(content: Mapping[str, Any], section: str = "") -> str:
-    """Nested tables as TOML, a value per line."""
-    return "\n".join(_lines(content, section)).strip() + "\n"
-
-
-def _lines(content: Mapping[str, Any], section: str) -> Iterator[str]:
-    plain = {name: value for name, value in content.items() if not isinstance(value, Mapping)}
-    if section and plain:
-        yield f"\n[{section}]"
-    for name, value in plain.items():
-        yield f"{_key(name)} = {json.dumps(value, ensure_ascii=False)}"
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _lines(value, f"{section}.{_key(name)}" if section else _key(name))
-
-
-def _key(name: str) -> str:
-    return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import buddysim
 from buddysim.errors import BuddysimError
 from buddysim.machine.units import parse_size
+from tools.capture.arguments import add_program, add_provenance
 
 if TYPE_CHECKING:
     from tools.capture.memory.session import Trigger
@@ -125,13 +126,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out allocations whose name (call site or symbol) doesn't match",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses the sampled pages (default 0)")
-    parser.add_argument(
-        "--level", type=int, default=3, choices=range(1, 20), metavar="1..19", help="of zstd (default 3)"
-    )
-    parser.add_argument("--source", default="", help="what the program is, for the provenance")
-    parser.add_argument("--licence", default="", help="of the program and its data, for the provenance")
-    parser.add_argument("program", metavar="PROGRAM", help="after --, with its arguments")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
+    add_provenance(parser, "program", level=3)
+    add_program(parser)
 
 
 def run(args: argparse.Namespace) -> int:

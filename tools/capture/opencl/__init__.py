@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import buddysim
+from tools.capture.arguments import add_program, add_provenance
 
 if TYPE_CHECKING:
     from tools.capture.opencl.record import Record
@@ -57,13 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tell the program that the device is a GPU with 48 KiB of local memory, work-groups up to 1024 and 56 "
         "compute units: programs that ask choose what they would choose there (results may differ in rounding)",
     )
-    parser.add_argument(
-        "--level", type=int, default=1, choices=range(1, 20), metavar="1..19", help="of zstd (default 1)"
-    )
-    parser.add_argument("--source", default="", help="what the program is, for the provenance")
-    parser.add_argument("--licence", default="", help="of the program and its data, for the provenance")
-    parser.add_argument("program", metavar="PROGRAM", help="after --, with its arguments")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
+    add_provenance(parser, "program", level=1)
+    add_program(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.errors import BuddysimError
 from buddysim.machine.units import format_size, parse_size
+from tools.capture.arguments import add_provenance
 
 if TYPE_CHECKING:
     from tools.capture.torch.assemble import Summary
@@ -68,11 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--values", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"
     )
     parser.add_argument("--no-maps", action="store_true", help="write no OUT.maps")
-    parser.add_argument("--source", default="", help="what the script trains, for the provenance")
-    parser.add_argument("--licence", default="", help="of the script and its data, for the provenance")
-    parser.add_argument(
-        "--level", type=int, default=3, choices=range(1, 20), metavar="1..19", help="of zstd (default 3)"
-    )
+    add_provenance(parser, "script", level=3)
     parser.add_argument(
         "script", metavar="SCRIPT", help="with its arguments; or OUT.bin.capture, what a killed capture left"
     )
