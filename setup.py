@@ -38,13 +38,21 @@ directives = {
     "show_performance_hints": not boundscheck,
 }
 
+# What the replay's event loop does for an operation becomes one function: passing times and places between a dozen costs more
+# than it saves (docs/performance.md).
+INLINE_ALL = ("CYTHON_INLINE", "__inline__ __attribute__((always_inline))")
+REPLAY = Path("buddysim", "replay")
+
 sources = [source.relative_to(ROOT) for source in sorted((ROOT / "buddysim").rglob("*.pyx"))]
 extensions = [
     Extension(
         ".".join(source.with_suffix("").parts),
         [str(source)],
         include_dirs=[numpy.get_include()],
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+        define_macros=[
+            ("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"),
+            *([INLINE_ALL] if REPLAY in source.parents else []),
+        ],
         extra_compile_args=compile_args,
         extra_link_args=link_args,
     )

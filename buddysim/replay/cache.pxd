@@ -3,16 +3,16 @@
 One `SectorCache` holds `units` caches of equal shape side by side (one per SM or per slice). A tag is an entry number (L1, L2)
 or a metadata line number. Each line has four sectors, each with a valid, a dirty and a partial bit: partial means dirty, but not
 every byte known (a store wrote a part of a sector that was not there), so it can't be read before it is merged.
+
+What an access looks at lies together: a set is one row of tags, then of stamps, then of lines, 64 B (one line of the host's
+cache) for up to eight ways. Only a line with sectors on their way has a time, elsewhere.
 """
-from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int64_t, uint32_t, uint64_t
 
-from buddysim.replay.setops cimport STAMP_NEVER, set_match, set_oldest
+from buddysim.replay.setops cimport STAMP_NEVER, Line, set_match, set_oldest
 
-cdef struct Line:
-    uint8_t valid
-    uint8_t dirty
-    uint8_t partial
-    uint8_t coming          # valid sectors that are there only from `ready_ps` on
+cdef extern from *:
+    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 cdef struct SectorCache:
     int units
@@ -20,9 +20,7 @@ cdef struct SectorCache:
     int set_bits            # log2 of sets where that is a power of two, else -1
     int ways
     int padded_ways
-    uint32_t* tags          # [units][sets][padded_ways]
-    int16_t* stamps         # [units][sets][padded_ways]: order of last use in the set, 0 = empty
-    Line* lines             # [units][sets][padded_ways]
+    char* rows              # [units][sets], 8 B * padded_ways each: tags, stamps (order of last use in the set, 0 = empty), lines
     int64_t* ready_ps       # [units][sets][padded_ways]: when the sectors that are coming are there
     int16_t* clocks         # [units][sets]: the stamp last given out
 
@@ -47,50 +45,78 @@ cdef inline int64_t cache_set(const SectorCache* cache, int unit, uint32_t local
     return <int64_t>unit * cache.sets + index
 
 
-cdef inline int64_t cache_find(const SectorCache* cache, int64_t set, uint32_t tag) noexcept nogil:
-    """Index of the way of the set that holds `tag`, or -1."""
-    cdef int64_t first = set * cache.padded_ways
-    cdef int way = set_match(cache.tags + first, cache.padded_ways, tag)
-    return -1 if way < 0 else first + way
+cdef inline uint32_t* cache_tags(const SectorCache* cache, int64_t set) noexcept nogil:
+    """The tags of a set's ways."""
+    return <uint32_t*>(cache.rows + set * 8 * cache.padded_ways)
 
 
-cdef inline int64_t cache_victim(const SectorCache* cache, int64_t set) noexcept nogil:
-    """Index of the least recently used way of the set (an empty one first)."""
-    cdef int64_t first = set * cache.padded_ways
-    return first + set_oldest(cache.stamps + first, cache.padded_ways)
+cdef inline int16_t* cache_stamps(const SectorCache* cache, int64_t set) noexcept nogil:
+    """The stamps of a set's ways."""
+    return <int16_t*>(cache.rows + (set * 8 + 4) * cache.padded_ways)
 
 
-cdef inline void cache_touch(SectorCache* cache, int64_t set, int64_t way) noexcept nogil:
+cdef inline Line* cache_lines(const SectorCache* cache, int64_t set) noexcept nogil:
+    """The sectors' states of a set's ways."""
+    return <Line*>(cache.rows + (set * 8 + 6) * cache.padded_ways)
+
+
+cdef inline int64_t* cache_ready_ps(const SectorCache* cache, int64_t set) noexcept nogil:
+    """When the coming sectors of a set's ways are there."""
+    return cache.ready_ps + set * cache.padded_ways
+
+
+cdef inline void cache_prefetch(const SectorCache* cache, int64_t set) noexcept nogil:
+    """Has the host fetch a set's row."""
+    cdef const char* row = cache.rows + set * 8 * cache.padded_ways
+    prefetch(row)
+    if cache.padded_ways > 8:
+        prefetch(row + 64)
+
+
+cdef inline int cache_find(const SectorCache* cache, int64_t set, uint32_t tag) noexcept nogil:
+    """The way of the set that holds `tag`, or -1."""
+    return set_match(cache_tags(cache, set), cache.padded_ways, tag)
+
+
+cdef inline int cache_victim(const SectorCache* cache, int64_t set) noexcept nogil:
+    """The least recently used way of the set (an empty one first)."""
+    return set_oldest(cache_stamps(cache, set), cache.padded_ways)
+
+
+cdef inline void cache_touch(SectorCache* cache, int64_t set, int way) noexcept nogil:
     """Makes the way the most recently used one of its set."""
     if cache.clocks[set] == STAMP_NEVER - 1:
         cache_renumber(cache, set)
     cache.clocks[set] += 1
-    cache.stamps[way] = cache.clocks[set]
+    cache_stamps(cache, set)[way] = cache.clocks[set]
 
 
-cdef inline void cache_install(SectorCache* cache, int64_t set, int64_t way, uint32_t tag) noexcept nogil:
+cdef inline void cache_install(SectorCache* cache, int64_t set, int way, uint32_t tag) noexcept nogil:
     """Gives the way to `tag`, with no sector valid."""
-    cache.tags[way] = tag
-    cache.lines[way] = Line(0, 0, 0, 0)
+    cache_tags(cache, set)[way] = tag
+    cache_lines(cache, set)[way] = Line(0, 0, 0, 0)
     cache_touch(cache, set, way)
 
 
-cdef inline void cache_coming(SectorCache* cache, int64_t way, unsigned int sectors, int64_t now, int64_t ready) noexcept nogil:
+cdef inline void cache_coming(SectorCache* cache, int64_t set, int way, unsigned int sectors, int64_t now,
+                              int64_t ready) noexcept nogil:
     """Sectors become valid, their data there from `ready` on. A line knows one such time: the latest of those still ahead."""
-    cdef Line* line = &cache.lines[way]
-    if line.coming and cache.ready_ps[way] > now:
+    cdef Line* line = cache_lines(cache, set) + way
+    cdef int64_t* ready_ps = cache_ready_ps(cache, set) + way
+    if line.coming and ready_ps[0] > now:
         line.coming |= sectors
-        if ready > cache.ready_ps[way]:
-            cache.ready_ps[way] = ready
+        if ready > ready_ps[0]:
+            ready_ps[0] = ready
     else:
         line.coming = sectors
-        cache.ready_ps[way] = ready
+        ready_ps[0] = ready
     line.valid |= sectors
 
 
-cdef inline unsigned int cache_not_yet(const SectorCache* cache, int64_t way, int64_t now) noexcept nogil:
+cdef inline unsigned int cache_not_yet(const SectorCache* cache, int64_t set, int way, int64_t now) noexcept nogil:
     """Valid sectors whose data are still on their way at `now`."""
-    return cache.lines[way].coming if cache.ready_ps[way] > now else 0
+    cdef unsigned int coming = cache_lines(cache, set)[way].coming
+    return coming if coming and cache_ready_ps(cache, set)[way] > now else 0
 
 
 cdef inline int sector_count(unsigned int mask) noexcept nogil:

@@ -13,12 +13,10 @@ cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
     cache.padded_ways = (ways + 7) // 8 * 8
     cache.set_bits = sets.bit_length() - 1 if sets & (sets - 1) == 0 else -1
     slots = <int64_t>units * sets * cache.padded_ways
-    cache.tags = <uint32_t*>host_zeroed(slots * sizeof(uint32_t))
-    cache.stamps = <int16_t*>host_zeroed(slots * sizeof(int16_t))
-    cache.lines = <Line*>host_zeroed(slots * sizeof(Line))
+    cache.rows = <char*>host_zeroed(slots * 8)
     cache.ready_ps = <int64_t*>host_zeroed(slots * sizeof(int64_t))
     cache.clocks = <int16_t*>host_zeroed(<size_t>units * sets * sizeof(int16_t))
-    if not (cache.tags and cache.stamps and cache.lines and cache.ready_ps and cache.clocks):
+    if not (cache.rows and cache.ready_ps and cache.clocks):
         raise MemoryError(f"a cache of {units} x {sets} sets x {ways} ways does not fit in memory")
     for unit in range(units):
         cache_clear_unit(cache, unit)
@@ -27,18 +25,19 @@ cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
 
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
     """Empties one unit: nothing is written back."""
-    cdef int64_t slot, per_unit = <int64_t>cache.sets * cache.padded_ways
-    cdef int64_t first = unit * per_unit
-    memset(cache.lines + first, 0, per_unit * sizeof(Line))
-    for slot in range(first, first + per_unit):
-        cache.tags[slot] = SET_EMPTY
-        cache.stamps[slot] = 0 if (slot - first) % cache.padded_ways < cache.ways else STAMP_NEVER
-    memset(cache.clocks + <int64_t>unit * cache.sets, 0, cache.sets * sizeof(int16_t))
+    cdef int64_t set, first = <int64_t>unit * cache.sets
+    cdef int way
+    for set in range(first, first + cache.sets):
+        for way in range(cache.padded_ways):
+            cache_tags(cache, set)[way] = SET_EMPTY
+            cache_stamps(cache, set)[way] = 0 if way < cache.ways else STAMP_NEVER
+            cache_lines(cache, set)[way] = Line(0, 0, 0, 0)
+    memset(cache.clocks + first, 0, cache.sets * sizeof(int16_t))
 
 
 cdef void cache_renumber(SectorCache* cache, int64_t set) noexcept nogil:
     """Gives a set whose stamps are used up the smallest ones that keep its order."""
-    cdef int16_t* stamps = cache.stamps + set * cache.padded_ways
+    cdef int16_t* stamps = cache_stamps(cache, set)
     cdef int16_t newest = 0, next
     cdef int way
     for way in range(cache.ways):       # old stamps go below zero, the oldest the nearest to it
@@ -58,9 +57,7 @@ cdef void cache_renumber(SectorCache* cache, int64_t set) noexcept nogil:
 
 
 cdef void cache_free(SectorCache* cache) noexcept:
-    free(cache.tags)
-    free(cache.stamps)
-    free(cache.lines)
+    free(cache.rows)
     free(cache.ready_ps)
     free(cache.clocks)
 
@@ -93,16 +90,16 @@ cdef class LruTags:
         tuple of the sectors that hit (mask) and the tag evicted (-1: none, the line was there or the way was empty)
         """
         cdef int64_t set = cache_set(&self.cache, 0, tag)
-        cdef int64_t way = cache_find(&self.cache, set, tag)
+        cdef int way = cache_find(&self.cache, set, tag)
         cdef int64_t evicted = -1
         cdef unsigned int hits = 0
         if way < 0:
             way = cache_victim(&self.cache, set)
-            if self.cache.tags[way] != SET_EMPTY:
-                evicted = self.cache.tags[way]
+            if cache_tags(&self.cache, set)[way] != SET_EMPTY:
+                evicted = cache_tags(&self.cache, set)[way]
             cache_install(&self.cache, set, way, tag)
         else:
-            hits = self.cache.lines[way].valid & sectors
+            hits = cache_lines(&self.cache, set)[way].valid & sectors
             cache_touch(&self.cache, set, way)
-        self.cache.lines[way].valid |= sectors
+        cache_lines(&self.cache, set)[way].valid |= sectors
         return hits, evicted

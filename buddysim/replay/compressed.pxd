@@ -5,13 +5,16 @@ free, `buddy` is `bandwidth`, cycle for cycle.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from buddysim.replay.cache cimport Line, cache_find, cache_install, cache_set, cache_touch, cache_victim, sector_count
+from buddysim.replay.cache cimport (
+    cache_find, cache_install, cache_lines, cache_ready_ps, cache_set, cache_tags, cache_touch, cache_victim, sector_count,
+)
 from buddysim.replay.dram cimport dram_read, dram_write, larger
 from buddysim.replay.memory cimport (
     DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, device_read,
     device_write, divide, link_read, link_write, locate_row, sectors_needed, turned,
 )
 from buddysim.replay.port cimport port_pass
+from buddysim.replay.setops cimport Line
 
 cdef struct Split:              # where an entry's sectors lie
     int device
@@ -54,8 +57,8 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     """When an entry's size is known to a slice that asks at `t`; `write` changes it."""
     cdef uint32_t line = entry >> m.metadata_shift
     cdef uint32_t local = divide(m.metadata_slices, line)
-    cdef int unit, bank, pseudo
-    cdef int64_t set, way, row
+    cdef int unit, way, bank, pseudo
+    cdef int64_t set, row
     if m.perfect_metadata:
         return t
     unit = turned(m.metadata_slices, line, local)
@@ -65,20 +68,20 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     if way >= 0:
         m.count.metadata_hits += 1
         cache_touch(&m.metadata, set, way)
-        t = larger(t + m.metadata_ps, m.metadata.ready_ps[way])
+        t = larger(t + m.metadata_ps, cache_ready_ps(&m.metadata, set)[way])
     else:
         way = cache_victim(&m.metadata, set)
-        if m.metadata.lines[way].dirty:
+        if cache_lines(&m.metadata, set)[way].dirty:
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
-            metadata_locate(m, m.metadata.tags[way], &pseudo, &bank, &row)
+            metadata_locate(m, cache_tags(&m.metadata, set)[way], &pseudo, &bank, &row)
             dram_write(&m.dram, pseudo, bank, row, m.metadata_sectors, t)
         cache_install(&m.metadata, set, way, line)
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
         metadata_locate(m, line, &pseudo, &bank, &row)
         t = dram_read(&m.dram, pseudo, bank, row, m.metadata_sectors, t + m.metadata_ps)
-        m.metadata.ready_ps[way] = t
+        cache_ready_ps(&m.metadata, set)[way] = t
     if write:
-        m.metadata.lines[way].dirty = 1
+        cache_lines(&m.metadata, set)[way].dirty = 1
     return t
 
 

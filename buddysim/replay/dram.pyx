@@ -4,6 +4,126 @@ from libc.stdlib cimport calloc, free
 
 from buddysim.replay.port cimport Port
 
+cdef void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
+    """Takes the slots in [first, end) that refreshes need; one that runs over the end goes on at the next call."""
+    cdef int64_t slot, last
+    while channel.next_refresh_ps < end * dram.burst_ps:
+        slot = larger(channel.next_refresh_ps / dram.burst_ps, first)
+        last = (channel.next_refresh_ps + dram.timing.rfc) / dram.burst_ps
+        while slot < last and slot < end:
+            channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
+            slot += 1
+        if last > end:
+            return
+        channel.next_refresh_ps += dram.timing.refi
+
+
+cdef void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word) noexcept nogil:
+    """Forgets the calendar before `base_word`; the space becomes its far end, with the refreshes in it marked."""
+    cdef int64_t word
+    cdef int64_t first_new = channel.base_word + CALENDAR_WORDS
+    if base_word - channel.base_word >= CALENDAR_WORDS:
+        for word in range(CALENDAR_WORDS):
+            channel.calendar[word] = 0
+        first_new = base_word
+    else:
+        for word in range(channel.base_word, base_word):
+            channel.calendar[word & (CALENDAR_WORDS - 1)] = 0
+    channel.base_word = base_word
+    if channel.full_until < base_word * 64:
+        channel.full_until = base_word * 64
+    if dram.timing.rfc:
+        calendar_mark_refresh(dram, channel, first_new * 64, (base_word + CALENDAR_WORDS) * 64)
+
+
+cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
+    """`calendar_first_free`, word after word."""
+    cdef int64_t found, word = slot >> 6
+    cdef uint64_t free
+    if word >= channel.base_word + CALENDAR_WORDS:
+        calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
+    free = ~channel.calendar[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
+    while not free:
+        word += 1
+        if word >= channel.base_word + CALENDAR_WORDS:
+            calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
+        free = ~channel.calendar[word & (CALENDAR_WORDS - 1)]
+    found = (word << 6) + count_trailing_zeros(free)
+    if slot == channel.full_until:
+        channel.full_until = found
+    return found
+
+
+cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil:
+    """Nothing will be asked of the channel before `dram.now_ps`: the calendar need not go further back."""
+    cdef int64_t word
+    word = slot_at(dram, dram.now_ps) >> 6
+    if word > channel.base_word:
+        calendar_advance(dram, channel, word)
+    channel.forget_ps = (channel.base_word + 1) * 64 * dram.burst_ps
+
+
+cdef void calendar_release(PseudoChannel* channel, int64_t slot) noexcept nogil:
+    if (slot >> 6) >= channel.base_word and (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+        channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] &= ~(<uint64_t>1 << (slot & 63))
+        if slot < channel.full_until:
+            channel.full_until = slot
+
+
+cdef void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
+    """Writes everything queued in a pseudo-channel, behind the reads that are scheduled."""
+    cdef PseudoChannel* channel = &dram.pseudo[pseudo]
+    cdef QueuedWrite* queue = dram.queues + pseudo * WRITE_QUEUE_LIMIT
+    cdef QueuedWrite write
+    cdef DramTiming* timing = &dram.timing
+    cdef Bank* bank
+    cdef int i, j
+    cdef int64_t col, slot, first, start, end
+    for i in range(1, channel.n_queued):        # by bank and row, so that a row is opened once
+        write = queue[i]
+        j = i
+        while j > 0 and (queue[j - 1].bank > write.bank
+                         or (queue[j - 1].bank == write.bank and queue[j - 1].row > write.row)):
+            queue[j] = queue[j - 1]
+            j -= 1
+        queue[j] = write
+    if channel.last_slot == channel.turned_slot:        # no read has come since the last drain: the bus need not have turned back
+        for slot in range(channel.turning_slot, channel.turned_slot + 1):
+            calendar_release(channel, slot)
+        channel.last_slot = channel.turning_slot - 1
+        first = start = slot_at(dram, larger(t, channel.drain_ps))
+    else:
+        first = larger(slot_at(dram, t), channel.last_slot + 1)
+        start = first + (timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
+    end = start
+    for i in range(channel.n_queued):
+        bank = &dram.banks[pseudo * dram.n_banks + queue[i].bank]
+        # While one batch drains, the rows of the next are opened.
+        col = bank_open(dram, channel, bank, queue[i].row, queue[i].arrival_ps if queue[i].arrival_ps < channel.drained_ps else t)
+        slot = larger(start, slot_at(dram, col + timing.cwl))
+        for _ in range(queue[i].bursts):
+            slot = calendar_first_free(dram, channel, slot)
+            calendar_take(channel, slot)
+            end = larger(end, slot + 1)
+            slot += timing.ccd_slots
+        bank.col_ps = larger(bank.col_ps, slot * dram.burst_ps - timing.cwl)
+        bank.pre_ps = larger(bank.pre_ps, (slot - timing.ccd_slots + 1) * dram.burst_ps + timing.wr)
+        channel.bursts += queue[i].bursts
+    channel.drain_ps = larger(first, end - channel.queued_bursts) * dram.burst_ps
+    channel.drained_ps = end * dram.burst_ps
+    for slot in range(first, start):
+        if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+            calendar_take(channel, slot)
+    channel.turning_slot = first = end
+    end += (timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
+    for slot in range(first, end):
+        if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+            calendar_take(channel, slot)
+    channel.turned_slot = channel.last_slot
+    channel.n_queued = 0
+    channel.queued_bursts = 0
+
+
 cdef int dram_init(Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i

@@ -7,15 +7,16 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-from buddysim.replay.cache cimport cache_clear_unit, cache_free, cache_init
+from buddysim.replay.cache cimport cache_clear_unit, cache_free, cache_init, cache_lines
 from buddysim.replay.dram cimport dram_free, dram_init
 from buddysim.replay.events cimport NEVER, EventTree, tree_free, tree_init, tree_update
 from buddysim.replay.hostmem cimport host_zeroed
 from buddysim.replay.memory cimport (
-    Divisor, MemorySystem, Region, cache_find, cache_install, cache_set, cache_victim, evict_line, larger, locate_slice,
+    Divisor, MemorySystem, Region, Spot, cache_find, cache_install, cache_victim, evict_line, l2_spot, larger,
 )
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
+from buddysim.replay.setops cimport Line
 from buddysim.replay.sm cimport (
     MAX_WARPS, NO_GREEDY, CoreTiming, L1s, LookAhead, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
     scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
@@ -159,7 +160,7 @@ cdef class Engine:
         m.reply_cost, m.request_cost = n["reply_cost"], n["request_cost"]
         m.n_sms, m.n_slices = self.n_sms, n["slices"]
         m.slices = divisor(n["slices"])
-        m.pseudo_per_slice = n["pseudo_per_slice"]
+        m.pseudo_per_slice = divisor(n["pseudo_per_slice"])
         m.first_pseudo = <int*>calloc(m.n_slices, sizeof(int))
         m.replies = <Port*>host_zeroed(self.n_sms * sizeof(Port))
         m.requests = <Port*>host_zeroed(self.n_sms * sizeof(Port))
@@ -600,36 +601,36 @@ cdef class Engine:
 
     def fill_l2(self, int64_t first_entry, int64_t end_entry):
         """Makes the L2 hold what a copy or fill has written: whole lines, clean."""
-        cdef int64_t entry, set, way
-        cdef int slice
-        cdef uint32_t local
+        cdef int64_t entry
+        cdef Spot spot
+        cdef int way
         cdef MemorySystem* m = &self.m
         with nogil:
             m.now_ps = m.dram.now_ps = self.now_ps
             for entry in range(first_entry, end_entry):
-                locate_slice(m, <uint32_t>entry, &slice, &local)
-                set = cache_set(&m.l2, slice, local)
-                way = cache_find(&m.l2, set, <uint32_t>entry)
+                l2_spot(m, <uint32_t>entry, &spot)
+                way = cache_find(&m.l2, spot.set, spot.entry)
                 if way < 0:
-                    way = cache_victim(&m.l2, set)
-                    evict_line(m, way, slice, self.now_ps)
-                cache_install(&m.l2, set, way, <uint32_t>entry)
-                m.l2.lines[way].valid = 15
+                    way = cache_victim(&m.l2, spot.set)
+                    evict_line(m, &spot, way, self.now_ps)
+                cache_install(&m.l2, spot.set, way, spot.entry)
+                cache_lines(&m.l2, spot.set)[way].valid = 15
 
     def drop_l2(self, int64_t first_entry, int64_t end_entry):
         """Forgets what the L2 holds of entries that a copy or fill has overwritten in memory."""
-        cdef int64_t entry, set, way
-        cdef int slice
-        cdef uint32_t local
+        cdef int64_t entry
+        cdef Spot spot
+        cdef Line* line
+        cdef int way
         cdef MemorySystem* m = &self.m
         with nogil:
             for entry in range(first_entry, end_entry):
-                locate_slice(m, <uint32_t>entry, &slice, &local)
-                set = cache_set(&m.l2, slice, local)
-                way = cache_find(&m.l2, set, <uint32_t>entry)
+                l2_spot(m, <uint32_t>entry, &spot)
+                way = cache_find(&m.l2, spot.set, spot.entry)
                 if way >= 0:
-                    m.count.overwritten_sectors += bits_set(m.l2.lines[way].dirty)
-                    m.l2.lines[way].valid = m.l2.lines[way].dirty = m.l2.lines[way].partial = 0
+                    line = cache_lines(&m.l2, spot.set) + way
+                    m.count.overwritten_sectors += bits_set(line.dirty)
+                    line.valid = line.dirty = line.partial = 0
 
     # Results
 
@@ -683,8 +684,10 @@ cdef class Engine:
         -------
         int
         """
-        cdef int64_t way, total = 0
+        cdef int64_t set, total = 0
+        cdef int way
         cdef MemorySystem* m = &self.m
-        for way in range(<int64_t>m.l2.units * m.l2.sets * m.l2.padded_ways):
-            total += bits_set(m.l2.lines[way].dirty)
+        for set in range(<int64_t>m.l2.units * m.l2.sets):
+            for way in range(m.l2.ways):
+                total += bits_set(cache_lines(&m.l2, set)[way].dirty)
         return total

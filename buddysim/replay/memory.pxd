@@ -6,15 +6,15 @@ gets there (`port`, `dram`).
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    Line, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim,
-    fold, sector_count,
+    SectorCache, cache_coming, cache_find, cache_install, cache_lines, cache_not_yet, cache_prefetch, cache_ready_ps, cache_set,
+    cache_tags, cache_touch, cache_victim, fold, prefetch, sector_count,
 )
 from buddysim.replay.dram cimport Dram, dram_read, dram_write, larger
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
+from buddysim.replay.setops cimport Line
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
-    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 cdef struct Divisor:            # of 32-bit numbers: a shift where it is a power of two
     uint32_t by
@@ -24,6 +24,11 @@ cdef enum Place:
     PLACE_DEVICE = 0            # uncompressed in device memory
     PLACE_COMPRESSED = 1        # compressed in device memory, what overflows in buddy memory
     PLACE_HOST = 2              # in host memory, over the link
+
+cdef struct Spot:               # where the L2 would hold an entry
+    uint32_t entry
+    uint32_t slice
+    uint32_t set                # counted over all slices
 
 cdef enum TrafficKind:          # why sectors move
     DEMAND = 0
@@ -138,7 +143,7 @@ cdef struct MemorySystem:
     int n_slices
     Divisor slices              # n_slices
     int* first_pseudo           # [slices]: the first pseudo-channel behind a slice
-    uint32_t pseudo_per_slice   # pseudo-channels behind a slice
+    Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
     int mshrs                   # per slice
     int64_t* mshr_ps            # [slices][mshrs]: when each comes free
@@ -192,6 +197,10 @@ cdef inline uint32_t divide(Divisor divisor, uint32_t x) noexcept nogil:
     return x >> divisor.bits if divisor.bits >= 0 else x / divisor.by
 
 
+cdef inline int remainder(Divisor divisor, uint32_t x) noexcept nogil:
+    return <int>(x & (divisor.by - 1) if divisor.bits >= 0 else x % divisor.by)
+
+
 cdef inline int turned(Divisor divisor, uint32_t x, uint32_t group) noexcept nogil:
     """Position of `x` in its group of `divisor` neighbours, in an order that a hash of the group's number turns.
 
@@ -204,10 +213,12 @@ cdef inline int turned(Divisor divisor, uint32_t x, uint32_t group) noexcept nog
     return <int>(position - divisor.by if position >= divisor.by else position)
 
 
-cdef inline void locate_slice(const MemorySystem* m, uint32_t entry, int* slice, uint32_t* local) noexcept nogil:
-    """The L2 slice of an entry, and its line number there."""
-    local[0] = divide(m.slices, entry)
-    slice[0] = turned(m.slices, entry, local[0])
+cdef inline void l2_spot(const MemorySystem* m, uint32_t entry, Spot* spot) noexcept nogil:
+    """The L2 slice and set of an entry."""
+    cdef uint32_t local = divide(m.slices, entry)
+    spot.entry = entry
+    spot.slice = turned(m.slices, entry, local)
+    spot.set = <uint32_t>cache_set(&m.l2, spot.slice, local)
 
 
 cdef inline Region* region_of(const MemorySystem* m, uint32_t entry) noexcept nogil:
@@ -234,10 +245,8 @@ cdef inline void locate_row(const MemorySystem* m, uint32_t entry, int* bank, in
 cdef inline int pseudo_channel(const MemorySystem* m, int slice, uint32_t entry) noexcept nogil:
     """The pseudo-channel behind a slice that holds an entry."""
     cdef uint32_t local
-    if m.pseudo_per_slice == 1:
-        return m.first_pseudo[slice]
     local = divide(m.slices, entry)
-    return m.first_pseudo[slice] + <int>((local ^ local >> 3 ^ local >> 7) % m.pseudo_per_slice)
+    return m.first_pseudo[slice] + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7)
 
 
 cdef inline int64_t device_read(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
@@ -282,97 +291,81 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kin
     return port_pass(&m.link.ports[1], m.now_ps, t, link_cost(&m.link, total))
 
 
-cdef inline int64_t evict_line(MemorySystem* m, int64_t way, int slice, int64_t t) noexcept nogil:
+cdef inline int64_t evict_line(MemorySystem* m, const Spot* spot, int way, int64_t t) noexcept nogil:
     """Lets the scheme write back a victim's dirty sectors; returns when its place is free."""
-    cdef Line line = m.l2.lines[way]
+    cdef Line line = cache_lines(&m.l2, spot.set)[way]
     if not line.dirty:
         return t
     m.count.writeback_sectors += sector_count(line.dirty)
     m.count.writebacks += 1
-    return m.writeback(m, m.l2.tags[way], slice, line, t)
+    return m.writeback(m, cache_tags(&m.l2, spot.set)[way], spot.slice, line, t)
 
 
-cdef inline void l2_prefetch(const MemorySystem* m, uint32_t entry) noexcept nogil:
+cdef inline void l2_prefetch(const MemorySystem* m, const Spot* spot) noexcept nogil:
     """Has the host fetch what an access to an entry will look at."""
-    cdef int slice
-    cdef uint32_t local
-    cdef int64_t set, first
-    locate_slice(m, entry, &slice, &local)
-    set = cache_set(&m.l2, slice, local)
-    first = set * m.l2.padded_ways
-    prefetch(m.l2.tags + first)
-    prefetch(m.l2.stamps + first)
-    prefetch(m.l2.clocks + set)
-    prefetch(m.l2.lines + first)
-    prefetch(m.l2.ready_ps + first)
-    prefetch(m.l2.ready_ps + first + 8)
-    prefetch(m.state + entry)
+    cache_prefetch(&m.l2, spot.set)
+    prefetch(m.state + spot.entry)
 
 
-cdef inline int64_t l2_way(MemorySystem* m, uint32_t entry, int slice, uint32_t local, int64_t* t) noexcept nogil:
+cdef inline int l2_way(MemorySystem* m, const Spot* spot, int64_t* t) noexcept nogil:
     """The way that holds an entry's line, after evicting one for it where it was not there; `t` becomes when it is free."""
-    cdef int64_t set = cache_set(&m.l2, slice, local)
-    cdef int64_t way = cache_find(&m.l2, set, entry)
+    cdef int way = cache_find(&m.l2, spot.set, spot.entry)
     m.count.l2_lines += 1
     if way >= 0:
         m.count.l2_line_hits += 1
-        cache_touch(&m.l2, set, way)
+        cache_touch(&m.l2, spot.set, way)
         return way
-    way = cache_victim(&m.l2, set)
-    t[0] = evict_line(m, way, slice, t[0])
-    cache_install(&m.l2, set, way, entry)
+    way = cache_victim(&m.l2, spot.set)
+    t[0] = evict_line(m, spot, way, t[0])
+    cache_install(&m.l2, spot.set, way, spot.entry)
     return way
 
 
-cdef inline int64_t l2_fetch(MemorySystem* m, uint32_t entry, int slice, int64_t way, unsigned int missing,
-                             int64_t t) noexcept nogil:
+cdef inline int64_t l2_fetch(MemorySystem* m, const Spot* spot, int way, unsigned int missing, int64_t t) noexcept nogil:
     """Has the scheme bring missing sectors into a line; returns when they are there."""
-    cdef int64_t* mshr = m.mshr_ps + <int64_t>slice * m.mshrs + m.mshr_next[slice]
+    cdef int64_t* mshr = m.mshr_ps + <int64_t>spot.slice * m.mshrs + m.mshr_next[spot.slice]
     cdef int64_t start = larger(t, mshr[0])
     cdef int64_t done
     cdef unsigned int filled = missing
-    cdef Line* line = &m.l2.lines[way]
+    cdef Line* line = cache_lines(&m.l2, spot.set) + way
     m.count.demanded += sector_count(missing)
     m.count.fills += 1
-    done = m.fill(m, entry, slice, missing, &filled, start)
+    done = m.fill(m, spot.entry, spot.slice, missing, &filled, start)
     mshr[0] = done
-    m.mshr_next[slice] += 1
-    if m.mshr_next[slice] == m.mshrs:
-        m.mshr_next[slice] = 0
+    m.mshr_next[spot.slice] += 1
+    if m.mshr_next[spot.slice] == m.mshrs:
+        m.mshr_next[spot.slice] = 0
     filled &= ~<unsigned int>line.valid
     m.count.fill_sectors += sector_count(filled)
-    cache_coming(&m.l2, way, filled, t, done)
+    cache_coming(&m.l2, spot.set, way, filled, t, done)
     line.partial &= ~filled                     # merged with what a store had written
     histogram_add(m.count.memory_histogram, done - t)
     return done
 
 
-cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted, int sm, bint for_atomic,
-                            int64_t t) noexcept nogil:
+cdef inline int64_t l2_load(MemorySystem* m, const Spot* spot, unsigned int wanted, int sm, bint for_atomic, int64_t t) noexcept nogil:
     """A load's or atomic's sectors of one line, asked for by an SM at `t`; returns when the last of them is usable there."""
-    cdef int slice, n = sector_count(wanted)
-    cdef uint32_t local
-    cdef int64_t way, data, arrival
+    cdef int way, n = sector_count(wanted)
+    cdef int64_t data, arrival
     cdef unsigned int present, missing, merged
     cdef Line* line
-    locate_slice(m, entry, &slice, &local)
     t = port_pass(&m.requests[sm], m.now_ps, t, m.request_cost)
     t += m.request_ps
-    t = port_pass(&m.slice_ports[slice], m.now_ps, t, n * m.slice_cost)
+    t = port_pass(&m.slice_ports[spot.slice], m.now_ps, t, n * m.slice_cost)
     arrival = t
-    way = l2_way(m, entry, slice, local, &arrival)
+    way = l2_way(m, spot, &arrival)
     data = arrival
-    line = &m.l2.lines[way]
+    line = cache_lines(&m.l2, spot.set) + way
     present = line.valid & wanted
     missing = wanted & ~present
     m.count.l2_reads += n
-    merged = cache_not_yet(&m.l2, way, arrival) & present
+    merged = cache_not_yet(&m.l2, spot.set, way, arrival) & present
     if merged:
-        data = m.l2.ready_ps[way]
+        data = cache_ready_ps(&m.l2, spot.set)[way]
         m.count.l2_read_merged += sector_count(merged)
     m.count.l2_read_hits += sector_count(present & ~merged)
     if missing:
-        data = larger(data, l2_fetch(m, entry, slice, way, missing, arrival))
+        data = larger(data, l2_fetch(m, spot, way, missing, arrival))
     if for_atomic:
         m.count.dirtied_sectors += sector_count(wanted & ~<unsigned int>line.dirty)
         line.dirty |= wanted
@@ -381,23 +374,21 @@ cdef inline int64_t l2_load(MemorySystem* m, uint32_t entry, unsigned int wanted
     return data + (n - 1) * m.sector_ps
 
 
-cdef inline int64_t l2_store(MemorySystem* m, uint32_t entry, unsigned int touched, unsigned int whole, int sm,
+cdef inline int64_t l2_store(MemorySystem* m, const Spot* spot, unsigned int touched, unsigned int whole, int sm,
                              int64_t t) noexcept nogil:
     """A store's sectors of one line; returns when the SM hears that the L2 has them."""
-    cdef int slice, n = sector_count(touched)
-    cdef uint32_t local
-    cdef int64_t way, arrival
+    cdef int way, n = sector_count(touched)
+    cdef int64_t arrival
     cdef Line* line
-    locate_slice(m, entry, &slice, &local)
     t = port_pass(&m.requests[sm], m.now_ps, t, n * m.request_cost)
     arrival = t + m.request_ps
-    arrival = port_pass(&m.slice_ports[slice], m.now_ps, arrival, n * m.slice_cost)
-    way = l2_way(m, entry, slice, local, &arrival)
-    line = &m.l2.lines[way]
+    arrival = port_pass(&m.slice_ports[spot.slice], m.now_ps, arrival, n * m.slice_cost)
+    way = l2_way(m, spot, &arrival)
+    line = cache_lines(&m.l2, spot.set) + way
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line.valid | line.dirty))
     m.count.dirtied_sectors += sector_count(touched & ~<unsigned int>line.dirty)
     line.valid |= whole
     line.dirty |= touched
-    line.partial = (line.partial | touched) & ~line.valid
+    line.partial = (line.partial | touched) & ~<unsigned int>line.valid
     return arrival + m.reply_ps

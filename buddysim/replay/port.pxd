@@ -9,6 +9,9 @@ Costs are in 1/1024 ps, rounded up: no port is faster than its machine file says
 """
 from libc.stdint cimport int64_t, uint32_t
 
+cdef extern from *:
+    bint unlikely(bint condition) noexcept nogil    # Cython's own macro: what follows is off the straight path
+
 cdef enum:
     PORT_BUCKETS = 512          # 33.6 us into the future
     BUCKET_BITS = 16            # log2 of a bucket's ps
@@ -21,18 +24,8 @@ cdef struct Port:
     uint32_t used[512]          # cost units taken of bucket b, at b % PORT_BUCKETS
 
 
-cdef inline void port_rebase(Port* port, int64_t base) noexcept nogil:
-    """Forgets the buckets before `base`."""
-    cdef int64_t bucket
-    if base - port.base >= PORT_BUCKETS:
-        for bucket in range(PORT_BUCKETS):
-            port.used[bucket] = 0
-    else:
-        for bucket in range(port.base, base):
-            port.used[bucket & (PORT_BUCKETS - 1)] = 0
-    port.base = base
-    if port.full_until < base:
-        port.full_until = base
+cdef void port_rebase(Port* port, int64_t base) noexcept nogil
+cdef int64_t port_wait(Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil
 
 
 cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) noexcept nogil:
@@ -42,23 +35,15 @@ cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) 
     earliest `t`.
     """
     cdef int64_t bucket = t >> BUCKET_BITS
-    cdef int64_t place, rest = cost
+    cdef int64_t before, place
     cdef uint32_t* used
-    if now >> BUCKET_BITS > port.base:
+    if unlikely(now >> BUCKET_BITS > port.base):
         port_rebase(port, now >> BUCKET_BITS)
-    if bucket < port.full_until:
-        bucket = port.full_until
-    while True:
-        if bucket - port.base >= PORT_BUCKETS:
-            port_rebase(port, bucket - PORT_BUCKETS + 1)
-        used = &port.used[bucket & (PORT_BUCKETS - 1)]
-        if used[0] + rest <= BUCKET_FINE:
-            break
-        rest -= BUCKET_FINE - used[0]
-        used[0] = BUCKET_FINE
-        if bucket == port.full_until:
-            port.full_until += 1
-        bucket += 1
-    place = (bucket << BUCKET_BITS) + (used[0] + rest - cost >> FINE_BITS)
-    used[0] += <uint32_t>rest
+    bucket = port.full_until if bucket < port.full_until else bucket
+    used = &port.used[bucket & (PORT_BUCKETS - 1)]
+    before = used[0]
+    if unlikely(before + cost > BUCKET_FINE or bucket - port.base >= PORT_BUCKETS):
+        return port_wait(port, bucket, t, cost)
+    used[0] = <uint32_t>(before + cost)
+    place = (bucket << BUCKET_BITS) + (before >> FINE_BITS)
     return place if place > t else t

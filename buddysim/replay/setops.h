@@ -1,4 +1,4 @@
-/* The innermost loops: over a set's ways.
+/* The innermost loops: over a set's ways; and what a way holds.
  * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
  * Rows are padded to a multiple of eight: tags with SET_EMPTY, stamps with STAMP_NEVER.
  * Every way is looked at, 64 at a time: where a tag or the least stamp lies is no branch that a host could foresee. */
@@ -8,6 +8,14 @@
 
 #define SET_EMPTY 0xFFFFFFFFu
 #define STAMP_NEVER INT16_MAX
+
+/* A bit per sector of a 128 B line. */
+typedef struct {
+    uint16_t valid : 4;
+    uint16_t dirty : 4;
+    uint16_t partial : 4;
+    uint16_t coming : 4;
+} Line;
 
 #if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
 #include <emmintrin.h>

@@ -7,12 +7,12 @@ on the shift is at least (arrival - time of the use on the clock).
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport (
-    SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_set, cache_touch, cache_victim,
-    sector_count,
+    SectorCache, cache_coming, cache_find, cache_install, cache_lines, cache_not_yet, cache_prefetch, cache_ready_ps, cache_set,
+    cache_touch, cache_victim, prefetch, sector_count,
 )
 from buddysim.replay.dram cimport larger
 from buddysim.replay.events cimport NEVER, smaller
-from buddysim.replay.memory cimport MemorySystem, histogram_add, l2_load, l2_prefetch, l2_store, prefetch
+from buddysim.replay.memory cimport MemorySystem, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_STORE, WarpOp, WarpRecord
 
 cdef enum:
@@ -56,7 +56,7 @@ cdef enum:
     LOOK_AHEAD = 64             # warps whose turn comes soon
     STREAM_AHEAD = 5           # events before its streams are fetched
     SETS_AHEAD = 10             # events before the sets that it will touch are fetched
-    LINES_AHEAD = 5             # lines of one operation whose sets are fetched before their turn
+    LINES_AHEAD = 8             # lines of one operation whose sets are fetched before their turn
 
 cdef struct LookAhead:
     Warp* warps[64]
@@ -121,7 +121,8 @@ cdef inline void warp_wait(Warp* warp, int64_t v) noexcept nogil:
         if warp.pending[i].use_v <= v:
             warp.shift = larger(warp.shift, warp.pending[i].arrival_ps - warp.pending[i].use_v)
             warp.n_pending -= 1
-            warp.pending[i] = warp.pending[warp.n_pending]
+            if i < warp.n_pending:
+                warp.pending[i] = warp.pending[warp.n_pending]
         else:
             i += 1
 
@@ -138,6 +139,8 @@ cdef inline int64_t warp_next(const CoreTiming* core, Warp* warp) noexcept nogil
         warp.slots = <int32_t>(gap + 1) if gap < 0x7FFFFFFF else 0x7FFFFFFF
         warp_wait(warp, warp.v_next)
         warp.next_lines = warp.lines + op.first_line if op.n_lines else NULL
+        prefetch(op + 2)
+        prefetch(warp.next_lines + 8)
         return warp.v_next + warp.shift
     warp.next_lines = NULL
     gap = warp.record.tail_gap
@@ -219,7 +222,7 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
     """
     cdef Warp* warp = NULL
     cdef uint32_t entry
-    cdef int64_t way
+    cdef Spot spot
     ahead.at += 1
     if scheduler.n:
         warp = sm_warps + scheduler.slot[scheduler.ready[1] & (MAX_WARPS - 1)]
@@ -234,42 +237,40 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
     warp = ahead.warps[(ahead.at - SETS_AHEAD) % LOOK_AHEAD]
     if warp and warp.next_lines:
         entry = <uint32_t>(warp.next_lines[0] >> 8)
-        way = cache_set(&l1.cache, warp.sm, entry) * l1.cache.padded_ways
-        prefetch(l1.cache.tags + way)
-        prefetch(l1.cache.stamps + way)
-        prefetch(l1.cache.lines + way)
-        prefetch(l1.cache.ready_ps + way)
-        l2_prefetch(m, entry)
+        cache_prefetch(&l1.cache, cache_set(&l1.cache, warp.sm, entry))
+        l2_spot(m, entry, &spot)
+        l2_prefetch(m, &spot)
 
 
-cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, unsigned int wanted, bint bypass,
+cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, bint bypass,
                             int64_t t) noexcept nogil:
     """A load's sectors of one line; returns when the last of them can be used."""
-    cdef int64_t set, way, arrival, start
+    cdef int64_t set, arrival, start
     cdef int64_t* mshr
     cdef unsigned int present, merged, missing = wanted
+    cdef int way
     if not l1.enabled or bypass:
-        return l2_load(m, entry, wanted, sm, False, t)
+        return l2_load(m, spot, wanted, sm, False, t)
     m.count.l1_accesses += sector_count(wanted)
     m.count.l1_lines += 1
-    set = cache_set(&l1.cache, sm, entry)
-    way = cache_find(&l1.cache, set, entry)
+    set = cache_set(&l1.cache, sm, spot.entry)
+    way = cache_find(&l1.cache, set, spot.entry)
     arrival = t + l1.hit_ps
     if way >= 0:
         cache_touch(&l1.cache, set, way)
         m.count.l1_line_hits += 1
-        present = l1.cache.lines[way].valid & wanted
+        present = cache_lines(&l1.cache, set)[way].valid & wanted
         missing = wanted & ~present
-        merged = cache_not_yet(&l1.cache, way, t) & present
+        merged = cache_not_yet(&l1.cache, set, way, t) & present
         if merged:
-            arrival = larger(arrival, l1.cache.ready_ps[way])
+            arrival = larger(arrival, cache_ready_ps(&l1.cache, set)[way])
             m.count.l1_merged += sector_count(merged)
         m.count.l1_hits += sector_count(present & ~merged)
         if not missing:
             return arrival
     else:
         way = cache_victim(&l1.cache, set)
-        cache_install(&l1.cache, set, way, entry)
+        cache_install(&l1.cache, set, way, spot.entry)
         l1.used[sm] = 1
     mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + l1.mshr_next[sm]
     if mshr[0] > t:                 # none is free: this access holds up those behind it
@@ -277,7 +278,7 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, un
         start = mshr[0]
     else:
         start = t
-    start = l2_load(m, entry, missing, sm, False, start)
+    start = l2_load(m, spot, missing, sm, False, start)
     mshr[0] = start
     l1.mshr_next[sm] += 1
     if l1.mshr_next[sm] == l1.mshrs:
@@ -285,18 +286,18 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, uint32_t entry, un
     m.count.load_ps += start - t
     m.count.loads_missed += 1
     histogram_add(m.count.load_histogram, start - t)
-    cache_coming(&l1.cache, way, missing, t, start)
+    cache_coming(&l1.cache, set, way, missing, t, start)
     return larger(arrival, start)
 
 
-cdef inline int64_t l1_store(L1s* l1, MemorySystem* m, int sm, uint32_t entry, unsigned int touched, unsigned int whole,
+cdef inline int64_t l1_store(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int touched, unsigned int whole,
                              int64_t t) noexcept nogil:
     """A store's sectors of one line: written through, nothing allocated. Returns when the SM hears of it."""
     cdef int64_t* place = l1.store_ps + <int64_t>sm * l1.mshrs + l1.store_next[sm]
     if place[0] > t:
         l1.free_ps[sm] += place[0] - t
         t = place[0]
-    t = l2_store(m, entry, touched, whole, sm, t)
+    t = l2_store(m, spot, touched, whole, sm, t)
     place[0] = t
     l1.store_next[sm] += 1
     if l1.store_next[sm] == l1.mshrs:
@@ -310,29 +311,34 @@ cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, W
     cdef const uint64_t* lines = warp.lines + op.first_line
     cdef int i, n = op.n_lines
     cdef int64_t arrival = now, t
-    cdef uint32_t entry
+    cdef Spot[16] spots             # a ring: the line at hand, and those that are fetched ahead
+    cdef Spot* spot
     cdef unsigned int sectors
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
-    for i in range(1, n if n < LINES_AHEAD else LINES_AHEAD):
-        l2_prefetch(m, <uint32_t>(lines[i] >> 8))
+    for i in range(n if n < LINES_AHEAD else LINES_AHEAD):
+        l2_spot(m, <uint32_t>(lines[i] >> 8), &spots[i])
+        if i:
+            l2_prefetch(m, &spots[i])
     for i in range(n):
         if i + LINES_AHEAD < n:
-            l2_prefetch(m, <uint32_t>(lines[i + LINES_AHEAD] >> 8))
-        entry = <uint32_t>(lines[i] >> 8)
+            spot = &spots[(i + LINES_AHEAD) & 15]
+            l2_spot(m, <uint32_t>(lines[i + LINES_AHEAD] >> 8), spot)
+            l2_prefetch(m, spot)
+        spot = &spots[i & 15]
         sectors = lines[i] & 15
         t = larger(now, l1.free_ps[sm])
         l1.free_ps[sm] = t + l1.line_ps
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
-            t = l1_store(l1, m, sm, entry, sectors, lines[i] >> 4 & 15, t)
+            t = l1_store(l1, m, sm, spot, sectors, lines[i] >> 4 & 15, t)
         else:
             m.count.load_sectors += sector_count(sectors)
             if op.kind == OP_ATOMIC:
-                t = l2_load(m, entry, sectors, sm, True, t)
+                t = l2_load(m, spot, sectors, sm, True, t)
             else:
-                t = l1_load(l1, m, sm, entry, sectors, op.flags & FLAG_BYPASS_L1, t)
+                t = l1_load(l1, m, sm, spot, sectors, op.flags & FLAG_BYPASS_L1, t)
         arrival = larger(arrival, t)
     warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
     if op.use_distance and op.kind != OP_STORE and not op.flags & FLAG_NO_RETURN:

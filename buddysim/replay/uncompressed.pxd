@@ -1,11 +1,12 @@
 """Fills and write-backs that move exactly the sectors asked for: of uncompressed device memory, or of host memory."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.cache cimport Line, sector_count
+from buddysim.replay.cache cimport sector_count
 from buddysim.replay.memory cimport (
     DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, device_read, device_write, link_read, link_write,
     region_of,
 )
+from buddysim.replay.setops cimport Line
 
 
 cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, uint32_t entry, int slice, unsigned int wanted,

@@ -1,0 +1,36 @@
+"""What a `Port` rarely does: forgets the past, and makes a request wait for a later bucket."""
+from libc.stdint cimport int64_t, uint32_t
+
+
+cdef void port_rebase(Port* port, int64_t base) noexcept nogil:
+    """Forgets the buckets before `base`."""
+    cdef int64_t bucket
+    if base - port.base >= PORT_BUCKETS:
+        for bucket in range(PORT_BUCKETS):
+            port.used[bucket] = 0
+    else:
+        for bucket in range(port.base, base):
+            port.used[bucket & (PORT_BUCKETS - 1)] = 0
+    port.base = base
+    if port.full_until < base:
+        port.full_until = base
+
+
+cdef int64_t port_wait(Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
+    """`port_pass` for a request that does not fit in `bucket`, or lies beyond the buckets kept."""
+    cdef int64_t place, rest = cost
+    cdef uint32_t* used
+    while True:
+        if bucket - port.base >= PORT_BUCKETS:
+            port_rebase(port, bucket - PORT_BUCKETS + 1)
+        used = &port.used[bucket & (PORT_BUCKETS - 1)]
+        if used[0] + rest <= BUCKET_FINE:
+            break
+        rest -= BUCKET_FINE - used[0]
+        used[0] = BUCKET_FINE
+        if bucket == port.full_until:
+            port.full_until += 1
+        bucket += 1
+    place = (bucket << BUCKET_BITS) + (used[0] + rest - cost >> FINE_BITS)
+    used[0] += <uint32_t>rest
+    return place if place > t else t
