@@ -38,8 +38,8 @@ directives = {
     "show_performance_hints": not boundscheck,
 }
 
-# What the replay's event loop does for an operation becomes one function: passing times and places between a dozen costs more
-# than it saves (docs/performance.md).
+# What the replay's event loop does for an operation becomes one function: passing times and places between a dozen
+# costs more than it saves (docs/performance.md).
 INLINE_ALL = ("CYTHON_INLINE", "__inline__ __attribute__((always_inline))")
 REPLAY = Path("buddysim", "replay")
 

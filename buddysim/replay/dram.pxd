@@ -116,15 +116,15 @@ cdef inline void calendar_take(PseudoChannel* channel, int64_t slot) noexcept no
 
 cdef inline int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
     """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
-    cdef uint64_t free
+    cdef uint64_t open_slots         # of the 64 from `slot` on
     cdef int64_t found, word
     slot = larger(slot, channel.full_until)
     word = slot >> 6
-    free = (~channel.calendar[word & (CALENDAR_WORDS - 1)] >> (slot & 63)       # of the 64 slots from `slot` on
-            | ~channel.calendar[(word + 1) & (CALENDAR_WORDS - 1)] << 1 << (63 - (slot & 63)))
-    if unlikely(not free or word + 1 >= channel.base_word + CALENDAR_WORDS):
+    open_slots = (~channel.calendar[word & (CALENDAR_WORDS - 1)] >> (slot & 63)
+                  | ~channel.calendar[(word + 1) & (CALENDAR_WORDS - 1)] << 1 << (63 - (slot & 63)))
+    if unlikely(not open_slots or word + 1 >= channel.base_word + CALENDAR_WORDS):
         return calendar_search(dram, channel, slot)
-    found = slot + count_trailing_zeros(free)
+    found = slot + count_trailing_zeros(open_slots)
     channel.full_until = found if slot == channel.full_until else channel.full_until
     return found
 

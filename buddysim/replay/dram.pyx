@@ -39,16 +39,16 @@ cdef void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word
 cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
     """`calendar_first_free`, word after word."""
     cdef int64_t found, word = slot >> 6
-    cdef uint64_t free
+    cdef uint64_t open_slots
     if word >= channel.base_word + CALENDAR_WORDS:
         calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
-    free = ~channel.calendar[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
-    while not free:
+    open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
+    while not open_slots:
         word += 1
         if word >= channel.base_word + CALENDAR_WORDS:
             calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
-        free = ~channel.calendar[word & (CALENDAR_WORDS - 1)]
-    found = (word << 6) + count_trailing_zeros(free)
+        open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)]
+    found = (word << 6) + count_trailing_zeros(open_slots)
     if slot == channel.full_until:
         channel.full_until = found
     return found

@@ -18,9 +18,10 @@ from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.setops cimport Line
 from buddysim.replay.sm cimport (
-    MAX_WARPS, NO_GREEDY, CoreTiming, L1s, LookAhead, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
+    MAX_LATER, MAX_WARPS, NO_GREEDY, L1s, LookAhead, Pending, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
     scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
 )
+from buddysim.replay.stream cimport OP_END, CoreTiming, StreamMemory, StreamOp, stream_fill, stream_free, stream_reserve
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
 cdef extern from *:
@@ -35,9 +36,7 @@ cdef enum Stop:
 
 cdef struct Chunk:
     const BlockRecord* blocks
-    const WarpRecord* warps
-    const WarpOp* ops
-    const uint64_t* lines
+    StreamMemory streams        # of its warps
     int64_t n_blocks
     int64_t blocks_left         # not yet finished
     int next_free               # list of unused places
@@ -104,6 +103,7 @@ cdef class Engine:
     cdef int64_t block_interval_ps, block_latency_ps
     cdef Scheduler* schedulers
     cdef Warp* warps
+    cdef Pending* later         # [warps][MAX_LATER]
     cdef Room* rooms
     cdef Room empty_room
     cdef ResidentBlock* blocks
@@ -114,7 +114,7 @@ cdef class Engine:
     cdef Chunk* chunks
     cdef int64_t n_chunks
     cdef int free_chunk
-    cdef list held              # what keeps a chunk's arrays alive
+    cdef list held              # what keeps a chunk's blocks alive
     cdef int next_sm
     cdef int refill
     cdef int stop_kernel
@@ -220,13 +220,14 @@ cdef class Engine:
 
         self.schedulers = <Scheduler*>calloc(<size_t>self.n_sms * self.n_schedulers, sizeof(Scheduler))
         self.warps = <Warp*>host_zeroed(<size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
+        self.later = <Pending*>calloc(<size_t>self.n_sms * MAX_WARPS * MAX_LATER, sizeof(Pending))
         self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
         if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next
                 and self.l1.used and m.replies and m.requests and m.first_pseudo
                 and m.slice_ports and m.mshr_ps and m.mshr_next and m.codecs and m.link.ports
                 and m.pages.newer and m.pages.older and m.pages.ready_ps and self.schedulers and self.warps
-                and self.rooms and self.blocks):
+                and self.later and self.rooms and self.blocks):
             raise MemoryError(f"a machine of {self.n_sms} SMs and {m.n_slices} L2 slices does not fit in memory")
         for i in range(m.n_slices):
             m.first_pseudo[i] = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
@@ -242,6 +243,8 @@ cdef class Engine:
         self.empty_room.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
         self.empty_room.blocks, self.empty_room.threads = self.max_blocks, n["sm_threads"]
         self.empty_room.registers, self.empty_room.shared = n["sm_registers"], n["sm_shared"]
+        for i in range(self.n_sms * MAX_WARPS):
+            self.warps[i].number = i
         for i in range(self.n_sms):
             self.rooms[i] = self.empty_room
         for i in range(self.n_sms * self.max_blocks):
@@ -251,6 +254,9 @@ cdef class Engine:
 
     def __dealloc__(self):
         cdef MemorySystem* m = &self.m
+        cdef int64_t place
+        for place in range(self.n_chunks):
+            stream_free(&self.chunks[place].streams)
         cache_free(&self.l1.cache)
         cache_free(&m.l2)
         cache_free(&m.metadata)
@@ -261,7 +267,7 @@ cdef class Engine:
                         <size_t>self.l1.used, <size_t>m.replies, <size_t>m.requests, <size_t>m.first_pseudo,
                         <size_t>m.slice_ports, <size_t>m.mshr_ps, <size_t>m.mshr_next, <size_t>m.codecs, <size_t>m.link.ports,
                         <size_t>m.regions, <size_t>m.pages.newer, <size_t>m.pages.older, <size_t>m.pages.ready_ps,
-                        <size_t>self.schedulers, <size_t>self.warps, <size_t>self.rooms, <size_t>self.blocks,
+                        <size_t>self.schedulers, <size_t>self.warps, <size_t>self.later, <size_t>self.rooms, <size_t>self.blocks,
                         <size_t>self.chunks):
             free(<void*><size_t>pointer)
 
@@ -289,9 +295,23 @@ cdef class Engine:
         return True
 
     def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,
-                  const uint64_t[::1] lines):
-        """Gives a kernel its next chunk: arrays of records as bytes, lines with entry numbers."""
+                  const uint64_t[::1] lines, const int64_t[:, ::1] table):
+        """Gives a kernel its next chunk.
+
+        Parameters
+        ----------
+        handle : of the kernel
+        blocks, warps, ops : records as bytes
+        lines : uint64 (n,), (address >> 7) << 8 | masks
+        table : int64 (allocations, 3), sorted: first line, end line, entry of the first line (`Layout.live_table`)
+
+        Returns
+        -------
+        index of the first line that is in no allocation, or -1; the kernel has no chunk where there is one
+        """
         cdef int64_t place = self.free_chunk
+        cdef int64_t n_warps = warps.shape[0] // <int64_t>sizeof(WarpRecord), n_ops = ops.shape[0] // <int64_t>sizeof(WarpOp)
+        cdef int64_t outside = -1
         cdef Chunk* grown
         cdef Chunk* chunk
         if place < 0:
@@ -299,22 +319,29 @@ cdef class Engine:
             if not grown:
                 raise MemoryError("too many chunks are in use")
             self.chunks = grown
-            place = self.n_chunks
+            place = self.free_chunk = self.n_chunks
+            memset(&grown[place], 0, sizeof(Chunk))
+            grown[place].next_free = -1
             self.n_chunks += 1
             self.held.append(None)
-        else:
-            self.free_chunk = self.chunks[place].next_free
         chunk = &self.chunks[place]
-        memset(chunk, 0, sizeof(Chunk))
-        self.held[place] = (blocks, warps, ops, lines)
+        stream_reserve(&chunk.streams, n_warps, n_ops, lines.shape[0])
+        if n_ops:
+            with nogil:
+                outside = stream_fill(&chunk.streams, &self.core, <const WarpRecord*>&warps[0], n_warps,
+                                      <const WarpOp*>&ops[0], &lines[0] if lines.shape[0] else NULL, table)
+        elif n_warps:
+            outside = stream_fill(&chunk.streams, &self.core, <const WarpRecord*>&warps[0], n_warps, NULL, NULL, table)
+        if outside >= 0:
+            return outside
+        self.free_chunk = chunk.next_free
+        self.held[place] = blocks
         chunk.n_blocks = chunk.blocks_left = blocks.shape[0] // <int64_t>sizeof(BlockRecord)
         chunk.blocks = <const BlockRecord*>&blocks[0]
-        chunk.warps = <const WarpRecord*>&warps[0] if warps.shape[0] else NULL
-        chunk.ops = <const WarpOp*>&ops[0] if ops.shape[0] else NULL
-        chunk.lines = &lines[0] if lines.shape[0] else NULL
         for kernel in range(self.n_kernels):
             if self.kernels[kernel].used and self.kernels[kernel].handle == handle:
                 self.kernels[kernel].chunk, self.kernels[kernel].next_block = place, 0
+        return -1
 
     def run(self, int64_t operations):
         """Simulates until something is needed.
@@ -349,6 +376,7 @@ cdef class Engine:
         cdef int64_t key, now, finish
         cdef Scheduler* scheduler
         cdef Warp* warp
+        cdef Pending* later
         cdef Stop stop
         memset(&self.ahead, 0, sizeof(LookAhead))      # what it points to may be gone since the last call
         if self.refill:
@@ -377,7 +405,7 @@ cdef class Engine:
             position = scheduler_pick(scheduler, now, self.core.round_robin)
             warp = &self.warps[sm * MAX_WARPS + scheduler.slot[position]]
             if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
-                finish = larger(scheduler.slots_free_ps, now - (warp.v_next - warp.v_now))
+                finish = larger(scheduler.slots_free_ps, now - warp.op.chain_ps)
                 finish += warp.slots * self.core.cycle_ps
                 self.warp_instructions += warp.slots
                 self.issue_busy_ps += warp.slots * self.core.cycle_ps
@@ -387,7 +415,7 @@ cdef class Engine:
                     scheduler_set(scheduler, position, finish - self.core.cycle_ps)
                     tree_update(&self.tree, leaf, scheduler_time(scheduler))
                     continue
-            if warp.op == warp.end:
+            if warp.op.kind == OP_END:
                 stop = self.exit_warp(leaf, sm, position, warp, now)
                 if stop != STOP_IDLE:
                     return stop
@@ -397,8 +425,9 @@ cdef class Engine:
             if warp.op.kind == OP_BARRIER:
                 self.reach_barrier(leaf, position, warp, now)
             else:
-                warp_access(&self.core, &self.l1, &self.m, warp, sm, now)
-                scheduler_set(scheduler, position, warp_next(&self.core, warp))
+                later = self.later + warp.number * MAX_LATER
+                warp_access(&self.l1, &self.m, warp, later, sm, now)
+                scheduler_set(scheduler, position, warp_next(warp, later))
                 operations -= 1
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
             look_ahead(&self.ahead, scheduler, self.warps + sm * MAX_WARPS, &self.l1, &self.m)
@@ -524,17 +553,14 @@ cdef class Engine:
             slot = lowest_bit(room.free_slots)
             room.free_slots &= room.free_slots - 1
             warp = &self.warps[sm * MAX_WARPS + slot]
-            warp.record = &chunk.warps[record.first_warp + i]
-            warp.op = chunk.ops + warp.record.first_op
-            warp.end = warp.op + warp.record.n_ops
-            warp.lines = chunk.lines
-            warp.v_now = 0
-            warp.shift = start
+            warp.op = <const StreamOp*>(chunk.streams.ops + chunk.streams.starts[record.first_warp + i])
+            warp.v_ps = 0
+            warp.shift_ps = start
             warp.last_arrival_ps = start
-            warp.block, warp.sm = number, sm
+            warp.block = number
             warp.n_pending = warp.at_barrier = 0
             scheduler = &self.schedulers[sm * self.n_schedulers + slot % self.n_schedulers]
-            scheduler_add(scheduler, slot, warp_next(&self.core, warp))
+            scheduler_add(scheduler, slot, warp_next(warp, self.later + warp.number * MAX_LATER))
         for i in range(sm * self.n_schedulers, (sm + 1) * self.n_schedulers):
             tree_update(&self.tree, i, scheduler_time(&self.schedulers[i]))
         return STOP_IDLE
@@ -589,8 +615,8 @@ cdef class Engine:
                 warp = &self.warps[sm * MAX_WARPS + scheduler.slot[position]]
                 if warp.block == number and warp.at_barrier:
                     warp.at_barrier = 0
-                    warp.shift = larger(warp.shift, now + self.core.barrier_ps - warp.v_now)
-                    scheduler_set(scheduler, position, warp_next(&self.core, warp))
+                    warp.shift_ps = larger(warp.shift_ps, now + self.core.barrier_ps - warp.v_ps)
+                    scheduler_set(scheduler, position, warp_next(warp, self.later + warp.number * MAX_LATER))
             tree_update(&self.tree, leaf, scheduler_time(scheduler))
 
     # Events between kernels

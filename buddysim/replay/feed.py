@@ -1,7 +1,6 @@
-"""A kernel's chunks as the engine takes them: decoded, addresses turned into entry numbers.
+"""A kernel's chunks, decoded one at a time when the engine asks.
 
-One at a time, when the engine asks: a thread that decoded ahead cost the engine as much as it took off it (records came
-from another core's cache).
+A thread that decoded ahead cost the engine as much as it took off it (records came from another core's cache).
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.errors import TraceFileError
-from buddysim.replay.translate import translate_lines
 from buddysim.trace import Chunk, ChunkRef, Kernel, Trace
 
 
@@ -26,27 +24,29 @@ class ChunkFeed:
     def __init__(self, trace: Trace, kernel: Kernel, table: NDArray[np.int64]) -> None:
         self.trace, self.kernel, self.table = trace, kernel, table
         self.refs = iter(enumerate(kernel.chunks))
+        self.at: tuple[int, ChunkRef] | None = None
         self.most_warps = -(-kernel.block[0] * kernel.block[1] * kernel.block[2] // 32)
 
     def next_chunk(self) -> Chunk | None:
         """The next chunk, or None after the last."""
-        for number, ref in self.refs:
-            return self._decode(number, ref)
-        return None
-
-    def _decode(self, number: int, ref: ChunkRef) -> Chunk:
-        chunk = self.trace.decode_chunk(ref)
-        where = f"chunk {number} of kernel {self.kernel.index} ({self.kernel.name})"
-        if len(chunk.blocks) and int(chunk.blocks["n_warps"].max()) > self.most_warps:
-            raise TraceFileError(
-                self.trace.path, where, ref.offset, f"a thread block of {int(chunk.blocks['n_warps'].max())} warps: "
-                f"expected at most {self.most_warps} in blocks of {self.kernel.block} threads",
-            )
-        outside = translate_lines(chunk.lines, self.table)
-        if outside >= 0:
-            address = int(chunk.lines[outside]) >> 8 << 7
-            raise TraceFileError(
-                self.trace.path, where, ref.offset,
-                f"line {outside} is at address 0x{address:x}: expected one inside a live allocation",
+        self.at = next(self.refs, None)
+        if self.at is None:
+            return None
+        chunk = self.trace.decode_chunk(self.at[1])
+        most = int(chunk.blocks["n_warps"].max()) if len(chunk.blocks) else 0
+        if most > self.most_warps:
+            raise self._error(
+                f"a thread block of {most} warps: expected at most {self.most_warps} in blocks of "
+                f"{self.kernel.block} threads"
             )
         return chunk
+
+    def outside(self, line: int, index: int) -> TraceFileError:
+        """The error of a line (the trace's) of the chunk at hand that is in no allocation."""
+        return self._error(f"line {index} is at address 0x{line >> 8 << 7:x}: expected one inside a live allocation")
+
+    def _error(self, problem: str) -> TraceFileError:
+        assert self.at is not None
+        number, ref = self.at
+        where = f"chunk {number} of kernel {self.kernel.index} ({self.kernel.name})"
+        return TraceFileError(self.trace.path, where, ref.offset, problem)

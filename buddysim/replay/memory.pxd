@@ -343,7 +343,8 @@ cdef inline int64_t l2_fetch(MemorySystem* m, const Spot* spot, int way, unsigne
     return done
 
 
-cdef inline int64_t l2_load(MemorySystem* m, const Spot* spot, unsigned int wanted, int sm, bint for_atomic, int64_t t) noexcept nogil:
+cdef inline int64_t l2_load(MemorySystem* m, const Spot* spot, unsigned int wanted, int sm, bint for_atomic,
+                            int64_t t) noexcept nogil:
     """A load's or atomic's sectors of one line, asked for by an SM at `t`; returns when the last of them is usable there."""
     cdef int way, n = sector_count(wanted)
     cdef int64_t data, arrival

@@ -235,13 +235,16 @@ class Run:
                 f"the {kernel.n_blocks} that it lists"
             )
         if len(chunk.blocks):
-            self.engine.add_chunk(
+            outside = self.engine.add_chunk(
                 handle,
                 chunk.blocks.view(np.uint8),
                 chunk.warps.view(np.uint8),
                 chunk.ops.view(np.uint8),
                 chunk.lines,
+                feed.table,
             )
+            if outside >= 0:
+                raise feed.outside(int(chunk.lines[outside]), outside)
 
     def _finish(self, handle: int) -> None:
         kernel, _, before, launched_ps = self.handles.pop(handle)

@@ -1,10 +1,10 @@
 """Warps, schedulers and L1s: what happens in an SM, from a warp's issue to what it waits for.
 
-A warp's clock runs as if every load came back at once (`v_*`, in ps from the warp's start); `shift` is what it has lost against
+A warp's clock runs as if every load came back at once (`v_*`, in ps from the warp's start); `shift_ps` is what it has lost against
 that: waiting for loads, barriers and issue slots. A load blocks the warp at the instruction that first uses its result: from there
 on the shift is at least (arrival - time of the use on the clock).
 """
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport (
     SectorCache, cache_coming, cache_find, cache_install, cache_lines, cache_not_yet, cache_prefetch, cache_ready_ps, cache_set,
@@ -13,35 +13,32 @@ from buddysim.replay.cache cimport (
 from buddysim.replay.dram cimport larger
 from buddysim.replay.events cimport NEVER, smaller
 from buddysim.replay.memory cimport MemorySystem, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store
-from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_STORE, WarpOp, WarpRecord
+from buddysim.replay.port cimport unlikely
+from buddysim.replay.stream cimport NEVER_USED, OP_END, StreamOp, stream_lines, stream_next
+from buddysim.trace.records cimport OP_ATOMIC, OP_STORE
 
 cdef enum:
     MAX_WARPS = 64              # per SM
     MAX_PENDING = 34            # loads of one warp whose use is still ahead
+    MAX_LATER = 33              # those but for the first
     NO_GREEDY = 64
     WARP_BITS = 6
 
 cdef struct Pending:
-    int64_t use_v               # when the first use would issue, on the warp's clock
+    int64_t use_v_ps            # when the first use would issue, on the warp's clock
     int64_t arrival_ps
 
-cdef struct Warp:
-    const WarpOp* op            # the next one; == end: only the tail is left
-    const WarpOp* end
-    const uint64_t* lines       # of the chunk
-    const uint64_t* next_lines  # of the next operation, NULL without one
-    const WarpRecord* record
-    int64_t v_now               # the last operation's issue on the warp's clock
-    int64_t v_next              # the next one's
-    int64_t shift
+cdef struct Warp:               # one line of the host's cache
+    const StreamOp* op          # the next one
+    int64_t v_ps                # on the warp's clock: the next operation's issue, or the last one's where `warp_next` is to come
+    int64_t shift_ps
     int64_t last_arrival_ps     # the latest arrival of anything: the warp can't end before
+    Pending first               # of the loads whose use is ahead; the others are in `later`
     int32_t block               # resident block
-    int32_t slots               # issue slots that the next operation takes; 0: already taken
-    int32_t n_pending
-    int32_t at_barrier
-    int32_t sm
-    int32_t reserved
-    Pending[34] pending         # MAX_PENDING of them; a whole number of 64 B host cache lines in all
+    uint32_t slots              # issue slots that the next operation takes; 0: already taken
+    int16_t n_pending
+    int16_t at_barrier
+    int32_t number              # sm * MAX_WARPS + its slot there
 
 cdef struct Scheduler:
     int64_t[128] ready          # a winner tree as in `events`: leaf i is warp i, oldest first; time << WARP_BITS | warp, or NEVER
@@ -62,16 +59,6 @@ cdef struct LookAhead:
     Warp* warps[64]
     unsigned int at
 
-cdef struct CoreTiming:
-    int64_t cycle_ps
-    int64_t step_ps
-    int64_t issue_interval_ps
-    int64_t assumed_ps          # an instruction of an untimed trace
-    int64_t barrier_ps
-    int64_t scale_num           # gaps and chains are scaled by num / den
-    int64_t scale_den
-    int round_robin
-
 cdef struct L1s:
     int enabled
     SectorCache cache
@@ -87,68 +74,54 @@ cdef struct L1s:
     uint8_t* used               # [sms]: has anything been put in since the last invalidation
 
 
-cdef inline int64_t chain_ps(const CoreTiming* core, uint8_t flags, int64_t instructions, int64_t cycles,
-                             int64_t steps) noexcept nogil:
-    """How long `instructions` of a warp take that follow each other, nothing missing."""
-    cdef int64_t ps, least
-    if flags & FLAG_TIMED:
-        ps = cycles * core.cycle_ps + steps * core.step_ps
-        least = instructions * core.issue_interval_ps
-        ps = larger(ps, least)
-    else:
-        ps = instructions * core.assumed_ps
-    return ps if core.scale_num == core.scale_den else ps * core.scale_num / core.scale_den
+cdef inline Pending* warp_pending(Warp* warp, Pending* later, int i) noexcept nogil:
+    """A warp's load number `i` whose use is ahead; `later` is where all but the first are."""
+    return &later[i - 1] if i else &warp.first
 
 
-cdef inline void warp_pend(Warp* warp, int64_t use_v, int64_t arrival) noexcept nogil:
+cdef inline void warp_pend(Warp* warp, Pending* later, int64_t use_v_ps, int64_t arrival_ps) noexcept nogil:
     """Remembers a load whose use is ahead. Where too many are, the first to be used is waited for at once."""
-    cdef int i, first = 0
-    if warp.n_pending == MAX_PENDING:
+    cdef int i, soonest = 0
+    cdef Pending* load
+    if unlikely(warp.n_pending == MAX_PENDING):
         for i in range(1, MAX_PENDING):
-            if warp.pending[i].use_v < warp.pending[first].use_v:
-                first = i
-        warp.shift = larger(warp.shift, warp.pending[first].arrival_ps - warp.pending[first].use_v)
-        warp.pending[first] = warp.pending[MAX_PENDING - 1]
+            if later[i - 1].use_v_ps < warp_pending(warp, later, soonest).use_v_ps:
+                soonest = i
+        load = warp_pending(warp, later, soonest)
+        warp.shift_ps = larger(warp.shift_ps, load.arrival_ps - load.use_v_ps)
+        load[0] = later[MAX_LATER - 1]
         warp.n_pending -= 1
-    warp.pending[warp.n_pending] = Pending(use_v, arrival)
+    load = warp_pending(warp, later, warp.n_pending)
+    load.use_v_ps, load.arrival_ps = use_v_ps, arrival_ps
     warp.n_pending += 1
 
 
-cdef inline void warp_wait(Warp* warp, int64_t v) noexcept nogil:
-    """Has the warp wait for the loads that are used up to `v` on its clock."""
+cdef inline void warp_wait(Warp* warp, Pending* later, int64_t v_ps) noexcept nogil:
+    """Has the warp wait for the loads that are used up to `v_ps` on its clock."""
     cdef int i = 0
+    cdef Pending* load
     while i < warp.n_pending:
-        if warp.pending[i].use_v <= v:
-            warp.shift = larger(warp.shift, warp.pending[i].arrival_ps - warp.pending[i].use_v)
+        load = warp_pending(warp, later, i)
+        if load.use_v_ps <= v_ps:
+            warp.shift_ps = larger(warp.shift_ps, load.arrival_ps - load.use_v_ps)
             warp.n_pending -= 1
             if i < warp.n_pending:
-                warp.pending[i] = warp.pending[warp.n_pending]
+                load[0] = later[warp.n_pending - 1]
         else:
             i += 1
 
 
-cdef inline int64_t warp_next(const CoreTiming* core, Warp* warp) noexcept nogil:
+cdef inline int64_t warp_next(Warp* warp, Pending* later) noexcept nogil:
     """When the warp's next operation, or its end, is ready."""
-    cdef const WarpOp* op = warp.op
-    cdef int64_t gap
-    if op < warp.end:
-        gap = op.gap
-        warp.v_next = warp.v_now + chain_ps(core, op.flags, gap + 1, op.chain_cycles, op.chain_steps)
-        if core.scale_num != core.scale_den:
-            gap = gap * core.scale_num / core.scale_den
-        warp.slots = <int32_t>(gap + 1) if gap < 0x7FFFFFFF else 0x7FFFFFFF
-        warp_wait(warp, warp.v_next)
-        warp.next_lines = warp.lines + op.first_line if op.n_lines else NULL
-        prefetch(op + 2)
-        prefetch(warp.next_lines + 8)
-        return warp.v_next + warp.shift
-    warp.next_lines = NULL
-    gap = warp.record.tail_gap
-    warp.v_next = warp.v_now + chain_ps(core, FLAG_TIMED if warp.record.tail_cycles else 0, gap,
-                                        warp.record.tail_cycles, warp.record.tail_steps)
-    warp.slots = <int32_t>gap if gap < 0x7FFFFFFF else 0x7FFFFFFF
-    warp_wait(warp, 0x7FFFFFFFFFFFFFFF)
-    return larger(warp.v_next + warp.shift, warp.last_arrival_ps)
+    cdef const StreamOp* op = warp.op
+    warp.v_ps += op.chain_ps
+    warp.slots = op.slots
+    if op.kind == OP_END:
+        warp_wait(warp, later, 0x7FFFFFFFFFFFFFFF)
+        return larger(warp.v_ps + warp.shift_ps, warp.last_arrival_ps)
+    warp_wait(warp, later, warp.v_ps)
+    prefetch(<const char*>op + 64)          # for the warp's next turn: by then it is at hand
+    return warp.v_ps + warp.shift_ps
 
 
 cdef inline void scheduler_set(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
@@ -223,21 +196,22 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
     cdef Warp* warp = NULL
     cdef uint32_t entry
     cdef Spot spot
+    cdef unsigned int part
     ahead.at += 1
     if scheduler.n:
         warp = sm_warps + scheduler.slot[scheduler.ready[1] & (MAX_WARPS - 1)]
         prefetch(warp)
-        prefetch(<const char*>warp + 64)
     ahead.warps[ahead.at % LOOK_AHEAD] = warp
     warp = ahead.warps[(ahead.at - STREAM_AHEAD) % LOOK_AHEAD]
     if warp:
         prefetch(warp.op)
-        prefetch(warp.op + 1)
-        prefetch(warp.next_lines)
+        prefetch(<const char*>warp.op + 64)
     warp = ahead.warps[(ahead.at - SETS_AHEAD) % LOOK_AHEAD]
-    if warp and warp.next_lines:
-        entry = <uint32_t>(warp.next_lines[0] >> 8)
-        cache_prefetch(&l1.cache, cache_set(&l1.cache, warp.sm, entry))
+    if warp and warp.op.n_lines:
+        for part in range(2, (sizeof(StreamOp) + 8 * warp.op.n_lines + 63) // 64):
+            prefetch(<const char*>warp.op + 64 * part)
+        entry = <uint32_t>(stream_lines(warp.op)[0] >> 8)
+        cache_prefetch(&l1.cache, cache_set(&l1.cache, warp.number // MAX_WARPS, entry))
         l2_spot(m, entry, &spot)
         l2_prefetch(m, &spot)
 
@@ -305,10 +279,10 @@ cdef inline int64_t l1_store(L1s* l1, MemorySystem* m, int sm, const Spot* spot,
     return t
 
 
-cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, Warp* warp, int sm, int64_t now) noexcept nogil:
+cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* later, int sm, int64_t now) noexcept nogil:
     """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
-    cdef const WarpOp* op = warp.op
-    cdef const uint64_t* lines = warp.lines + op.first_line
+    cdef const StreamOp* op = warp.op
+    cdef const uint64_t* lines = stream_lines(op)
     cdef int i, n = op.n_lines
     cdef int64_t arrival = now, t
     cdef Spot[16] spots             # a ring: the line at hand, and those that are fetched ahead
@@ -338,17 +312,16 @@ cdef inline void warp_access(const CoreTiming* core, L1s* l1, MemorySystem* m, W
             if op.kind == OP_ATOMIC:
                 t = l2_load(m, spot, sectors, sm, True, t)
             else:
-                t = l1_load(l1, m, sm, spot, sectors, op.flags & FLAG_BYPASS_L1, t)
+                t = l1_load(l1, m, sm, spot, sectors, op.bypass_l1, t)
         arrival = larger(arrival, t)
     warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
-    if op.use_distance and op.kind != OP_STORE and not op.flags & FLAG_NO_RETURN:
-        warp_pend(warp, warp.v_next + chain_ps(core, op.flags, op.use_distance, op.use_cycles, op.use_steps), arrival)
+    if op.use_ps != NEVER_USED:
+        warp_pend(warp, later, warp.v_ps + op.use_ps, arrival)
     # An operation that the L1 can't take yet holds its warp: it has not issued.
     warp_passed(warp, larger(now, l1.free_ps[sm] - l1.queue_ps))
 
 
 cdef inline void warp_passed(Warp* warp, int64_t now) noexcept nogil:
     """The warp's operation has issued at `now`."""
-    warp.shift = now - warp.v_next
-    warp.v_now = warp.v_next
-    warp.op += 1
+    warp.shift_ps = now - warp.v_ps
+    warp.op = stream_next(warp.op)

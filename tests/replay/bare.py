@@ -85,8 +85,14 @@ def run_warps(
     while word != "done":
         word, _ = engine.run(1 << 40)
         if word == "chunk":
-            engine.add_chunk(
-                0, blocks.view(np.uint8), records.view(np.uint8), ops.view(np.uint8), np.array(lines, dtype=np.uint64)
+            outside = engine.add_chunk(
+                0,
+                blocks.view(np.uint8),
+                records.view(np.uint8),
+                ops.view(np.uint8),
+                np.array(lines, dtype=np.uint64),
+                np.array([[0, entries, 0]], dtype=np.int64),
             )
+            assert outside == -1
         assert word in ("chunk", "done")
     return {**engine.counters(), "dirty_left": engine.dirty_sectors()}, array.tolist()

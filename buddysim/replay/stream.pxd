@@ -1,0 +1,53 @@
+"""A warp's operations as the event loop replays them: one after the other in memory, times in picoseconds, lines as entry numbers.
+
+A stream is a `StreamOp`, its lines, the next `StreamOp` and so on; `OP_END` closes it. So a warp's next operation is one or two
+lines of the host's cache, and what does not change from turn to turn is computed once, when the chunk comes.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from buddysim.trace.records cimport FLAG_TIMED, WarpOp, WarpRecord
+
+cdef enum:
+    OP_END = 4                  # follows the kinds of `OpKind`: the warp ends
+    NEVER_USED = -1
+
+cdef struct StreamOp:
+    int64_t chain_ps            # from the last operation's issue to this one's, nothing missing
+    int64_t use_ps              # from this one's issue to the first use of what it loads, or NEVER_USED
+    uint32_t slots              # issue slots it takes, with the instructions before it
+    uint8_t kind
+    uint8_t bypass_l1
+    uint8_t n_lines             # that many uint64 follow: entry << 8 | whole_mask << 4 | sector_mask
+    uint8_t reserved
+
+cdef struct CoreTiming:
+    int64_t cycle_ps
+    int64_t step_ps
+    int64_t issue_interval_ps
+    int64_t assumed_ps          # an instruction of an untimed trace
+    int64_t barrier_ps
+    int64_t scale_num           # gaps and chains are scaled by num / den
+    int64_t scale_den
+    int round_robin
+
+cdef struct StreamMemory:       # of one chunk; grows, and is used again for the next one
+    char* ops                   # the warps' streams
+    size_t ops_bytes
+    uint64_t* starts            # [warps]: offsets in `ops`
+    size_t starts_bytes
+
+
+cdef inline const uint64_t* stream_lines(const StreamOp* op) noexcept nogil:
+    """An operation's lines."""
+    return <const uint64_t*>(op + 1)
+
+
+cdef inline const StreamOp* stream_next(const StreamOp* op) noexcept nogil:
+    """The operation that follows."""
+    return <const StreamOp*>(stream_lines(op) + op.n_lines)
+
+
+cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1
+cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const WarpRecord* warps, int64_t n_warps,
+                         const WarpOp* ops, const uint64_t* lines, const int64_t[:, ::1] table) noexcept nogil
+cdef void stream_free(StreamMemory* memory) noexcept

@@ -1,0 +1,107 @@
+"""From a chunk's records to the streams that its warps replay."""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from buddysim.replay.hostmem cimport host_zeroed
+from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, OP_STORE
+
+
+cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, int64_t cycles, int64_t steps) noexcept nogil:
+    """How long `instructions` of a warp take that follow each other, nothing missing."""
+    cdef int64_t ps, least
+    if timed:
+        ps = cycles * core.cycle_ps + steps * core.step_ps
+        least = instructions * core.issue_interval_ps
+        ps = ps if ps > least else least
+    else:
+        ps = instructions * core.assumed_ps
+    return ps if core.scale_num == core.scale_den else ps * core.scale_num / core.scale_den
+
+
+cdef uint32_t issue_slots(int64_t instructions) noexcept nogil:
+    return <uint32_t>instructions if instructions < 0x7FFFFFFF else 0x7FFFFFFF
+
+
+cdef int64_t entry_of(uint64_t line, const int64_t[:, ::1] table, int64_t* row) noexcept nogil:
+    """The entry at a line's address, or -1; `row` is where in the table the last one was, and the next one may be."""
+    cdef int64_t address = <int64_t>(line >> 8)
+    cdef int64_t low, high, middle
+    if address < table[row[0], 0] or address >= table[row[0], 1]:
+        low, high = 0, table.shape[0]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if table[middle, 0] <= address:
+                low = middle
+            else:
+                high = middle
+        row[0] = low
+        if address < table[low, 0] or address >= table[low, 1]:
+            return -1
+    return address - table[row[0], 0] + table[row[0], 2]
+
+
+cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1:
+    """Makes room for the streams of that many warps, operations and lines. Raises MemoryError."""
+    cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + <size_t>lines * sizeof(uint64_t)
+    cdef size_t starts_bytes = <size_t>warps * sizeof(uint64_t)
+    if memory.ops_bytes < ops_bytes:
+        free(memory.ops)
+        memory.ops = <char*>host_zeroed(ops_bytes)
+        memory.ops_bytes = ops_bytes if memory.ops else 0
+    if memory.starts_bytes < starts_bytes:
+        free(memory.starts)
+        memory.starts = <uint64_t*>host_zeroed(starts_bytes)
+        memory.starts_bytes = starts_bytes if memory.starts else 0
+    if memory.ops_bytes < ops_bytes or memory.starts_bytes < starts_bytes:
+        raise MemoryError(f"a chunk of {ops} operations does not fit in memory")
+    return 0
+
+
+cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const WarpRecord* warps, int64_t n_warps,
+                         const WarpOp* ops, const uint64_t* lines, const int64_t[:, ::1] table) noexcept nogil:
+    """Writes the streams of a chunk's warps.
+
+    `table` has a row for each allocation, sorted: first line, end line, entry of the first line. Returns the index of the first
+    line that is in no allocation, or -1.
+    """
+    cdef StreamOp* at = <StreamOp*>memory.ops
+    cdef const WarpRecord* warp
+    cdef const WarpOp* op
+    cdef uint64_t* written
+    cdef int64_t w, i, j, gap, entry, row = 0
+    cdef bint timed
+    for w in range(n_warps):
+        warp = &warps[w]
+        memory.starts[w] = <char*>at - memory.ops
+        for i in range(warp.first_op, <int64_t>warp.first_op + warp.n_ops):
+            op = &ops[i]
+            gap = op.gap
+            timed = op.flags & FLAG_TIMED
+            at.chain_ps = chain_ps(core, timed, gap + 1, op.chain_cycles, op.chain_steps)
+            at.use_ps = NEVER_USED
+            if op.use_distance and op.kind != OP_STORE and not op.flags & FLAG_NO_RETURN:
+                at.use_ps = chain_ps(core, timed, op.use_distance, op.use_cycles, op.use_steps)
+            at.slots = issue_slots((gap * core.scale_num / core.scale_den if core.scale_num != core.scale_den else gap) + 1)
+            at.kind = op.kind
+            at.bypass_l1 = op.flags & FLAG_BYPASS_L1
+            at.n_lines = op.n_lines
+            at.reserved = 0
+            written = <uint64_t*>(at + 1)
+            for j in range(op.first_line, <int64_t>op.first_line + op.n_lines):
+                entry = entry_of(lines[j], table, &row) if table.shape[0] else -1
+                if entry < 0:
+                    return j
+                written[0] = <uint64_t>entry << 8 | lines[j] & 255
+                written += 1
+            at = <StreamOp*>written
+        at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
+        at.use_ps = NEVER_USED
+        at.slots = issue_slots(warp.tail_gap)
+        at.kind, at.bypass_l1, at.n_lines, at.reserved = OP_END, 0, 0, 0
+        at += 1
+    return -1
+
+
+cdef void stream_free(StreamMemory* memory) noexcept:
+    free(memory.ops)
+    free(memory.starts)
