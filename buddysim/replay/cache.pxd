@@ -7,12 +7,26 @@ every byte known (a store wrote a part of a sector that was not there), so it ca
 What an access looks at lies together: a set is one row of tags, then of stamps, then of lines, 64 B (one line of the host's
 cache) for up to eight ways. Only a line with sectors on their way has a time, elsewhere.
 """
-from libc.stdint cimport int16_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t, uint64_t
 
-from buddysim.replay.setops cimport STAMP_NEVER, Line, set_match, set_oldest
+from buddysim.replay.setops cimport STAMP_NEVER, set_match, set_oldest
 
 cdef extern from *:
     void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
+    bint unlikely(bint condition) noexcept nogil    # Cython's own macro: what follows is off the straight path
+
+ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
+
+cdef enum:
+    DIRTY = 4
+    PARTIAL = 8
+    COMING = 12             # valid sectors that are there only from `ready_ps` on
+
+cdef struct Row:            # one set
+    uint32_t* tags
+    int16_t* stamps
+    Line* lines
+    int64_t set             # its number, counted over all units
 
 cdef struct SectorCache:
     int units
@@ -23,6 +37,9 @@ cdef struct SectorCache:
     char* rows              # [units][sets], 8 B * padded_ways each: tags, stamps (order of last use in the set, 0 = empty), lines
     int64_t* ready_ps       # [units][sets][padded_ways]: when the sectors that are coming are there
     int16_t* clocks         # [units][sets]: the stamp last given out
+
+
+cdef int16_t cache_renumber(SectorCache* cache, const Row* row) noexcept nogil
 
 
 cdef inline uint32_t fold(uint32_t x) noexcept nogil:
@@ -45,24 +62,16 @@ cdef inline int64_t cache_set(const SectorCache* cache, int unit, uint32_t local
     return <int64_t>unit * cache.sets + index
 
 
-cdef inline uint32_t* cache_tags(const SectorCache* cache, int64_t set) noexcept nogil:
-    """The tags of a set's ways."""
-    return <uint32_t*>(cache.rows + set * 8 * cache.padded_ways)
+cdef inline Row cache_row(const SectorCache* cache, int64_t set) noexcept nogil:
+    """Where a set's ways are."""
+    cdef int64_t ways = cache.padded_ways
+    cdef char* row = cache.rows + set * ways * 8
+    return Row(<uint32_t*>row, <int16_t*>(row + 4 * ways), <Line*>(row + 6 * ways), set)
 
 
-cdef inline int16_t* cache_stamps(const SectorCache* cache, int64_t set) noexcept nogil:
-    """The stamps of a set's ways."""
-    return <int16_t*>(cache.rows + (set * 8 + 4) * cache.padded_ways)
-
-
-cdef inline Line* cache_lines(const SectorCache* cache, int64_t set) noexcept nogil:
-    """The sectors' states of a set's ways."""
-    return <Line*>(cache.rows + (set * 8 + 6) * cache.padded_ways)
-
-
-cdef inline int64_t* cache_ready_ps(const SectorCache* cache, int64_t set) noexcept nogil:
-    """When the coming sectors of a set's ways are there."""
-    return cache.ready_ps + set * cache.padded_ways
+cdef inline int64_t* cache_ready_ps(const SectorCache* cache, int64_t set, int way) noexcept nogil:
+    """When the coming sectors of a way are there."""
+    return cache.ready_ps + set * cache.padded_ways + way
 
 
 cdef inline void cache_prefetch(const SectorCache* cache, int64_t set) noexcept nogil:
@@ -73,50 +82,50 @@ cdef inline void cache_prefetch(const SectorCache* cache, int64_t set) noexcept 
         prefetch(row + 64)
 
 
-cdef inline int cache_find(const SectorCache* cache, int64_t set, uint32_t tag) noexcept nogil:
+cdef inline int cache_find(const SectorCache* cache, const Row* row, uint32_t tag) noexcept nogil:
     """The way of the set that holds `tag`, or -1."""
-    return set_match(cache_tags(cache, set), cache.padded_ways, tag)
+    return set_match(row.tags, cache.padded_ways, tag)
 
 
-cdef inline int cache_victim(const SectorCache* cache, int64_t set) noexcept nogil:
+cdef inline int cache_victim(const SectorCache* cache, const Row* row) noexcept nogil:
     """The least recently used way of the set (an empty one first)."""
-    return set_oldest(cache_stamps(cache, set), cache.padded_ways)
+    return set_oldest(row.stamps, cache.padded_ways)
 
 
-cdef inline void cache_touch(SectorCache* cache, int64_t set, int way) noexcept nogil:
+cdef inline void cache_touch(SectorCache* cache, const Row* row, int way) noexcept nogil:
     """Makes the way the most recently used one of its set."""
-    if cache.clocks[set] == STAMP_NEVER - 1:
-        cache_renumber(cache, set)
-    cache.clocks[set] += 1
-    cache_stamps(cache, set)[way] = cache.clocks[set]
+    cdef int16_t stamp = cache.clocks[row.set]
+    if unlikely(stamp == STAMP_NEVER - 1):
+        stamp = cache_renumber(cache, row)
+    stamp += 1
+    cache.clocks[row.set] = stamp
+    row.stamps[way] = stamp
 
 
-cdef inline void cache_install(SectorCache* cache, int64_t set, int way, uint32_t tag) noexcept nogil:
+cdef inline void cache_install(SectorCache* cache, const Row* row, int way, uint32_t tag) noexcept nogil:
     """Gives the way to `tag`, with no sector valid."""
-    cache_tags(cache, set)[way] = tag
-    cache_lines(cache, set)[way] = Line(0, 0, 0, 0)
-    cache_touch(cache, set, way)
+    row.tags[way] = tag
+    row.lines[way] = 0
+    cache_touch(cache, row, way)
 
 
-cdef inline void cache_coming(SectorCache* cache, int64_t set, int way, unsigned int sectors, int64_t now,
+cdef inline void cache_coming(SectorCache* cache, const Row* row, int way, unsigned int sectors, int64_t now,
                               int64_t ready) noexcept nogil:
     """Sectors become valid, their data there from `ready` on. A line knows one such time: the latest of those still ahead."""
-    cdef Line* line = cache_lines(cache, set) + way
-    cdef int64_t* ready_ps = cache_ready_ps(cache, set) + way
-    if line.coming and ready_ps[0] > now:
-        line.coming |= sectors
-        if ready > ready_ps[0]:
-            ready_ps[0] = ready
-    else:
-        line.coming = sectors
-        ready_ps[0] = ready
-    line.valid |= sectors
+    cdef unsigned int line = row.lines[way]
+    cdef unsigned int coming = sectors
+    cdef int64_t* ready_ps = cache_ready_ps(cache, row.set, way)
+    if line >> COMING and ready_ps[0] > now:
+        coming |= line >> COMING
+        ready = ready if ready > ready_ps[0] else ready_ps[0]
+    ready_ps[0] = ready
+    row.lines[way] = <Line>(line & ((1 << COMING) - 1) | sectors | coming << COMING)
 
 
-cdef inline unsigned int cache_not_yet(const SectorCache* cache, int64_t set, int way, int64_t now) noexcept nogil:
+cdef inline unsigned int cache_not_yet(const SectorCache* cache, const Row* row, int way, int64_t now) noexcept nogil:
     """Valid sectors whose data are still on their way at `now`."""
-    cdef unsigned int coming = cache_lines(cache, set)[way].coming
-    return coming if coming and cache_ready_ps(cache, set)[way] > now else 0
+    cdef unsigned int coming = row.lines[way] >> COMING
+    return coming if coming and cache_ready_ps(cache, row.set, way)[0] > now else 0
 
 
 cdef inline int sector_count(unsigned int mask) noexcept nogil:
@@ -124,7 +133,6 @@ cdef inline int sector_count(unsigned int mask) noexcept nogil:
     return <int>((<uint64_t>0x4332322132212110 >> ((mask & 15) << 2)) & 15)
 
 
-cdef void cache_renumber(SectorCache* cache, int64_t set) noexcept nogil
 cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil
 cdef void cache_free(SectorCache* cache) noexcept

@@ -26,18 +26,20 @@ cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
     """Empties one unit: nothing is written back."""
     cdef int64_t set, first = <int64_t>unit * cache.sets
+    cdef Row row
     cdef int way
     for set in range(first, first + cache.sets):
+        row = cache_row(cache, set)
         for way in range(cache.padded_ways):
-            cache_tags(cache, set)[way] = SET_EMPTY
-            cache_stamps(cache, set)[way] = 0 if way < cache.ways else STAMP_NEVER
-            cache_lines(cache, set)[way] = Line(0, 0, 0, 0)
+            row.tags[way] = SET_EMPTY
+            row.stamps[way] = 0 if way < cache.ways else STAMP_NEVER
+            row.lines[way] = 0
     memset(cache.clocks + first, 0, cache.sets * sizeof(int16_t))
 
 
-cdef void cache_renumber(SectorCache* cache, int64_t set) noexcept nogil:
-    """Gives a set whose stamps are used up the smallest ones that keep its order."""
-    cdef int16_t* stamps = cache_stamps(cache, set)
+cdef int16_t cache_renumber(SectorCache* cache, const Row* row) noexcept nogil:
+    """Gives a set whose stamps are used up the smallest ones that keep its order; returns the newest."""
+    cdef int16_t* stamps = row.stamps
     cdef int16_t newest = 0, next
     cdef int way
     for way in range(cache.ways):       # old stamps go below zero, the oldest the nearest to it
@@ -48,12 +50,11 @@ cdef void cache_renumber(SectorCache* cache, int64_t set) noexcept nogil:
             if next < stamps[way] < 0:
                 next = stamps[way]
         if next == -STAMP_NEVER:
-            break
+            return newest
         newest += 1
         for way in range(cache.ways):
             if stamps[way] == next:
                 stamps[way] = newest
-    cache.clocks[set] = newest
 
 
 cdef void cache_free(SectorCache* cache) noexcept:
@@ -89,17 +90,17 @@ cdef class LruTags:
         -------
         tuple of the sectors that hit (mask) and the tag evicted (-1: none, the line was there or the way was empty)
         """
-        cdef int64_t set = cache_set(&self.cache, 0, tag)
-        cdef int way = cache_find(&self.cache, set, tag)
+        cdef Row row = cache_row(&self.cache, cache_set(&self.cache, 0, tag))
+        cdef int way = cache_find(&self.cache, &row, tag)
         cdef int64_t evicted = -1
         cdef unsigned int hits = 0
         if way < 0:
-            way = cache_victim(&self.cache, set)
-            if cache_tags(&self.cache, set)[way] != SET_EMPTY:
-                evicted = cache_tags(&self.cache, set)[way]
-            cache_install(&self.cache, set, way, tag)
+            way = cache_victim(&self.cache, &row)
+            if row.tags[way] != SET_EMPTY:
+                evicted = row.tags[way]
+            cache_install(&self.cache, &row, way, tag)
         else:
-            hits = cache_lines(&self.cache, set)[way].valid & sectors
-            cache_touch(&self.cache, set, way)
-        cache_lines(&self.cache, set)[way].valid |= sectors
+            hits = row.lines[way] & sectors
+            cache_touch(&self.cache, &row, way)
+        row.lines[way] |= sectors
         return hits, evicted

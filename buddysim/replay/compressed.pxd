@@ -6,7 +6,7 @@ free, `buddy` is `bandwidth`, cycle for cycle.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    cache_find, cache_install, cache_lines, cache_ready_ps, cache_set, cache_tags, cache_touch, cache_victim, sector_count,
+    DIRTY, Line, Row, cache_find, cache_install, cache_ready_ps, cache_row, cache_set, cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport dram_read, dram_write, larger
 from buddysim.replay.memory cimport (
@@ -14,7 +14,6 @@ from buddysim.replay.memory cimport (
     device_write, divide, link_read, link_write, locate_row, sectors_needed, turned,
 )
 from buddysim.replay.port cimport port_pass
-from buddysim.replay.setops cimport Line
 
 cdef struct Split:              # where an entry's sectors lie
     int device
@@ -58,30 +57,31 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     cdef uint32_t line = entry >> m.metadata_shift
     cdef uint32_t local = divide(m.metadata_slices, line)
     cdef int unit, way, bank, pseudo
-    cdef int64_t set, row
+    cdef int64_t row_number
+    cdef Row row
     if m.perfect_metadata:
         return t
     unit = turned(m.metadata_slices, line, local)
-    set = cache_set(&m.metadata, unit, local)
-    way = cache_find(&m.metadata, set, line)
+    row = cache_row(&m.metadata, cache_set(&m.metadata, unit, local))
+    way = cache_find(&m.metadata, &row, line)
     m.count.metadata_accesses += 1
     if way >= 0:
         m.count.metadata_hits += 1
-        cache_touch(&m.metadata, set, way)
-        t = larger(t + m.metadata_ps, cache_ready_ps(&m.metadata, set)[way])
+        cache_touch(&m.metadata, &row, way)
+        t = larger(t + m.metadata_ps, cache_ready_ps(&m.metadata, row.set, way)[0])
     else:
-        way = cache_victim(&m.metadata, set)
-        if cache_lines(&m.metadata, set)[way].dirty:
+        way = cache_victim(&m.metadata, &row)
+        if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
-            metadata_locate(m, cache_tags(&m.metadata, set)[way], &pseudo, &bank, &row)
-            dram_write(&m.dram, pseudo, bank, row, m.metadata_sectors, t)
-        cache_install(&m.metadata, set, way, line)
+            metadata_locate(m, row.tags[way], &pseudo, &bank, &row_number)
+            dram_write(&m.dram, pseudo, bank, row_number, m.metadata_sectors, t)
+        cache_install(&m.metadata, &row, way, line)
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
-        metadata_locate(m, line, &pseudo, &bank, &row)
-        t = dram_read(&m.dram, pseudo, bank, row, m.metadata_sectors, t + m.metadata_ps)
-        cache_ready_ps(&m.metadata, set)[way] = t
+        metadata_locate(m, line, &pseudo, &bank, &row_number)
+        t = dram_read(&m.dram, pseudo, bank, row_number, m.metadata_sectors, t + m.metadata_ps)
+        cache_ready_ps(&m.metadata, row.set, way)[0] = t
     if write:
-        cache_lines(&m.metadata, set)[way].dirty = 1
+        row.lines[way] = 1 << DIRTY
     return t
 
 
@@ -146,8 +146,8 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32
     cdef bint buddy = new.buddy > 0
     if not sizes_known:
         t = metadata_known(m, entry, change != 0, t)
-    if line.valid != 15:
-        sectors = sector_count(15 & ~<unsigned int>line.valid) if raw else old.device
+    if line & 15 != 15:
+        sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
         arrived = t
         if sectors:
             m.count.device[<int>READ_MODIFY_WRITE] += sectors
@@ -157,7 +157,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32
             buddy = True
         t = arrived if raw else codec_done(m, slice, arrived)
     t = taken = codec_done(m, slice, t)
-    sectors = sector_count(line.dirty) if raw and new_class == 7 else new.device
+    sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
     if sectors:
         m.count.device[<int>WRITE_BACK] += sectors
         taken = device_write(m, entry, slice, sectors, t)

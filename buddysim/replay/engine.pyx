@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-from buddysim.replay.cache cimport cache_clear_unit, cache_free, cache_init, cache_lines
+from buddysim.replay.cache cimport DIRTY, Row, cache_clear_unit, cache_free, cache_init, cache_row
 from buddysim.replay.dram cimport dram_free, dram_init
 from buddysim.replay.events cimport NEVER, EventTree, tree_free, tree_init, tree_update
 from buddysim.replay.hostmem cimport host_zeroed
@@ -16,7 +16,6 @@ from buddysim.replay.memory cimport (
 )
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.setops cimport Line
 from buddysim.replay.sm cimport (
     MAX_LATER, MAX_WARPS, NO_GREEDY, L1s, LookAhead, Pending, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
     scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
@@ -629,34 +628,36 @@ cdef class Engine:
         """Makes the L2 hold what a copy or fill has written: whole lines, clean."""
         cdef int64_t entry
         cdef Spot spot
+        cdef Row row
         cdef int way
         cdef MemorySystem* m = &self.m
         with nogil:
             m.now_ps = m.dram.now_ps = self.now_ps
             for entry in range(first_entry, end_entry):
                 l2_spot(m, <uint32_t>entry, &spot)
-                way = cache_find(&m.l2, spot.set, spot.entry)
+                row = cache_row(&m.l2, spot.set)
+                way = cache_find(&m.l2, &row, spot.entry)
                 if way < 0:
-                    way = cache_victim(&m.l2, spot.set)
-                    evict_line(m, &spot, way, self.now_ps)
-                cache_install(&m.l2, spot.set, way, spot.entry)
-                cache_lines(&m.l2, spot.set)[way].valid = 15
+                    way = cache_victim(&m.l2, &row)
+                    evict_line(m, &row, way, spot.slice, self.now_ps)
+                cache_install(&m.l2, &row, way, spot.entry)
+                row.lines[way] = 15
 
     def drop_l2(self, int64_t first_entry, int64_t end_entry):
         """Forgets what the L2 holds of entries that a copy or fill has overwritten in memory."""
         cdef int64_t entry
         cdef Spot spot
-        cdef Line* line
+        cdef Row row
         cdef int way
         cdef MemorySystem* m = &self.m
         with nogil:
             for entry in range(first_entry, end_entry):
                 l2_spot(m, <uint32_t>entry, &spot)
-                way = cache_find(&m.l2, spot.set, spot.entry)
+                row = cache_row(&m.l2, spot.set)
+                way = cache_find(&m.l2, &row, spot.entry)
                 if way >= 0:
-                    line = cache_lines(&m.l2, spot.set) + way
-                    m.count.overwritten_sectors += bits_set(line.dirty)
-                    line.valid = line.dirty = line.partial = 0
+                    m.count.overwritten_sectors += bits_set(row.lines[way] >> DIRTY & 15)
+                    row.lines[way] = 0
 
     # Results
 
@@ -715,5 +716,5 @@ cdef class Engine:
         cdef MemorySystem* m = &self.m
         for set in range(<int64_t>m.l2.units * m.l2.sets):
             for way in range(m.l2.ways):
-                total += bits_set(cache_lines(&m.l2, set)[way].dirty)
+                total += bits_set(cache_row(&m.l2, set).lines[way] >> DIRTY & 15)
         return total

@@ -6,12 +6,11 @@ gets there (`port`, `dram`).
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    SectorCache, cache_coming, cache_find, cache_install, cache_lines, cache_not_yet, cache_prefetch, cache_ready_ps, cache_set,
-    cache_tags, cache_touch, cache_victim, fold, prefetch, sector_count,
+    DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_ready_ps,
+    cache_row, cache_set, cache_touch, cache_victim, fold, prefetch, sector_count,
 )
 from buddysim.replay.dram cimport Dram, dram_read, dram_write, larger
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
-from buddysim.replay.setops cimport Line
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
@@ -291,14 +290,15 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kin
     return port_pass(&m.link.ports[1], m.now_ps, t, link_cost(&m.link, total))
 
 
-cdef inline int64_t evict_line(MemorySystem* m, const Spot* spot, int way, int64_t t) noexcept nogil:
+cdef inline int64_t evict_line(MemorySystem* m, const Row* row, int way, int slice, int64_t t) noexcept nogil:
     """Lets the scheme write back a victim's dirty sectors; returns when its place is free."""
-    cdef Line line = cache_lines(&m.l2, spot.set)[way]
-    if not line.dirty:
+    cdef Line line = row.lines[way]
+    cdef unsigned int dirty = line >> DIRTY & 15
+    if not dirty:
         return t
-    m.count.writeback_sectors += sector_count(line.dirty)
+    m.count.writeback_sectors += sector_count(dirty)
     m.count.writebacks += 1
-    return m.writeback(m, cache_tags(&m.l2, spot.set)[way], spot.slice, line, t)
+    return m.writeback(m, row.tags[way], slice, line, t)
 
 
 cdef inline void l2_prefetch(const MemorySystem* m, const Spot* spot) noexcept nogil:
@@ -307,38 +307,37 @@ cdef inline void l2_prefetch(const MemorySystem* m, const Spot* spot) noexcept n
     prefetch(m.state + spot.entry)
 
 
-cdef inline int l2_way(MemorySystem* m, const Spot* spot, int64_t* t) noexcept nogil:
+cdef inline int l2_way(MemorySystem* m, const Spot* spot, const Row* row, int64_t* t) noexcept nogil:
     """The way that holds an entry's line, after evicting one for it where it was not there; `t` becomes when it is free."""
-    cdef int way = cache_find(&m.l2, spot.set, spot.entry)
+    cdef int way = cache_find(&m.l2, row, spot.entry)
     m.count.l2_lines += 1
     if way >= 0:
         m.count.l2_line_hits += 1
-        cache_touch(&m.l2, spot.set, way)
+        cache_touch(&m.l2, row, way)
         return way
-    way = cache_victim(&m.l2, spot.set)
-    t[0] = evict_line(m, spot, way, t[0])
-    cache_install(&m.l2, spot.set, way, spot.entry)
+    way = cache_victim(&m.l2, row)
+    t[0] = evict_line(m, row, way, spot.slice, t[0])
+    cache_install(&m.l2, row, way, spot.entry)
     return way
 
 
-cdef inline int64_t l2_fetch(MemorySystem* m, const Spot* spot, int way, unsigned int missing, int64_t t) noexcept nogil:
+cdef inline int64_t l2_fetch(MemorySystem* m, const Spot* spot, const Row* row, int way, unsigned int missing,
+                             int64_t t) noexcept nogil:
     """Has the scheme bring missing sectors into a line; returns when they are there."""
-    cdef int64_t* mshr = m.mshr_ps + <int64_t>spot.slice * m.mshrs + m.mshr_next[spot.slice]
+    cdef int* next = &m.mshr_next[spot.slice]
+    cdef int64_t* mshr = m.mshr_ps + <int64_t>spot.slice * m.mshrs + next[0]
     cdef int64_t start = larger(t, mshr[0])
     cdef int64_t done
     cdef unsigned int filled = missing
-    cdef Line* line = cache_lines(&m.l2, spot.set) + way
     m.count.demanded += sector_count(missing)
     m.count.fills += 1
     done = m.fill(m, spot.entry, spot.slice, missing, &filled, start)
     mshr[0] = done
-    m.mshr_next[spot.slice] += 1
-    if m.mshr_next[spot.slice] == m.mshrs:
-        m.mshr_next[spot.slice] = 0
-    filled &= ~<unsigned int>line.valid
+    next[0] = next[0] + 1 if next[0] + 1 < m.mshrs else 0
+    filled &= ~<unsigned int>row.lines[way]
     m.count.fill_sectors += sector_count(filled)
-    cache_coming(&m.l2, spot.set, way, filled, t, done)
-    line.partial &= ~filled                     # merged with what a store had written
+    cache_coming(&m.l2, row, way, filled, t, done)
+    row.lines[way] &= ~(filled << PARTIAL)      # merged with what a store had written
     histogram_add(m.count.memory_histogram, done - t)
     return done
 
@@ -349,27 +348,27 @@ cdef inline int64_t l2_load(MemorySystem* m, const Spot* spot, unsigned int want
     cdef int way, n = sector_count(wanted)
     cdef int64_t data, arrival
     cdef unsigned int present, missing, merged
-    cdef Line* line
+    cdef Row row = cache_row(&m.l2, spot.set)
     t = port_pass(&m.requests[sm], m.now_ps, t, m.request_cost)
     t += m.request_ps
     t = port_pass(&m.slice_ports[spot.slice], m.now_ps, t, n * m.slice_cost)
     arrival = t
-    way = l2_way(m, spot, &arrival)
+    way = l2_way(m, spot, &row, &arrival)
     data = arrival
-    line = cache_lines(&m.l2, spot.set) + way
-    present = line.valid & wanted
+    present = row.lines[way] & wanted
     missing = wanted & ~present
     m.count.l2_reads += n
-    merged = cache_not_yet(&m.l2, spot.set, way, arrival) & present
-    if merged:
-        data = cache_ready_ps(&m.l2, spot.set)[way]
-        m.count.l2_read_merged += sector_count(merged)
-    m.count.l2_read_hits += sector_count(present & ~merged)
+    if present:
+        merged = cache_not_yet(&m.l2, &row, way, arrival) & present
+        if merged:
+            data = cache_ready_ps(&m.l2, row.set, way)[0]
+            m.count.l2_read_merged += sector_count(merged)
+        m.count.l2_read_hits += sector_count(present & ~merged)
     if missing:
-        data = larger(data, l2_fetch(m, spot, way, missing, arrival))
+        data = larger(data, l2_fetch(m, spot, &row, way, missing, arrival))
     if for_atomic:
-        m.count.dirtied_sectors += sector_count(wanted & ~<unsigned int>line.dirty)
-        line.dirty |= wanted
+        m.count.dirtied_sectors += sector_count(wanted & ~(<unsigned int>row.lines[way] >> DIRTY))
+        row.lines[way] |= wanted << DIRTY
     data += m.reply_ps
     data = port_pass(&m.replies[sm], m.now_ps, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
@@ -380,16 +379,17 @@ cdef inline int64_t l2_store(MemorySystem* m, const Spot* spot, unsigned int tou
     """A store's sectors of one line; returns when the SM hears that the L2 has them."""
     cdef int way, n = sector_count(touched)
     cdef int64_t arrival
-    cdef Line* line
+    cdef unsigned int line, partial
+    cdef Row row = cache_row(&m.l2, spot.set)
     t = port_pass(&m.requests[sm], m.now_ps, t, n * m.request_cost)
     arrival = t + m.request_ps
     arrival = port_pass(&m.slice_ports[spot.slice], m.now_ps, arrival, n * m.slice_cost)
-    way = l2_way(m, spot, &arrival)
-    line = cache_lines(&m.l2, spot.set) + way
+    way = l2_way(m, spot, &row, &arrival)
+    line = row.lines[way]
     m.count.l2_writes += n
-    m.count.l2_write_hits += sector_count(touched & (line.valid | line.dirty))
-    m.count.dirtied_sectors += sector_count(touched & ~<unsigned int>line.dirty)
-    line.valid |= whole
-    line.dirty |= touched
-    line.partial = (line.partial | touched) & ~<unsigned int>line.valid
+    m.count.l2_write_hits += sector_count(touched & (line | line >> DIRTY))
+    m.count.dirtied_sectors += sector_count(touched & ~(line >> DIRTY))
+    line |= whole | touched << DIRTY
+    partial = (line >> PARTIAL | touched) & ~line & 15
+    row.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
     return arrival + m.reply_ps

@@ -9,8 +9,7 @@ Costs are in 1/1024 ps, rounded up: no port is faster than its machine file says
 """
 from libc.stdint cimport int64_t, uint32_t
 
-cdef extern from *:
-    bint unlikely(bint condition) noexcept nogil    # Cython's own macro: what follows is off the straight path
+from buddysim.replay.cache cimport unlikely
 
 cdef enum:
     PORT_BUCKETS = 512          # 33.6 us into the future

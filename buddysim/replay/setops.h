@@ -1,7 +1,8 @@
-/* The innermost loops: over a set's ways; and what a way holds.
+/* The innermost loops: over a set's ways.
  * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
  * Rows are padded to a multiple of eight: tags with SET_EMPTY, stamps with STAMP_NEVER.
- * Every way is looked at, 64 at a time: where a tag or the least stamp lies is no branch that a host could foresee. */
+ * Every way is looked at: where a tag or the least stamp lies is no branch that a host could foresee. Sets of 8 and 16 ways,
+ * which is most of them, go straight; others 64 ways at a time. */
 #ifndef BUDDYSIM_SETOPS_H
 #define BUDDYSIM_SETOPS_H
 #include <stdint.h>
@@ -9,31 +10,50 @@
 #define SET_EMPTY 0xFFFFFFFFu
 #define STAMP_NEVER INT16_MAX
 
-/* A bit per sector of a 128 B line. */
-typedef struct {
-    uint16_t valid : 4;
-    uint16_t dirty : 4;
-    uint16_t partial : 4;
-    uint16_t coming : 4;
-} Line;
-
 #if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
 #include <emmintrin.h>
+
+/* -1 in each of eight 16-bit fields where the way has the tag. */
+static inline __m128i eight_equal(const uint32_t *tags, __m128i wanted)
+{
+    const __m128i *eight = (const __m128i *)tags;
+    return _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(eight), wanted),
+                           _mm_cmpeq_epi32(_mm_load_si128(eight + 1), wanted));
+}
+
+/* A bit for each of eight, or sixteen, ways. */
+static inline uint64_t way_bits(__m128i low, __m128i high)
+{
+    return (uint64_t)_mm_movemask_epi8(_mm_packs_epi16(low, high));
+}
+
+/* The least of eight stamps, in all fields. */
+static inline __m128i least_of_eight(__m128i stamps)
+{
+    stamps = _mm_min_epi16(stamps, _mm_shuffle_epi32(stamps, _MM_SHUFFLE(1, 0, 3, 2)));
+    stamps = _mm_min_epi16(stamps, _mm_shuffle_epi32(stamps, _MM_SHUFFLE(2, 3, 0, 1)));
+    return _mm_min_epi16(stamps, _mm_shufflehi_epi16(_mm_shufflelo_epi16(stamps, _MM_SHUFFLE(2, 3, 0, 1)),
+                                                     _MM_SHUFFLE(2, 3, 0, 1)));
+}
 
 /* The way that holds tag, or -1. */
 static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
-    const __m128i wanted = _mm_set1_epi32((int)tag);
+    const __m128i wanted = _mm_set1_epi32((int)tag), none = _mm_setzero_si128();
+    uint64_t hits;
+    if (padded_ways == 8) {
+        hits = way_bits(eight_equal(tags, wanted), none);
+        return hits ? __builtin_ctzll(hits) : -1;
+    }
+    if (padded_ways == 16) {
+        hits = way_bits(eight_equal(tags, wanted), eight_equal(tags + 8, wanted));
+        return hits ? __builtin_ctzll(hits) : -1;
+    }
     for (int base = 0; base < padded_ways; base += 64) {
         const int end = padded_ways - base < 64 ? padded_ways - base : 64;
-        uint64_t hits = 0;
-        for (int way = 0; way < end; way += 8) {
-            const __m128i *eight = (const __m128i *)(tags + base + way);
-            __m128i low = _mm_cmpeq_epi32(_mm_load_si128(eight), wanted);
-            __m128i high = _mm_cmpeq_epi32(_mm_load_si128(eight + 1), wanted);
-            __m128i equal = _mm_packs_epi32(low, high);
-            hits |= (uint64_t)_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128())) << way;
-        }
+        hits = 0;
+        for (int way = 0; way < end; way += 8)
+            hits |= way_bits(eight_equal(tags + base + way, wanted), none) << way;
         if (hits)
             return base + __builtin_ctzll(hits);
     }
@@ -43,19 +63,26 @@ static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 /* The way with the smallest stamp; the lowest such way where several are equal. */
 static inline int set_oldest(const int16_t *stamps, int padded_ways)
 {
-    __m128i least = _mm_load_si128((const __m128i *)stamps);
-    for (int way = 8; way < padded_ways; way += 8)
+    const __m128i none = _mm_setzero_si128();
+    const __m128i first = _mm_load_si128((const __m128i *)stamps);
+    __m128i least, second;
+    if (padded_ways == 8)
+        return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least_of_eight(first)), none));
+    second = _mm_load_si128((const __m128i *)(stamps + 8));
+    least = _mm_min_epi16(first, second);
+    if (padded_ways == 16) {
+        least = least_of_eight(least);
+        return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least), _mm_cmpeq_epi16(second, least)));
+    }
+    for (int way = 16; way < padded_ways; way += 8)
         least = _mm_min_epi16(least, _mm_load_si128((const __m128i *)(stamps + way)));
-    least = _mm_min_epi16(least, _mm_shuffle_epi32(least, _MM_SHUFFLE(1, 0, 3, 2)));
-    least = _mm_min_epi16(least, _mm_shuffle_epi32(least, _MM_SHUFFLE(2, 3, 0, 1)));
-    __m128i swapped = _mm_shufflelo_epi16(least, _MM_SHUFFLE(2, 3, 0, 1));
-    least = _mm_min_epi16(least, _mm_shufflehi_epi16(swapped, _MM_SHUFFLE(2, 3, 0, 1)));
+    least = least_of_eight(least);
     for (int base = 0;; base += 64) {
         const int end = padded_ways - base < 64 ? padded_ways - base : 64;
         uint64_t hits = 0;
         for (int way = 0; way < end; way += 8) {
             __m128i equal = _mm_cmpeq_epi16(_mm_load_si128((const __m128i *)(stamps + base + way)), least);
-            hits |= (uint64_t)_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128())) << way;
+            hits |= way_bits(equal, none) << way;
         }
         if (hits)
             return base + __builtin_ctzll(hits);

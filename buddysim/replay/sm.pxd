@@ -7,13 +7,12 @@ on the shift is at least (arrival - time of the use on the clock).
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport (
-    SectorCache, cache_coming, cache_find, cache_install, cache_lines, cache_not_yet, cache_prefetch, cache_ready_ps, cache_set,
-    cache_touch, cache_victim, prefetch, sector_count,
+    Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_ready_ps, cache_row, cache_set,
+    cache_touch, cache_victim, prefetch, sector_count, unlikely,
 )
 from buddysim.replay.dram cimport larger
 from buddysim.replay.events cimport NEVER, smaller
 from buddysim.replay.memory cimport MemorySystem, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store
-from buddysim.replay.port cimport unlikely
 from buddysim.replay.stream cimport NEVER_USED, OP_END, StreamOp, stream_lines, stream_next
 from buddysim.trace.records cimport OP_ATOMIC, OP_STORE
 
@@ -219,34 +218,37 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
 cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, bint bypass,
                             int64_t t) noexcept nogil:
     """A load's sectors of one line; returns when the last of them can be used."""
-    cdef int64_t set, arrival, start
+    cdef int64_t arrival, start
     cdef int64_t* mshr
+    cdef int* next
     cdef unsigned int present, merged, missing = wanted
+    cdef Row row
     cdef int way
     if not l1.enabled or bypass:
         return l2_load(m, spot, wanted, sm, False, t)
     m.count.l1_accesses += sector_count(wanted)
     m.count.l1_lines += 1
-    set = cache_set(&l1.cache, sm, spot.entry)
-    way = cache_find(&l1.cache, set, spot.entry)
+    row = cache_row(&l1.cache, cache_set(&l1.cache, sm, spot.entry))
+    way = cache_find(&l1.cache, &row, spot.entry)
     arrival = t + l1.hit_ps
     if way >= 0:
-        cache_touch(&l1.cache, set, way)
+        cache_touch(&l1.cache, &row, way)
         m.count.l1_line_hits += 1
-        present = cache_lines(&l1.cache, set)[way].valid & wanted
+        present = row.lines[way] & wanted
         missing = wanted & ~present
-        merged = cache_not_yet(&l1.cache, set, way, t) & present
+        merged = cache_not_yet(&l1.cache, &row, way, t) & present
         if merged:
-            arrival = larger(arrival, cache_ready_ps(&l1.cache, set)[way])
+            arrival = larger(arrival, cache_ready_ps(&l1.cache, row.set, way)[0])
             m.count.l1_merged += sector_count(merged)
         m.count.l1_hits += sector_count(present & ~merged)
         if not missing:
             return arrival
     else:
-        way = cache_victim(&l1.cache, set)
-        cache_install(&l1.cache, set, way, spot.entry)
+        way = cache_victim(&l1.cache, &row)
+        cache_install(&l1.cache, &row, way, spot.entry)
         l1.used[sm] = 1
-    mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + l1.mshr_next[sm]
+    next = &l1.mshr_next[sm]
+    mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + next[0]
     if mshr[0] > t:                 # none is free: this access holds up those behind it
         l1.free_ps[sm] += mshr[0] - t
         start = mshr[0]
@@ -254,13 +256,11 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, 
         start = t
     start = l2_load(m, spot, missing, sm, False, start)
     mshr[0] = start
-    l1.mshr_next[sm] += 1
-    if l1.mshr_next[sm] == l1.mshrs:
-        l1.mshr_next[sm] = 0
+    next[0] = next[0] + 1 if next[0] + 1 < l1.mshrs else 0
     m.count.load_ps += start - t
     m.count.loads_missed += 1
     histogram_add(m.count.load_histogram, start - t)
-    cache_coming(&l1.cache, set, way, missing, t, start)
+    cache_coming(&l1.cache, &row, way, missing, t, start)
     return larger(arrival, start)
 
 

@@ -1,12 +1,11 @@
 """Fills and write-backs that move exactly the sectors asked for: of uncompressed device memory, or of host memory."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.cache cimport sector_count
+from buddysim.replay.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.memory cimport (
     DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, device_read, device_write, link_read, link_write,
     region_of,
 )
-from buddysim.replay.setops cimport Line
 
 
 cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, uint32_t entry, int slice, unsigned int wanted,
@@ -21,7 +20,7 @@ cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, uint32_t ent
 cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, uint32_t entry, int slice, Line line,
                                   int64_t t) noexcept nogil:
     """Partly written sectors go out with their byte mask: nothing is read."""
-    cdef int sectors = sector_count(line.dirty)
+    cdef int sectors = sector_count(line >> DIRTY)
     if region.place == PLACE_HOST:
         return link_write(m, 32 * sectors, WRITE_BACK, t)
     m.count.device[<int>WRITE_BACK] += sectors

@@ -5,10 +5,10 @@ A compressible entry moves whole, in its compressed number of sectors; of one th
 """
 from libc.stdint cimport int64_t, uint32_t
 
+from buddysim.replay.cache cimport Line
 from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.memory cimport PLACE_HOST, MemorySystem, Region, region_of
 from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.setops cimport Line
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
 
 

@@ -4,10 +4,10 @@ Allocations whose target is 1x are stored uncompressed and bypass all of it (`bu
 """
 from libc.stdint cimport int64_t, uint32_t
 
+from buddysim.replay.cache cimport Line
 from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.memory cimport PLACE_COMPRESSED, MemorySystem, Region, region_of
 from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.setops cimport Line
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
 
 

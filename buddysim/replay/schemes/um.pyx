@@ -7,12 +7,12 @@ over the link whole. The run begins with the pages of lowest address resident, a
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
+from buddysim.replay.cache cimport Line
 from buddysim.replay.dram cimport larger
 from buddysim.replay.memory cimport (
     MIGRATION_IN, MIGRATION_OUT, PLACE_HOST, MemorySystem, Pages, Region, link_read, link_write, region_of,
 )
 from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.setops cimport Line
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
 
 cdef enum:                      # of `ready_ps`, where it is no time
