@@ -93,7 +93,7 @@ cdef struct Dram:
     QueuedWrite* queues         # [n_pseudo][WRITE_QUEUE_LIMIT]
 
 
-cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil
+cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil
 cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil
 cdef void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil
 
@@ -108,31 +108,41 @@ cdef inline int64_t slot_at(const Dram* dram, int64_t t) noexcept nogil:
     return slot + ((slot + 1) * dram.burst_ps <= t)
 
 
-cdef inline void calendar_take(PseudoChannel* channel, int64_t slot) noexcept nogil:
-    channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
-    if slot > channel.last_slot:
-        channel.last_slot = slot
-
-
-cdef inline int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
-    """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
-    cdef uint64_t open_slots         # of the 64 from `slot` on
-    cdef int64_t found, word
+cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil:
+    """Takes the first free slots for bursts, the first at or after `slot`, each tCCD_L after the one before; returns the last."""
+    cdef uint64_t* low
+    cdef uint64_t* high
+    cdef uint64_t open_slots, rest, taken       # bit i: slot + i
+    cdef int64_t word
+    cdef int shift, at
     slot = larger(slot, channel.full_until)
     word = slot >> 6
-    open_slots = (~channel.calendar[word & (CALENDAR_WORDS - 1)] >> (slot & 63)
-                  | ~channel.calendar[(word + 1) & (CALENDAR_WORDS - 1)] << 1 << (63 - (slot & 63)))
+    shift = slot & 63
+    low = &channel.calendar[word & (CALENDAR_WORDS - 1)]
+    high = &channel.calendar[(word + 1) & (CALENDAR_WORDS - 1)]
+    open_slots = ~(low[0] >> shift | high[0] << 1 << (63 - shift))
     if unlikely(not open_slots or word + 1 >= channel.base_word + CALENDAR_WORDS):
-        return calendar_search(dram, channel, slot)
-    found = slot + count_trailing_zeros(open_slots)
-    channel.full_until = found if slot == channel.full_until else channel.full_until
-    return found
+        return calendar_search(dram, channel, slot, bursts, first)
+    at = count_trailing_zeros(open_slots)
+    first[0] = slot + at
+    taken = <uint64_t>1 << at
+    for _ in range(1, bursts):
+        rest = open_slots >> at >> dram.timing.ccd_slots
+        if unlikely(not rest):
+            return calendar_search(dram, channel, slot, bursts, first)
+        at += count_trailing_zeros(rest) + <int>dram.timing.ccd_slots
+        taken |= <uint64_t>1 << at
+    low[0] |= taken << shift
+    high[0] |= taken >> 1 >> (63 - shift)
+    channel.full_until = first[0] if slot == channel.full_until else channel.full_until
+    channel.last_slot = larger(channel.last_slot, slot + at)
+    return slot + at
 
 
 cdef inline int64_t last_refresh(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
     """When the refresh interval that holds `t` began; all channels refresh together."""
-    cdef int64_t since = t - channel.refreshed_ps
-    if since < 0 or since >= dram.timing.refi:
+    cdef uint64_t since = <uint64_t>(t - channel.refreshed_ps)     # huge where `t` is in an earlier interval
+    if unlikely(since >= <uint64_t>dram.timing.refi):
         channel.refreshed_ps = t - t % dram.timing.refi
     return channel.refreshed_ps
 
@@ -172,21 +182,14 @@ cdef inline int64_t banked_read(Dram* dram, int pseudo, int bank_number, int64_t
     cdef PseudoChannel* channel = &dram.pseudo[pseudo]
     cdef Bank* bank = &dram.banks[pseudo * dram.n_banks + bank_number]
     cdef DramTiming* timing = &dram.timing
-    cdef int64_t col, wanted, slot, first, done
+    cdef int64_t col, last, first, done
     cdef bint joined
     if unlikely(dram.now_ps >= channel.forget_ps):
         calendar_forget(dram, channel)
     col = bank_open(dram, channel, bank, row, t)
     joined = bank.row != row
-    wanted = slot_at(dram, col + timing.cl)
-    slot = calendar_first_free(dram, channel, wanted)
-    calendar_take(channel, slot)
-    done = larger(col + timing.cl, slot * dram.burst_ps)
-    first = slot
-    for _ in range(1, bursts):
-        slot = calendar_first_free(dram, channel, slot + timing.ccd_slots)
-        calendar_take(channel, slot)
-    done += (slot - first + 1) * dram.burst_ps
+    last = calendar_place(dram, channel, slot_at(dram, col + timing.cl), bursts, &first)
+    done = larger(col + timing.cl, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     col = done - timing.cl + (timing.ccd_slots - 1) * dram.burst_ps
     if joined:                      # the row now open gives way for as long as the joined bursts took
         bank.col_ps += bursts * timing.ccd_slots * dram.burst_ps

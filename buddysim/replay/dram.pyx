@@ -36,10 +36,17 @@ cdef void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word
         calendar_mark_refresh(dram, channel, first_new * 64, (base_word + CALENDAR_WORDS) * 64)
 
 
-cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
-    """`calendar_first_free`, word after word."""
-    cdef int64_t found, word = slot >> 6
+cdef void calendar_take(PseudoChannel* channel, int64_t slot) noexcept nogil:
+    channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
+    channel.last_slot = larger(channel.last_slot, slot)
+
+
+cdef int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
+    """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
+    cdef int64_t found, word
     cdef uint64_t open_slots
+    slot = larger(slot, channel.full_until)
+    word = slot >> 6
     if word >= channel.base_word + CALENDAR_WORDS:
         calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
     open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
@@ -52,6 +59,16 @@ cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot) n
     if slot == channel.full_until:
         channel.full_until = found
     return found
+
+
+cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil:
+    """`calendar_place`, slot after slot: where the 64 slots that it looks at do not suffice."""
+    slot = first[0] = calendar_first_free(dram, channel, slot)
+    calendar_take(channel, slot)
+    for _ in range(1, bursts):
+        slot = calendar_first_free(dram, channel, slot + dram.timing.ccd_slots)
+        calendar_take(channel, slot)
+    return slot
 
 
 cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil:
