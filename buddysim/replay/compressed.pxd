@@ -8,10 +8,10 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from buddysim.replay.cache cimport (
     DIRTY, Line, Row, cache_find, cache_install, cache_ready_ps, cache_row, cache_set, cache_touch, cache_victim, sector_count,
 )
-from buddysim.replay.dram cimport dram_read, dram_write, larger
+from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.memory cimport (
-    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, device_read,
-    device_write, divide, link_read, link_write, locate_row, sectors_needed, turned,
+    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, divide, link_read,
+    link_write, locate_entry, locate_row, sectors_needed, turned,
 )
 from buddysim.replay.port cimport port_pass
 
@@ -45,19 +45,19 @@ cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept n
     return port_pass(&m.codecs[slice], m.now_ps, t, m.codec_cost) + m.codec_ps
 
 
-cdef inline void metadata_locate(const MemorySystem* m, uint32_t line, int* pseudo, int* bank, int64_t* row) noexcept nogil:
+cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DevicePlace* place) noexcept nogil:
     """Where a metadata line lies: in a region behind the data, spread over the channels as data are."""
     cdef uint32_t group = divide(m.stripe_entries, line)
-    pseudo[0] = turned(m.stripe_entries, line, group)
-    locate_row(m, m.metadata_entry + line * m.metadata_sectors / 4, bank, row)
+    place.pseudo = turned(m.stripe_entries, line, group)
+    locate_row(m, m.metadata_entry + line * m.metadata_sectors / 4, place)
 
 
 cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t) noexcept nogil:
     """When an entry's size is known to a slice that asks at `t`; `write` changes it."""
     cdef uint32_t line = entry >> m.metadata_shift
     cdef uint32_t local = divide(m.metadata_slices, line)
-    cdef int unit, way, bank, pseudo
-    cdef int64_t row_number
+    cdef int unit, way
+    cdef DevicePlace place, victim
     cdef Row row
     if m.perfect_metadata:
         return t
@@ -70,15 +70,16 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         cache_touch(&m.metadata, &row, way)
         t = larger(t + m.metadata_ps, cache_ready_ps(&m.metadata, row.set, way)[0])
     else:
+        locate_metadata(m, line, &place)
+        dram_prefetch(&m.dram, &place, t)
         way = cache_victim(&m.metadata, &row)
         if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
-            metadata_locate(m, row.tags[way], &pseudo, &bank, &row_number)
-            dram_write(&m.dram, pseudo, bank, row_number, m.metadata_sectors, t)
+            locate_metadata(m, row.tags[way], &victim)
+            dram_write(&m.dram, &victim, m.metadata_sectors, t)
         cache_install(&m.metadata, &row, way, line)
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
-        metadata_locate(m, line, &pseudo, &bank, &row_number)
-        t = dram_read(&m.dram, pseudo, bank, row_number, m.metadata_sectors, t + m.metadata_ps)
+        t = dram_read(&m.dram, &place, m.metadata_sectors, t + m.metadata_ps)
         cache_ready_ps(&m.metadata, row.set, way)[0] = t
     if write:
         row.lines[way] = 1 << DIRTY
@@ -94,8 +95,11 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t en
     cdef bint raw = size_class == 7 and kept == 4 and not m.whole_raw_entry
     cdef int64_t known = t, done
     cdef int at_once = split.device, useful = split.device, later = 0, demand
+    cdef DevicePlace place
     if raw:
         split.device = at_once = useful = asked
+    locate_entry(m, entry, slice, &place)
+    dram_prefetch(&m.dram, &place, t)
     if not sizes_known:
         known = metadata_known(m, entry, False, t)
     if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way
@@ -107,12 +111,12 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t en
             at_once = kept if kept else 1
             useful = split.device if split.device < at_once else at_once
         later = split.device - useful
-        done = device_read(m, entry, slice, at_once, t)
+        done = dram_read(&m.dram, &place, at_once, t)
         if later:
-            done = larger(done, device_read(m, entry, slice, later, known))
+            done = larger(done, dram_read(&m.dram, &place, later, known))
         done = larger(done, known)
     else:
-        done = device_read(m, entry, slice, at_once, known) if at_once else known
+        done = dram_read(&m.dram, &place, at_once, known) if at_once else known
     demand = useful + later if useful + later < asked else asked
     m.count.device[<int>DEMAND] += demand
     m.count.device[<int>OVERFETCH] += at_once + later - demand
@@ -144,6 +148,8 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32
     cdef int sectors
     cdef int64_t arrived, began = t, taken
     cdef bint buddy = new.buddy > 0
+    cdef DevicePlace place
+    locate_entry(m, entry, slice, &place)
     if not sizes_known:
         t = metadata_known(m, entry, change != 0, t)
     if line & 15 != 15:
@@ -151,7 +157,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32
         arrived = t
         if sectors:
             m.count.device[<int>READ_MODIFY_WRITE] += sectors
-            arrived = device_read(m, entry, slice, sectors, t)
+            arrived = dram_read(&m.dram, &place, sectors, t)
         if old.buddy:
             arrived = larger(arrived, link_read(m, 32 * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
@@ -160,7 +166,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32
     sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
     if sectors:
         m.count.device[<int>WRITE_BACK] += sectors
-        taken = device_write(m, entry, slice, sectors, t)
+        taken = dram_write(&m.dram, &place, sectors, t)
     if new.buddy:
         taken = larger(taken, link_write(m, 32 * new.buddy, WRITE_BACK, t))
     if buddy:

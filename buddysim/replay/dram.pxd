@@ -12,7 +12,8 @@ Refresh takes the bus for tRFC every tREFI and closes the rows.
 """
 from libc.stdint cimport int64_t, uint64_t
 
-from buddysim.replay.port cimport Port, port_pass, unlikely
+from buddysim.replay.cache cimport prefetch, unlikely
+from buddysim.replay.port cimport Port, port_pass
 
 cdef extern from *:
     """
@@ -24,6 +25,7 @@ cdef extern from *:
 cdef enum:
     CALENDAR_WORDS = 256        # of 64 slots: 16,384 bursts, 37 us at 14 GB/s
     WRITE_QUEUE_LIMIT = 128
+    LIKELY_SLOTS = 32           # from a read's request to its data, where nothing is in its way
 
 cdef struct DramTiming:         # all in ps
     int64_t rcd
@@ -48,6 +50,11 @@ cdef struct Bank:
     int64_t activated_ps        # when the open row was activated
     int64_t left_row            # the row that was open before
     int64_t left_ps             # when it was left
+
+cdef struct DevicePlace:        # where something lies
+    int pseudo                  # pseudo-channel
+    int bank
+    int64_t row
 
 cdef struct QueuedWrite:
     int64_t row
@@ -178,16 +185,22 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     return bank.col_ps
 
 
-cdef inline int64_t banked_read(Dram* dram, int pseudo, int bank_number, int64_t row, int bursts, int64_t t) noexcept nogil:
-    cdef PseudoChannel* channel = &dram.pseudo[pseudo]
-    cdef Bank* bank = &dram.banks[pseudo * dram.n_banks + bank_number]
+cdef inline void dram_prefetch(const Dram* dram, const DevicePlace* place, int64_t t) noexcept nogil:
+    """Has the host fetch what a read that leaves the L2 at about `t` will look at."""
+    prefetch(&dram.banks[place.pseudo * dram.n_banks + place.bank])
+    prefetch(&dram.pseudo[place.pseudo].calendar[((slot_at(dram, t) + LIKELY_SLOTS) >> 6) & (CALENDAR_WORDS - 1)])
+
+
+cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
+    cdef PseudoChannel* channel = &dram.pseudo[place.pseudo]
+    cdef Bank* bank = &dram.banks[place.pseudo * dram.n_banks + place.bank]
     cdef DramTiming* timing = &dram.timing
     cdef int64_t col, last, first, done
     cdef bint joined
     if unlikely(dram.now_ps >= channel.forget_ps):
         calendar_forget(dram, channel)
-    col = bank_open(dram, channel, bank, row, t)
-    joined = bank.row != row
+    col = bank_open(dram, channel, bank, place.row, t)
+    joined = bank.row != place.row
     last = calendar_place(dram, channel, slot_at(dram, col + timing.cl), bursts, &first)
     done = larger(col + timing.cl, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     col = done - timing.cl + (timing.ccd_slots - 1) * dram.burst_ps
@@ -200,31 +213,32 @@ cdef inline int64_t banked_read(Dram* dram, int pseudo, int bank_number, int64_t
     return done
 
 
-cdef inline int64_t dram_read(Dram* dram, int pseudo, int bank, int64_t row, int bursts, int64_t t) noexcept nogil:
+cdef inline int64_t dram_read(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
     """When the last of `bursts` bursts of 32 B from one row is back at the L2; the request leaves it at `t`."""
     t += dram.before_ps
     if dram.banked:
-        return banked_read(dram, pseudo, bank, row, bursts, t) + dram.after_ps
-    dram.pseudo[pseudo].bursts += bursts
-    t = port_pass(dram.pseudo[pseudo].bus, dram.now_ps, t, bursts * dram.burst_cost)
+        return banked_read(dram, place, bursts, t) + dram.after_ps
+    dram.pseudo[place.pseudo].bursts += bursts
+    t = port_pass(dram.pseudo[place.pseudo].bus, dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
-cdef inline int64_t dram_write(Dram* dram, int pseudo, int bank, int64_t row, int bursts, int64_t t) noexcept nogil:
+cdef inline int64_t dram_write(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
     """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`. Returns when the channel takes it."""
-    cdef PseudoChannel* channel = &dram.pseudo[pseudo]
+    cdef PseudoChannel* channel = &dram.pseudo[place.pseudo]
     cdef int64_t taken
     if not dram.banked:
         channel.bursts += bursts
         return port_pass(channel.bus, dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
     taken = larger(t, channel.drain_ps)
-    (dram.queues + pseudo * WRITE_QUEUE_LIMIT)[channel.n_queued] = QueuedWrite(row, taken + dram.before_ps, bank, bursts)
+    (dram.queues + place.pseudo * WRITE_QUEUE_LIMIT)[channel.n_queued] = QueuedWrite(
+        place.row, taken + dram.before_ps, place.bank, bursts)
     channel.n_queued += 1
     channel.queued_bursts += bursts
     if channel.queued_bursts >= dram.write_queue or channel.n_queued == WRITE_QUEUE_LIMIT:
         if dram.now_ps >= channel.forget_ps:
             calendar_forget(dram, channel)
-        banked_drain(dram, pseudo, taken + dram.before_ps)
+        banked_drain(dram, place.pseudo, taken + dram.before_ps)
     return taken
 
 

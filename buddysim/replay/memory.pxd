@@ -9,7 +9,7 @@ from buddysim.replay.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_ready_ps,
     cache_row, cache_set, cache_touch, cache_victim, fold, prefetch, sector_count,
 )
-from buddysim.replay.dram cimport Dram, dram_read, dram_write, larger
+from buddysim.replay.dram cimport DevicePlace, Dram, larger
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
@@ -228,7 +228,7 @@ cdef inline Region* region_of(const MemorySystem* m, uint32_t entry) noexcept no
     return &m.regions[region]
 
 
-cdef inline void locate_row(const MemorySystem* m, uint32_t entry, int* bank, int64_t* row) noexcept nogil:
+cdef inline void locate_row(const MemorySystem* m, uint32_t entry, DevicePlace* place) noexcept nogil:
     """Bank and row of an entry in its pseudo-channel.
 
     One entry of every pseudo-channel is a stripe; stripes go round the bank groups, so that a stream's columns follow each other at
@@ -236,32 +236,16 @@ cdef inline void locate_row(const MemorySystem* m, uint32_t entry, int* bank, in
     addresses count in every scheme, so that schemes differ in time only by what they move and wait for.
     """
     cdef uint32_t piece = divide(m.piece_entries, entry)
-    row[0] = piece >> m.bank_bits
-    bank[0] = <int>((divide(m.stripe_entries, entry) & ((1 << m.group_bits) - 1))
-                    | ((piece ^ fold(<uint32_t>row[0])) & ((1 << m.bank_bits) - 1)) << m.group_bits)
+    place.row = piece >> m.bank_bits
+    place.bank = <int>((divide(m.stripe_entries, entry) & ((1 << m.group_bits) - 1))
+                       | ((piece ^ fold(<uint32_t>place.row)) & ((1 << m.bank_bits) - 1)) << m.group_bits)
 
 
-cdef inline int pseudo_channel(const MemorySystem* m, int slice, uint32_t entry) noexcept nogil:
-    """The pseudo-channel behind a slice that holds an entry."""
-    cdef uint32_t local
-    local = divide(m.slices, entry)
-    return m.first_pseudo[slice] + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7)
-
-
-cdef inline int64_t device_read(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
-    """Reads sectors of one entry's device part."""
-    cdef int bank
-    cdef int64_t row
-    locate_row(m, entry, &bank, &row)
-    return dram_read(&m.dram, pseudo_channel(m, slice, entry), bank, row, sectors, t)
-
-
-cdef inline int64_t device_write(MemorySystem* m, uint32_t entry, int slice, int sectors, int64_t t) noexcept nogil:
-    """Posts a write of sectors of one entry's device part; returns when it is taken."""
-    cdef int bank
-    cdef int64_t row
-    locate_row(m, entry, &bank, &row)
-    return dram_write(&m.dram, pseudo_channel(m, slice, entry), bank, row, sectors, t)
+cdef inline void locate_entry(const MemorySystem* m, uint32_t entry, int slice, DevicePlace* place) noexcept nogil:
+    """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
+    cdef uint32_t local = divide(m.slices, entry)
+    place.pseudo = m.first_pseudo[slice] + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7)
+    locate_row(m, entry, place)
 
 
 cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
@@ -305,6 +289,7 @@ cdef inline void l2_prefetch(const MemorySystem* m, const Spot* spot) noexcept n
     """Has the host fetch what an access to an entry will look at."""
     cache_prefetch(&m.l2, spot.set)
     prefetch(m.state + spot.entry)
+    prefetch(m.region_of_page + (spot.entry >> 6))
 
 
 cdef inline int l2_way(MemorySystem* m, const Spot* spot, const Row* row, int64_t* t) noexcept nogil:

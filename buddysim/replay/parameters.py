@@ -10,6 +10,7 @@ from buddysim.machine import Machine
 LINE_BYTES = 128
 SECTOR_BYTES = 32
 COST_PER_PS = 1024  # port.FINE_BITS
+MOST_CCD_SLOTS = 63  # the bus calendar is looked at in steps of 64
 MOST_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32
@@ -52,6 +53,11 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
     core_cycle = _ps(1 / Fraction(m.clock.core.hz))
     l2, timing = m.ps(m.l2.load_to_use), m.dram.timing
     burst = _sector_ps(m, m.dram.pseudo_channel_bandwidth)
+    ccd_slots = max(1, round(m.ps(timing.tCCD_L) / burst))
+    if ccd_slots > MOST_CCD_SLOTS:
+        raise BuddysimError(
+            f"{m.name}: dram.timing.tCCD_L: {timing.tCCD_L}, as long as {ccd_slots} bursts: expected at most {MOST_CCD_SLOTS}"
+        )
     first_burst = m.ps(timing.tRCD) + m.ps(timing.tCL) + burst
     around_dram = m.ps(m.dram.load_to_use) - l2 - first_burst
     link_byte = Fraction(10**12 * COST_PER_PS, m.bytes_per_s(m.link.bandwidth))
@@ -120,7 +126,7 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
             "cl": m.ps(timing.tCL),
             "cwl": m.ps(timing.tCWL),
             "ras": m.ps(timing.tRAS),
-            "ccd_slots": max(1, round(m.ps(timing.tCCD_L) / burst)),
+            "ccd_slots": ccd_slots,
             "act_interval": max(m.ps(timing.tRRD_S), m.ps(timing.tFAW) // 4),
             "wr": m.ps(timing.tWR),
             "read_to_write": max(0, m.ps(timing.tRTW) + m.ps(timing.tCWL) - m.ps(timing.tCL) - burst),

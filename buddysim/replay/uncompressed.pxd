@@ -2,8 +2,9 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.cache cimport DIRTY, Line, sector_count
+from buddysim.replay.dram cimport DevicePlace, dram_read, dram_write
 from buddysim.replay.memory cimport (
-    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, device_read, device_write, link_read, link_write,
+    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, link_read, link_write, locate_entry,
     region_of,
 )
 
@@ -11,20 +12,24 @@ from buddysim.replay.memory cimport (
 cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, uint32_t entry, int slice, unsigned int wanted,
                              int64_t t) noexcept nogil:
     cdef int sectors = sector_count(wanted)
+    cdef DevicePlace place
     if region.place == PLACE_HOST:
         return link_read(m, 32 * sectors, DEMAND, t)
     m.count.device[<int>DEMAND] += sectors
-    return device_read(m, entry, slice, sectors, t)
+    locate_entry(m, entry, slice, &place)
+    return dram_read(&m.dram, &place, sectors, t)
 
 
 cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, uint32_t entry, int slice, Line line,
                                   int64_t t) noexcept nogil:
     """Partly written sectors go out with their byte mask: nothing is read."""
     cdef int sectors = sector_count(line >> DIRTY)
+    cdef DevicePlace place
     if region.place == PLACE_HOST:
         return link_write(m, 32 * sectors, WRITE_BACK, t)
     m.count.device[<int>WRITE_BACK] += sectors
-    return device_write(m, entry, slice, sectors, t)
+    locate_entry(m, entry, slice, &place)
+    return dram_write(&m.dram, &place, sectors, t)
 
 
 cdef inline int64_t uncompressed_fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
