@@ -28,6 +28,7 @@ cdef struct Spot:               # where the L2 would hold an entry
     uint32_t entry
     uint32_t slice
     uint32_t set                # counted over all slices
+    uint32_t l1_set             # of the SM that asks, counted over all SMs
 
 cdef enum TrafficKind:          # why sectors move
     DEMAND = 0

@@ -56,7 +56,8 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
     ccd_slots = max(1, round(m.ps(timing.tCCD_L) / burst))
     if ccd_slots > MOST_CCD_SLOTS:
         raise BuddysimError(
-            f"{m.name}: dram.timing.tCCD_L: {timing.tCCD_L}, as long as {ccd_slots} bursts: expected at most {MOST_CCD_SLOTS}"
+            f"{m.name}: dram.timing.tCCD_L: {timing.tCCD_L}, as long as {ccd_slots} bursts: "
+            f"expected at most {MOST_CCD_SLOTS}"
         )
     first_burst = m.ps(timing.tRCD) + m.ps(timing.tCL) + burst
     around_dram = m.ps(m.dram.load_to_use) - l2 - first_burst

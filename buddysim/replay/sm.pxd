@@ -186,6 +186,18 @@ cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint rou
     return warp
 
 
+cdef inline void locate_line(const L1s* l1, const MemorySystem* m, int sm, uint32_t entry, Spot* spot) noexcept nogil:
+    """Where an SM's L1 and the L2 would hold an entry."""
+    l2_spot(m, entry, spot)
+    spot.l1_set = <uint32_t>cache_set(&l1.cache, sm, entry)
+
+
+cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const Spot* spot) noexcept nogil:
+    """Has the host fetch what an access to a line will look at."""
+    cache_prefetch(&l1.cache, spot.l1_set)
+    l2_prefetch(m, spot)
+
+
 cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
                             const MemorySystem* m) noexcept nogil:
     """Has the host fetch what the scheduler's next warp will need, in three steps that follow from each other.
@@ -210,9 +222,8 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         for part in range(2, (sizeof(StreamOp) + 8 * warp.op.n_lines + 63) // 64):
             prefetch(<const char*>warp.op + 64 * part)
         entry = <uint32_t>(stream_lines(warp.op)[0] >> 8)
-        cache_prefetch(&l1.cache, cache_set(&l1.cache, warp.number // MAX_WARPS, entry))
-        l2_spot(m, entry, &spot)
-        l2_prefetch(m, &spot)
+        locate_line(l1, m, warp.number // MAX_WARPS, entry, &spot)
+        prefetch_line(l1, m, &spot)
 
 
 cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, bint bypass,
@@ -228,7 +239,7 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, 
         return l2_load(m, spot, wanted, sm, False, t)
     m.count.l1_accesses += sector_count(wanted)
     m.count.l1_lines += 1
-    row = cache_row(&l1.cache, cache_set(&l1.cache, sm, spot.entry))
+    row = cache_row(&l1.cache, spot.l1_set)
     way = cache_find(&l1.cache, &row, spot.entry)
     arrival = t + l1.hit_ps
     if way >= 0:
@@ -292,14 +303,14 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     m.count.memory_instructions += 1
     m.count.line_accesses += n
     for i in range(n if n < LINES_AHEAD else LINES_AHEAD):
-        l2_spot(m, <uint32_t>(lines[i] >> 8), &spots[i])
+        locate_line(l1, m, sm, <uint32_t>(lines[i] >> 8), &spots[i])
         if i:
-            l2_prefetch(m, &spots[i])
+            prefetch_line(l1, m, &spots[i])
     for i in range(n):
         if i + LINES_AHEAD < n:
             spot = &spots[(i + LINES_AHEAD) & 15]
-            l2_spot(m, <uint32_t>(lines[i + LINES_AHEAD] >> 8), spot)
-            l2_prefetch(m, spot)
+            locate_line(l1, m, sm, <uint32_t>(lines[i + LINES_AHEAD] >> 8), spot)
+            prefetch_line(l1, m, spot)
         spot = &spots[i & 15]
         sectors = lines[i] & 15
         t = larger(now, l1.free_ps[sm])
