@@ -71,7 +71,7 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         t = larger(t + m.metadata_ps, cache_ready_ps(&m.metadata, row.set, way)[0])
     else:
         locate_metadata(m, line, &place)
-        dram_prefetch(&m.dram, &place, t)
+        dram_prefetch(&m.dram, &place)
         way = cache_victim(&m.metadata, &row)
         if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
@@ -99,7 +99,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t en
     if raw:
         split.device = at_once = useful = asked
     locate_entry(m, entry, slice, &place)
-    dram_prefetch(&m.dram, &place, t)
+    dram_prefetch(&m.dram, &place)
     if not sizes_known:
         known = metadata_known(m, entry, False, t)
     if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way

@@ -25,7 +25,6 @@ cdef extern from *:
 cdef enum:
     CALENDAR_WORDS = 256        # of 64 slots: 16,384 bursts, 37 us at 14 GB/s
     WRITE_QUEUE_LIMIT = 128
-    LIKELY_SLOTS = 32           # from a read's request to its data, where nothing is in its way
 
 cdef struct DramTiming:         # all in ps
     int64_t rcd
@@ -67,6 +66,7 @@ cdef struct PseudoChannel:
     int64_t base_word           # the oldest word of the calendar
     int64_t full_until          # every slot of the calendar before this one is taken
     int64_t last_slot           # the latest slot taken
+    int64_t read_slot           # the first slot of the last read: the next one's is likely near it
     int64_t drain_ps            # when the last drain of the write queue began: its places come free from here
     int64_t drained_ps          # when it ended
     int64_t turning_slot        # the first slot that turning the bus back for reads took
@@ -185,10 +185,11 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     return bank.col_ps
 
 
-cdef inline void dram_prefetch(const Dram* dram, const DevicePlace* place, int64_t t) noexcept nogil:
-    """Has the host fetch what a read that leaves the L2 at about `t` will look at."""
+cdef inline void dram_prefetch(const Dram* dram, const DevicePlace* place) noexcept nogil:
+    """Has the host fetch what a read will look at."""
+    cdef const PseudoChannel* channel = &dram.pseudo[place.pseudo]
     prefetch(&dram.banks[place.pseudo * dram.n_banks + place.bank])
-    prefetch(&dram.pseudo[place.pseudo].calendar[((slot_at(dram, t) + LIKELY_SLOTS) >> 6) & (CALENDAR_WORDS - 1)])
+    prefetch(&channel.calendar[(channel.read_slot >> 6) & (CALENDAR_WORDS - 1)])
 
 
 cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
@@ -202,6 +203,7 @@ cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts
     col = bank_open(dram, channel, bank, place.row, t)
     joined = bank.row != place.row
     last = calendar_place(dram, channel, slot_at(dram, col + timing.cl), bursts, &first)
+    channel.read_slot = first
     done = larger(col + timing.cl, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     col = done - timing.cl + (timing.ccd_slots - 1) * dram.burst_ps
     if joined:                      # the row now open gives way for as long as the joined bursts took
