@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
     DIRTY, Line, Row, cache_find, cache_install, cache_ready_ps, cache_row, cache_set, cache_touch, cache_victim, sector_count,
+    unlikely,
 )
 from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.memory cimport (
@@ -111,12 +112,12 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t en
             at_once = kept if kept else 1
             useful = split.device if split.device < at_once else at_once
         later = split.device - useful
-        done = dram_read(&m.dram, &place, at_once, t)
-        if later:
-            done = larger(done, dram_read(&m.dram, &place, later, known))
-        done = larger(done, known)
     else:
-        done = dram_read(&m.dram, &place, at_once, known) if at_once else known
+        t = known
+    done = dram_read(&m.dram, &place, at_once, t) if at_once else t
+    if unlikely(later):
+        done = larger(done, dram_read(&m.dram, &place, later, known))
+    done = larger(done, known)
     demand = useful + later if useful + later < asked else asked
     m.count.device[<int>DEMAND] += demand
     m.count.device[<int>OVERFETCH] += at_once + later - demand

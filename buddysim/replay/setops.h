@@ -2,7 +2,7 @@
  * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
  * Rows are padded to a multiple of eight: tags with SET_EMPTY, stamps with STAMP_NEVER.
  * Every way is looked at: where a tag or the least stamp lies is no branch that a host could foresee. Sets of 8 and 16 ways,
- * which is most of them, go straight; others 64 ways at a time. */
+ * which is most of them, go straight. */
 #ifndef BUDDYSIM_SETOPS_H
 #define BUDDYSIM_SETOPS_H
 #include <stdint.h>
@@ -36,22 +36,13 @@ static inline __m128i least_of_eight(__m128i stamps)
                                                      _MM_SHUFFLE(2, 3, 0, 1)));
 }
 
-/* The way that holds tag, or -1. */
-static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
+/* set_match and set_oldest for any number of ways, 64 at a time. */
+static __attribute__((noinline)) int set_match_any(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
     const __m128i wanted = _mm_set1_epi32((int)tag), none = _mm_setzero_si128();
-    uint64_t hits;
-    if (padded_ways == 8) {
-        hits = way_bits(eight_equal(tags, wanted), none);
-        return hits ? __builtin_ctzll(hits) : -1;
-    }
-    if (padded_ways == 16) {
-        hits = way_bits(eight_equal(tags, wanted), eight_equal(tags + 8, wanted));
-        return hits ? __builtin_ctzll(hits) : -1;
-    }
     for (int base = 0; base < padded_ways; base += 64) {
         const int end = padded_ways - base < 64 ? padded_ways - base : 64;
-        hits = 0;
+        uint64_t hits = 0;
         for (int way = 0; way < end; way += 8)
             hits |= way_bits(eight_equal(tags + base + way, wanted), none) << way;
         if (hits)
@@ -60,21 +51,11 @@ static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
     return -1;
 }
 
-/* The way with the smallest stamp; the lowest such way where several are equal. */
-static inline int set_oldest(const int16_t *stamps, int padded_ways)
+static __attribute__((noinline)) int set_oldest_any(const int16_t *stamps, int padded_ways)
 {
     const __m128i none = _mm_setzero_si128();
-    const __m128i first = _mm_load_si128((const __m128i *)stamps);
-    __m128i least, second;
-    if (padded_ways == 8)
-        return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least_of_eight(first)), none));
-    second = _mm_load_si128((const __m128i *)(stamps + 8));
-    least = _mm_min_epi16(first, second);
-    if (padded_ways == 16) {
-        least = least_of_eight(least);
-        return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least), _mm_cmpeq_epi16(second, least)));
-    }
-    for (int way = 16; way < padded_ways; way += 8)
+    __m128i least = _mm_load_si128((const __m128i *)stamps);
+    for (int way = 8; way < padded_ways; way += 8)
         least = _mm_min_epi16(least, _mm_load_si128((const __m128i *)(stamps + way)));
     least = least_of_eight(least);
     for (int base = 0;; base += 64) {
@@ -87,6 +68,34 @@ static inline int set_oldest(const int16_t *stamps, int padded_ways)
         if (hits)
             return base + __builtin_ctzll(hits);
     }
+}
+
+/* The way that holds tag, or -1. */
+static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
+{
+    const __m128i wanted = _mm_set1_epi32((int)tag);
+    uint64_t hits;
+    if (padded_ways == 8)
+        hits = way_bits(eight_equal(tags, wanted), _mm_setzero_si128());
+    else if (padded_ways == 16)
+        hits = way_bits(eight_equal(tags, wanted), eight_equal(tags + 8, wanted));
+    else
+        return set_match_any(tags, padded_ways, tag);
+    return hits ? __builtin_ctzll(hits) : -1;
+}
+
+/* The way with the smallest stamp; the lowest such way where several are equal. */
+static inline int set_oldest(const int16_t *stamps, int padded_ways)
+{
+    const __m128i first = _mm_load_si128((const __m128i *)stamps);
+    __m128i second, least;
+    if (padded_ways == 8)
+        return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least_of_eight(first)), _mm_setzero_si128()));
+    if (padded_ways != 16)
+        return set_oldest_any(stamps, padded_ways);
+    second = _mm_load_si128((const __m128i *)(stamps + 8));
+    least = least_of_eight(_mm_min_epi16(first, second));
+    return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least), _mm_cmpeq_epi16(second, least)));
 }
 
 #else

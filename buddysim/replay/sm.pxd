@@ -226,48 +226,48 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         prefetch_line(l1, m, &spot)
 
 
-cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, bint bypass,
+cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, bint bypass, bint for_atomic,
                             int64_t t) noexcept nogil:
-    """A load's sectors of one line; returns when the last of them can be used."""
-    cdef int64_t arrival, start
-    cdef int64_t* mshr
+    """A load's or atomic's sectors of one line; returns when the last of them can be used."""
+    cdef int64_t arrival = t, start = t
+    cdef int64_t* mshr = NULL
     cdef int* next
     cdef unsigned int present, merged, missing = wanted
     cdef Row row
-    cdef int way
-    if not l1.enabled or bypass:
-        return l2_load(m, spot, wanted, sm, False, t)
-    m.count.l1_accesses += sector_count(wanted)
-    m.count.l1_lines += 1
-    row = cache_row(&l1.cache, spot.l1_set)
-    way = cache_find(&l1.cache, &row, spot.entry)
-    arrival = t + l1.hit_ps
-    if way >= 0:
-        cache_touch(&l1.cache, &row, way)
-        m.count.l1_line_hits += 1
-        present = row.lines[way] & wanted
-        missing = wanted & ~present
-        merged = cache_not_yet(&l1.cache, &row, way, t) & present
-        if merged:
-            arrival = larger(arrival, cache_ready_ps(&l1.cache, row.set, way)[0])
-            m.count.l1_merged += sector_count(merged)
-        m.count.l1_hits += sector_count(present & ~merged)
-        if not missing:
-            return arrival
-    else:
-        way = cache_victim(&l1.cache, &row)
-        cache_install(&l1.cache, &row, way, spot.entry)
-        l1.used[sm] = 1
-    next = &l1.mshr_next[sm]
-    mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + next[0]
-    if mshr[0] > t:                 # none is free: this access holds up those behind it
-        l1.free_ps[sm] += mshr[0] - t
-        start = mshr[0]
-    else:
-        start = t
-    start = l2_load(m, spot, missing, sm, False, start)
+    cdef int way = 0
+    bypass |= for_atomic or not l1.enabled
+    if not bypass:
+        m.count.l1_accesses += sector_count(wanted)
+        m.count.l1_lines += 1
+        row = cache_row(&l1.cache, spot.l1_set)
+        way = cache_find(&l1.cache, &row, spot.entry)
+        arrival = t + l1.hit_ps
+        if way >= 0:
+            cache_touch(&l1.cache, &row, way)
+            m.count.l1_line_hits += 1
+            present = row.lines[way] & wanted
+            missing = wanted & ~present
+            merged = cache_not_yet(&l1.cache, &row, way, t) & present
+            if merged:
+                arrival = larger(arrival, cache_ready_ps(&l1.cache, row.set, way)[0])
+                m.count.l1_merged += sector_count(merged)
+            m.count.l1_hits += sector_count(present & ~merged)
+            if not missing:
+                return arrival
+        else:
+            way = cache_victim(&l1.cache, &row)
+            cache_install(&l1.cache, &row, way, spot.entry)
+            l1.used[sm] = 1
+        next = &l1.mshr_next[sm]
+        mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + next[0]
+        next[0] = next[0] + 1 if next[0] + 1 < l1.mshrs else 0
+        if mshr[0] > t:             # none is free: this access holds up those behind it
+            l1.free_ps[sm] += mshr[0] - t
+            start = mshr[0]
+    start = l2_load(m, spot, missing, sm, for_atomic, start)
+    if bypass:
+        return start
     mshr[0] = start
-    next[0] = next[0] + 1 if next[0] + 1 < l1.mshrs else 0
     m.count.load_ps += start - t
     m.count.loads_missed += 1
     histogram_add(m.count.load_histogram, start - t)
@@ -320,10 +320,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
             t = l1_store(l1, m, sm, spot, sectors, lines[i] >> 4 & 15, t)
         else:
             m.count.load_sectors += sector_count(sectors)
-            if op.kind == OP_ATOMIC:
-                t = l2_load(m, spot, sectors, sm, True, t)
-            else:
-                t = l1_load(l1, m, sm, spot, sectors, op.bypass_l1, t)
+            t = l1_load(l1, m, sm, spot, sectors, op.bypass_l1, op.kind == OP_ATOMIC, t)
         arrival = larger(arrival, t)
     warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
     if op.use_ps != NEVER_USED:
