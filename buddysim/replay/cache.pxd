@@ -7,9 +7,9 @@ every byte known (a store wrote a part of a sector that was not there), so it ca
 What an access looks at lies together: a set is one row of tags, then of stamps, then of lines, 64 B (one line of the host's
 cache) for up to eight ways. Only a line with sectors on their way has a time, elsewhere.
 """
-from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t
 
-from buddysim.replay.setops cimport STAMP_NEVER, set_match, set_oldest
+from buddysim.replay.setops cimport SECTOR_COUNT, STAMP_NEVER, set_match, set_oldest
 
 cdef extern from *:
     void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
@@ -129,8 +129,8 @@ cdef inline unsigned int cache_not_yet(const SectorCache* cache, const Row* row,
 
 
 cdef inline int sector_count(unsigned int mask) noexcept nogil:
-    """Number of sectors in a 4-bit mask."""
-    return <int>((<uint64_t>0x4332322132212110 >> ((mask & 15) << 2)) & 15)
+    """Number of sectors in a mask's lower four bits."""
+    return SECTOR_COUNT[mask & 15]
 
 
 cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1

@@ -22,6 +22,11 @@ cdef extern from *:
     uint64_t high_product(uint64_t a, uint64_t b) noexcept nogil
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
+cdef extern from "calendar.h" nogil:
+    const int CALENDAR_WINDOW
+    uint64_t bits_from(const uint64_t* string, uint64_t bit) noexcept
+    void add_bits(uint64_t* string, uint64_t bit, uint64_t bits) noexcept
+
 cdef enum:
     CALENDAR_WORDS = 256        # of 64 slots: 16,384 bursts, 37 us at 14 GB/s
     WRITE_QUEUE_LIMIT = 128
@@ -117,18 +122,13 @@ cdef inline int64_t slot_at(const Dram* dram, int64_t t) noexcept nogil:
 
 cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil:
     """Takes the first free slots for bursts, the first at or after `slot`, each tCCD_L after the one before; returns the last."""
-    cdef uint64_t* low
-    cdef uint64_t* high
     cdef uint64_t open_slots, rest, taken       # bit i: slot + i
-    cdef int64_t word
-    cdef int shift, at
+    cdef uint64_t bit
+    cdef int at
     slot = larger(slot, channel.full_until)
-    word = slot >> 6
-    shift = slot & 63
-    low = &channel.calendar[word & (CALENDAR_WORDS - 1)]
-    high = &channel.calendar[(word + 1) & (CALENDAR_WORDS - 1)]
-    open_slots = ~(low[0] >> shift | high[0] << 1 << (63 - shift))
-    if unlikely(not open_slots or word + 1 >= channel.base_word + CALENDAR_WORDS):
+    bit = slot & (64 * CALENDAR_WORDS - 1)
+    open_slots = ~bits_from(channel.calendar, bit) & ((<uint64_t>1 << CALENDAR_WINDOW) - 1)
+    if unlikely(not open_slots or bit > 64 * CALENDAR_WORDS - 64 or (slot >> 6) + 1 >= channel.base_word + CALENDAR_WORDS):
         return calendar_search(dram, channel, slot, bursts, first)
     at = count_trailing_zeros(open_slots)
     first[0] = slot + at
@@ -139,8 +139,7 @@ cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t s
             return calendar_search(dram, channel, slot, bursts, first)
         at += count_trailing_zeros(rest) + <int>dram.timing.ccd_slots
         taken |= <uint64_t>1 << at
-    low[0] |= taken << shift
-    high[0] |= taken >> 1 >> (63 - shift)
+    add_bits(channel.calendar, bit, taken)
     channel.full_until = first[0] if slot == channel.full_until else channel.full_until
     channel.last_slot = larger(channel.last_slot, slot + at)
     return slot + at

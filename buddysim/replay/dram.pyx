@@ -62,7 +62,7 @@ cdef int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slo
 
 
 cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil:
-    """`calendar_place`, slot after slot: where the 64 slots that it looks at do not suffice."""
+    """`calendar_place`, slot after slot: where the few slots that it looks at do not suffice."""
     slot = first[0] = calendar_first_free(dram, channel, slot)
     calendar_take(channel, slot)
     for _ in range(1, bursts):

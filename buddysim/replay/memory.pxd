@@ -180,11 +180,8 @@ cdef struct MemorySystem:
 
 
 cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
-    cdef int bin = 0
-    if ps > 0:
-        bin = 63 - leading_zeros(<unsigned long long>ps)
-        if bin >= HISTOGRAM_BINS:
-            bin = HISTOGRAM_BINS - 1
+    cdef int bin = 63 - leading_zeros(<unsigned long long>ps | 1)
+    bin = bin if bin < HISTOGRAM_BINS else HISTOGRAM_BINS - 1
     bins[bin] += 1
 
 

@@ -10,7 +10,7 @@ from buddysim.machine import Machine
 LINE_BYTES = 128
 SECTOR_BYTES = 32
 COST_PER_PS = 1024  # port.FINE_BITS
-MOST_CCD_SLOTS = 63  # the bus calendar is looked at in steps of 64
+MOST_CCD_SLOTS = 56  # the bus calendar is looked at in steps of 57
 MOST_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32

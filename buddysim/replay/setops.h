@@ -10,6 +10,9 @@
 #define SET_EMPTY 0xFFFFFFFFu
 #define STAMP_NEVER INT16_MAX
 
+/* Number of sectors in a 4-bit mask. */
+static const uint8_t SECTOR_COUNT[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+
 #if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
 #include <emmintrin.h>
 
