@@ -6,8 +6,8 @@ free, `buddy` is `bandwidth`, cycle for cycle.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    DIRTY, Line, Row, cache_find, cache_install, cache_ready_ps, cache_row, cache_set, cache_touch, cache_victim, sector_count,
-    unlikely,
+    DIRTY, Line, Row, cache_find, cache_install, cache_ready_ps, cache_row, cache_set, cache_touch, cache_victim, prefetch,
+    sector_count, unlikely,
 )
 from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.memory cimport (
@@ -74,6 +74,7 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         locate_metadata(m, line, &place)
         dram_prefetch(&m.dram, &place)
         way = cache_victim(&m.metadata, &row)
+        prefetch(cache_ready_ps(&m.metadata, row.set, way))
         if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             locate_metadata(m, row.tags[way], &victim)

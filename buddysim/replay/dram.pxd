@@ -46,7 +46,7 @@ cdef struct DramTiming:         # all in ps
     int64_t rfc
     int64_t refi
 
-cdef struct Bank:
+cdef struct Bank:               # one line of the host's cache
     int64_t row                 # open row, -1: closed
     int64_t col_ps              # earliest next column command
     int64_t pre_ps              # earliest precharge
@@ -54,6 +54,7 @@ cdef struct Bank:
     int64_t activated_ps        # when the open row was activated
     int64_t left_row            # the row that was open before
     int64_t left_ps             # when it was left
+    int64_t reserved
 
 cdef struct DevicePlace:        # where something lies
     int pseudo                  # pseudo-channel
@@ -66,26 +67,27 @@ cdef struct QueuedWrite:
     int bank
     int bursts
 
-cdef struct PseudoChannel:
+cdef struct PseudoChannel:      # what every read needs comes first; three lines of the host's cache
     uint64_t* calendar          # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
     int64_t base_word           # the oldest word of the calendar
     int64_t full_until          # every slot of the calendar before this one is taken
     int64_t last_slot           # the latest slot taken
     int64_t read_slot           # the first slot of the last read: the next one's is likely near it
+    int64_t forget_ps           # at this time the calendar's oldest word is past
+    int64_t refreshed_ps        # start of the refresh interval of the last request
+    int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
+    int64_t bursts              # bursts carried
+    int64_t row_hits
+    int64_t row_misses
     int64_t drain_ps            # when the last drain of the write queue began: its places come free from here
     int64_t drained_ps          # when it ended
     int64_t turning_slot        # the first slot that turning the bus back for reads took
     int64_t turned_slot         # the last one
-    int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
     int64_t next_refresh_ps
-    int64_t refreshed_ps        # start of the refresh interval of the last request
-    int64_t forget_ps           # at this time the calendar's oldest word is past
     int64_t queued_bursts
-    int n_queued
+    int64_t n_queued
     Port* bus                   # simple
-    int64_t bursts              # bursts carried
-    int64_t row_hits
-    int64_t row_misses
+    int64_t[5] reserved
 
 cdef struct Dram:
     int banked
@@ -93,7 +95,7 @@ cdef struct Dram:
     int n_banks                 # per pseudo-channel
     int write_queue             # bursts that start a drain
     int64_t now_ps              # the time of the event at hand: no request comes earlier than this any more
-    uint64_t slots_per_ps       # 2^64 / burst_ps, rounded down
+    uint64_t slots_per_ps       # 2^64 / burst_ps, rounded up
     int64_t burst_ps            # one 32 B burst, also the length of a slot
     int64_t before_ps           # fixed time from the L2 slice to the first command
     int64_t after_ps            # fixed time from the end of the data to the L2 slice
@@ -115,9 +117,8 @@ cdef inline int64_t larger(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline int64_t slot_at(const Dram* dram, int64_t t) noexcept nogil:
-    """The slot that holds `t`: t / burst_ps, by a multiplication that may come out one too small, which is put right."""
-    cdef int64_t slot = <int64_t>high_product(<uint64_t>t, dram.slots_per_ps)
-    return slot + ((slot + 1) * dram.burst_ps <= t)
+    """The slot that holds `t`: t / burst_ps, exact for t < 2^64 / burst_ps (two hours, for bursts of 2.3 ns)."""
+    return <int64_t>high_product(<uint64_t>t, dram.slots_per_ps)
 
 
 cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil:

@@ -2,6 +2,7 @@
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
+from buddysim.replay.hostmem cimport host_zeroed
 from buddysim.replay.port cimport Port
 
 cdef void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
@@ -144,9 +145,9 @@ cdef void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
 cdef int dram_init(Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
-    dram.slots_per_ps = ~<uint64_t>0 / <uint64_t>dram.burst_ps
-    dram.pseudo = <PseudoChannel*>calloc(dram.n_pseudo, sizeof(PseudoChannel))
-    dram.banks = <Bank*>calloc(<size_t>dram.n_pseudo * dram.n_banks, sizeof(Bank))
+    dram.slots_per_ps = ~<uint64_t>0 / <uint64_t>dram.burst_ps + 1
+    dram.pseudo = <PseudoChannel*>host_zeroed(dram.n_pseudo * sizeof(PseudoChannel))
+    dram.banks = <Bank*>host_zeroed(<size_t>dram.n_pseudo * dram.n_banks * sizeof(Bank))
     dram.queues = <QueuedWrite*>calloc(<size_t>dram.n_pseudo * WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))
     if not (dram.pseudo and dram.banks and dram.queues):
         raise MemoryError(f"{dram.n_pseudo} channels of {dram.n_banks} banks do not fit in memory")

@@ -337,6 +337,7 @@ cdef inline int64_t l2_load(MemorySystem* m, const Spot* spot, unsigned int want
     t = port_pass(&m.slice_ports[spot.slice], m.now_ps, t, n * m.slice_cost)
     arrival = t
     way = l2_way(m, spot, &row, &arrival)
+    prefetch(cache_ready_ps(&m.l2, row.set, way))
     data = arrival
     present = row.lines[way] & wanted
     missing = wanted & ~present

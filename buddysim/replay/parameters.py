@@ -11,6 +11,7 @@ LINE_BYTES = 128
 SECTOR_BYTES = 32
 COST_PER_PS = 1024  # port.FINE_BITS
 MOST_CCD_SLOTS = 56  # the bus calendar is looked at in steps of 57
+LEAST_BURST_PS = 2
 MOST_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32
@@ -53,6 +54,8 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
     core_cycle = _ps(1 / Fraction(m.clock.core.hz))
     l2, timing = m.ps(m.l2.load_to_use), m.dram.timing
     burst = _sector_ps(m, m.dram.pseudo_channel_bandwidth)
+    if burst < LEAST_BURST_PS:
+        raise BuddysimError(f"{m.name}: dram: 32 B in less than {LEAST_BURST_PS} ps: expected a slower pseudo-channel")
     ccd_slots = max(1, round(m.ps(timing.tCCD_L) / burst))
     if ccd_slots > MOST_CCD_SLOTS:
         raise BuddysimError(

@@ -258,6 +258,7 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, 
             way = cache_victim(&l1.cache, &row)
             cache_install(&l1.cache, &row, way, spot.entry)
             l1.used[sm] = 1
+        prefetch(cache_ready_ps(&l1.cache, row.set, way))
         next = &l1.mshr_next[sm]
         mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + next[0]
         next[0] = next[0] + 1 if next[0] + 1 < l1.mshrs else 0
