@@ -5,7 +5,7 @@ or a metadata line number. Each line has four sectors, each with a valid, a dirt
 every byte known (a store wrote a part of a sector that was not there), so it can't be read before it is merged.
 
 What an access looks at lies together: a set is one row of tags, then of stamps, then of lines, 64 B (one line of the host's
-cache) for up to eight ways. Only a line with sectors on their way has a time, elsewhere.
+cache) for eight ways. Only a line with sectors on their way has a time, elsewhere.
 """
 from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t
 

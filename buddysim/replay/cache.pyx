@@ -10,7 +10,7 @@ cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
     """Allocates `units` empty caches. Raises MemoryError; `cache` must be zeroed before."""
     cdef int64_t slots
     cache.units, cache.sets, cache.ways = units, sets, ways
-    cache.padded_ways = (ways + 7) // 8 * 8
+    cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
     cache.set_bits = sets.bit_length() - 1 if sets & (sets - 1) == 0 else -1
     slots = <int64_t>units * sets * cache.padded_ways
     cache.rows = <char*>host_zeroed(slots * 8)

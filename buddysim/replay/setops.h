@@ -1,8 +1,8 @@
 /* The innermost loops: over a set's ways.
  * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
- * Rows are padded to a multiple of eight: tags with SET_EMPTY, stamps with STAMP_NEVER.
- * Every way is looked at: where a tag or the least stamp lies is no branch that a host could foresee. Sets of 8 and 16 ways,
- * which is most of them, go straight. */
+ * Rows are padded to four ways or a multiple of eight: tags with SET_EMPTY, stamps with STAMP_NEVER.
+ * Every way is looked at: where a tag or the least stamp lies is no branch that a host could foresee. Sets of 4, 8 and 16
+ * ways, which is most of them, go straight. */
 #ifndef BUDDYSIM_SETOPS_H
 #define BUDDYSIM_SETOPS_H
 #include <stdint.h>
@@ -78,7 +78,9 @@ static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
     const __m128i wanted = _mm_set1_epi32((int)tag);
     uint64_t hits;
-    if (padded_ways == 8)
+    if (padded_ways == 4)
+        hits = (uint64_t)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags), wanted)));
+    else if (padded_ways == 8)
         hits = way_bits(eight_equal(tags, wanted), _mm_setzero_si128());
     else if (padded_ways == 16)
         hits = way_bits(eight_equal(tags, wanted), eight_equal(tags + 8, wanted));
@@ -90,8 +92,13 @@ static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 /* The way with the smallest stamp; the lowest such way where several are equal. */
 static inline int set_oldest(const int16_t *stamps, int padded_ways)
 {
-    const __m128i first = _mm_load_si128((const __m128i *)stamps);
-    __m128i second, least;
+    __m128i first, second, least;
+    if (padded_ways == 4) {
+        /* The upper half, which is zero, must not win. */
+        first = _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)stamps), _mm_set1_epi16(STAMP_NEVER));
+        return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least_of_eight(first)), _mm_setzero_si128()));
+    }
+    first = _mm_load_si128((const __m128i *)stamps);
     if (padded_ways == 8)
         return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least_of_eight(first)), _mm_setzero_si128()));
     if (padded_ways != 16)
