@@ -49,8 +49,7 @@ cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept n
 cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DevicePlace* place) noexcept nogil:
     """Where a metadata line lies: in a region behind the data, spread over the channels as data are."""
     cdef uint32_t group = divide(m.stripe_entries, line)
-    place.pseudo = turned(m.stripe_entries, line, group)
-    locate_row(m, m.metadata_entry + line * m.metadata_sectors / 4, place)
+    locate_row(m, turned(m.stripe_entries, line, group), m.metadata_entry + line * m.metadata_sectors / 4, place)
 
 
 cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t) noexcept nogil:
@@ -72,7 +71,7 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         t = larger(t + m.metadata_ps, cache_ready_ps(&m.metadata, row.set, way)[0])
     else:
         locate_metadata(m, line, &place)
-        dram_prefetch(&m.dram, &place)
+        dram_prefetch(&place)
         way = cache_victim(&m.metadata, &row)
         prefetch(cache_ready_ps(&m.metadata, row.set, way))
         if row.lines[way]:                  # dirty: no other state is kept
@@ -101,7 +100,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t en
     if raw:
         split.device = at_once = useful = asked
     locate_entry(m, entry, slice, &place)
-    dram_prefetch(&m.dram, &place)
+    dram_prefetch(&place)
     if not sizes_known:
         known = metadata_known(m, entry, False, t)
     if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way

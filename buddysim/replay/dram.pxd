@@ -56,15 +56,10 @@ cdef struct Bank:               # one line of the host's cache
     int64_t left_ps             # when it was left
     int64_t reserved
 
-cdef struct DevicePlace:        # where something lies
-    int pseudo                  # pseudo-channel
-    int bank
-    int64_t row
-
 cdef struct QueuedWrite:
     int64_t row
     int64_t arrival_ps
-    int bank
+    Bank* bank
     int bursts
 
 cdef struct PseudoChannel:      # what every read needs comes first; three lines of the host's cache
@@ -86,8 +81,14 @@ cdef struct PseudoChannel:      # what every read needs comes first; three lines
     int64_t next_refresh_ps
     int64_t queued_bursts
     int64_t n_queued
+    QueuedWrite* queue          # [WRITE_QUEUE_LIMIT]
     Port* bus                   # simple
-    int64_t[5] reserved
+    int64_t[4] reserved
+
+cdef struct DevicePlace:        # where something lies
+    PseudoChannel* channel
+    Bank* bank
+    int64_t row
 
 cdef struct Dram:
     int banked
@@ -105,11 +106,12 @@ cdef struct Dram:
     PseudoChannel* pseudo       # [n_pseudo]
     Bank* banks                 # [n_pseudo][n_banks]
     QueuedWrite* queues         # [n_pseudo][WRITE_QUEUE_LIMIT]
+    uint64_t* calendars         # [n_pseudo][CALENDAR_WORDS]
 
 
 cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil
 cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil
-cdef void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil
+cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil
 
 
 cdef inline int64_t larger(int64_t a, int64_t b) noexcept nogil:
@@ -185,16 +187,22 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     return bank.col_ps
 
 
-cdef inline void dram_prefetch(const Dram* dram, const DevicePlace* place) noexcept nogil:
+cdef inline void dram_place(const Dram* dram, int pseudo, int bank, int64_t row, DevicePlace* place) noexcept nogil:
+    """The place of a row in a bank of a pseudo-channel."""
+    place.channel = dram.pseudo + pseudo
+    place.bank = dram.banks + (pseudo * dram.n_banks + bank)
+    place.row = row
+
+
+cdef inline void dram_prefetch(const DevicePlace* place) noexcept nogil:
     """Has the host fetch what a read will look at."""
-    cdef const PseudoChannel* channel = &dram.pseudo[place.pseudo]
-    prefetch(&dram.banks[place.pseudo * dram.n_banks + place.bank])
-    prefetch(&channel.calendar[(channel.read_slot >> 6) & (CALENDAR_WORDS - 1)])
+    prefetch(place.bank)
+    prefetch(&place.channel.calendar[(place.channel.read_slot >> 6) & (CALENDAR_WORDS - 1)])
 
 
 cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
-    cdef PseudoChannel* channel = &dram.pseudo[place.pseudo]
-    cdef Bank* bank = &dram.banks[place.pseudo * dram.n_banks + place.bank]
+    cdef PseudoChannel* channel = place.channel
+    cdef Bank* bank = place.bank
     cdef DramTiming* timing = &dram.timing
     cdef int64_t col, last, first, done
     cdef bint joined
@@ -220,27 +228,27 @@ cdef inline int64_t dram_read(Dram* dram, const DevicePlace* place, int bursts, 
     t += dram.before_ps
     if dram.banked:
         return banked_read(dram, place, bursts, t) + dram.after_ps
-    dram.pseudo[place.pseudo].bursts += bursts
-    t = port_pass(dram.pseudo[place.pseudo].bus, dram.now_ps, t, bursts * dram.burst_cost)
+    place.channel.bursts += bursts
+    t = port_pass(place.channel.bus, dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
 cdef inline int64_t dram_write(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
     """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`. Returns when the channel takes it."""
-    cdef PseudoChannel* channel = &dram.pseudo[place.pseudo]
+    cdef PseudoChannel* channel = place.channel
     cdef int64_t taken
     if not dram.banked:
         channel.bursts += bursts
         return port_pass(channel.bus, dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
     taken = larger(t, channel.drain_ps)
-    (dram.queues + place.pseudo * WRITE_QUEUE_LIMIT)[channel.n_queued] = QueuedWrite(
+    channel.queue[channel.n_queued] = QueuedWrite(
         place.row, taken + dram.before_ps, place.bank, bursts)
     channel.n_queued += 1
     channel.queued_bursts += bursts
     if channel.queued_bursts >= dram.write_queue or channel.n_queued == WRITE_QUEUE_LIMIT:
         if dram.now_ps >= channel.forget_ps:
             calendar_forget(dram, channel)
-        banked_drain(dram, place.pseudo, taken + dram.before_ps)
+        banked_drain(dram, channel, taken + dram.before_ps)
     return taken
 
 

@@ -88,10 +88,9 @@ cdef void calendar_release(PseudoChannel* channel, int64_t slot) noexcept nogil:
             channel.full_until = slot
 
 
-cdef void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
+cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
     """Writes everything queued in a pseudo-channel, behind the reads that are scheduled."""
-    cdef PseudoChannel* channel = &dram.pseudo[pseudo]
-    cdef QueuedWrite* queue = dram.queues + pseudo * WRITE_QUEUE_LIMIT
+    cdef QueuedWrite* queue = channel.queue
     cdef QueuedWrite write
     cdef DramTiming* timing = &dram.timing
     cdef Bank* bank
@@ -115,7 +114,7 @@ cdef void banked_drain(Dram* dram, int pseudo, int64_t t) noexcept nogil:
         start = first + (timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
     end = start
     for i in range(channel.n_queued):
-        bank = &dram.banks[pseudo * dram.n_banks + queue[i].bank]
+        bank = queue[i].bank
         # While one batch drains, the rows of the next are opened.
         col = bank_open(dram, channel, bank, queue[i].row, queue[i].arrival_ps if queue[i].arrival_ps < channel.drained_ps else t)
         slot = larger(start, slot_at(dram, col + timing.cwl))
@@ -149,15 +148,17 @@ cdef int dram_init(Dram* dram) except -1:
     dram.pseudo = <PseudoChannel*>host_zeroed(dram.n_pseudo * sizeof(PseudoChannel))
     dram.banks = <Bank*>host_zeroed(<size_t>dram.n_pseudo * dram.n_banks * sizeof(Bank))
     dram.queues = <QueuedWrite*>calloc(<size_t>dram.n_pseudo * WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))
-    if not (dram.pseudo and dram.banks and dram.queues):
+    dram.calendars = <uint64_t*>host_zeroed(<size_t>dram.n_pseudo * CALENDAR_WORDS * sizeof(uint64_t))
+    if not (dram.pseudo and dram.banks and dram.queues and dram.calendars):
         raise MemoryError(f"{dram.n_pseudo} channels of {dram.n_banks} banks do not fit in memory")
     for i in range(dram.n_pseudo * dram.n_banks):
         dram.banks[i].row = dram.banks[i].left_row = -1
     for i in range(dram.n_pseudo):
-        dram.pseudo[i].calendar = <uint64_t*>calloc(CALENDAR_WORDS, sizeof(uint64_t))
+        dram.pseudo[i].calendar = dram.calendars + i * CALENDAR_WORDS
+        dram.pseudo[i].queue = dram.queues + i * WRITE_QUEUE_LIMIT
         dram.pseudo[i].bus = <Port*>calloc(1, sizeof(Port))
-        if not (dram.pseudo[i].calendar and dram.pseudo[i].bus):
-            raise MemoryError("the bus calendars do not fit in memory")
+        if not dram.pseudo[i].bus:
+            raise MemoryError(f"the buses of {dram.n_pseudo} channels do not fit in memory")
         dram.pseudo[i].last_slot, dram.pseudo[i].turned_slot = -1, -2
         if dram.timing.rfc:
             dram.pseudo[i].next_refresh_ps = dram.timing.refi
@@ -169,8 +170,8 @@ cdef void dram_free(Dram* dram) noexcept:
     cdef int i
     if dram.pseudo:
         for i in range(dram.n_pseudo):
-            free(dram.pseudo[i].calendar)
             free(dram.pseudo[i].bus)
     free(dram.pseudo)
     free(dram.banks)
     free(dram.queues)
+    free(dram.calendars)

@@ -9,7 +9,7 @@ from buddysim.replay.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_ready_ps,
     cache_row, cache_set, cache_touch, cache_victim, fold, prefetch, sector_count,
 )
-from buddysim.replay.dram cimport DevicePlace, Dram, larger
+from buddysim.replay.dram cimport DevicePlace, Dram, dram_place, larger
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
@@ -226,24 +226,25 @@ cdef inline Region* region_of(const MemorySystem* m, uint32_t entry) noexcept no
     return &m.regions[region]
 
 
-cdef inline void locate_row(const MemorySystem* m, uint32_t entry, DevicePlace* place) noexcept nogil:
-    """Bank and row of an entry in its pseudo-channel.
+cdef inline void locate_row(const MemorySystem* m, int pseudo, uint32_t entry, DevicePlace* place) noexcept nogil:
+    """Where an entry lies in its pseudo-channel.
 
     One entry of every pseudo-channel is a stripe; stripes go round the bank groups, so that a stream's columns follow each other at
     tCCD_S; one row in every bank group of every pseudo-channel is a piece, and a hash spreads pieces over the banks. Uncompressed
     addresses count in every scheme, so that schemes differ in time only by what they move and wait for.
     """
     cdef uint32_t piece = divide(m.piece_entries, entry)
-    place.row = piece >> m.bank_bits
-    place.bank = <int>((divide(m.stripe_entries, entry) & ((1 << m.group_bits) - 1))
-                       | ((piece ^ fold(<uint32_t>place.row)) & ((1 << m.bank_bits) - 1)) << m.group_bits)
+    cdef uint32_t row = piece >> m.bank_bits
+    cdef uint32_t group = divide(m.stripe_entries, entry) & ((1 << m.group_bits) - 1)
+    cdef uint32_t in_group = (piece ^ fold(row)) & ((1 << m.bank_bits) - 1)
+    dram_place(&m.dram, pseudo, <int>(group | in_group << m.group_bits), row, place)
 
 
 cdef inline void locate_entry(const MemorySystem* m, uint32_t entry, int slice, DevicePlace* place) noexcept nogil:
     """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
     cdef uint32_t local = divide(m.slices, entry)
-    place.pseudo = m.first_pseudo[slice] + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7)
-    locate_row(m, entry, place)
+    cdef int pseudo = m.first_pseudo[slice] + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7)
+    locate_row(m, pseudo, entry, place)
 
 
 cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
