@@ -13,7 +13,8 @@ from buddysim.replay.setops cimport SECTOR_COUNT, STAMP_NEVER, set_match, set_ol
 
 cdef extern from *:
     void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
-    bint unlikely(bint condition) noexcept nogil    # Cython's own macro: what follows is off the straight path
+    bint likely(bint condition) noexcept nogil      # Cython's own macros: what is off the straight path
+    bint unlikely(bint condition) noexcept nogil
 
 ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
 

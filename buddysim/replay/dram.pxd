@@ -12,7 +12,7 @@ Refresh takes the bus for tRFC every tREFI and closes the rows.
 """
 from libc.stdint cimport int64_t, uint64_t
 
-from buddysim.replay.cache cimport prefetch, unlikely
+from buddysim.replay.cache cimport likely, prefetch, unlikely
 from buddysim.replay.port cimport Port, port_pass
 
 cdef extern from *:
@@ -127,33 +127,40 @@ cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t s
     """Takes the first free slots for bursts, the first at or after `slot`, each tCCD_L after the one before; returns the last."""
     cdef uint64_t open_slots, rest, taken       # bit i: slot + i
     cdef uint64_t bit
+    cdef int64_t begin
     cdef int at
     slot = larger(slot, channel.full_until)
-    bit = slot & (64 * CALENDAR_WORDS - 1)
-    open_slots = ~bits_from(channel.calendar, bit) & ((<uint64_t>1 << CALENDAR_WINDOW) - 1)
-    if unlikely(not open_slots or bit > 64 * CALENDAR_WORDS - 64 or (slot >> 6) + 1 >= channel.base_word + CALENDAR_WORDS):
-        return calendar_search(dram, channel, slot, bursts, first)
+    begin = slot
+    while True:
+        bit = slot & (64 * CALENDAR_WORDS - 1)
+        if unlikely(bit > 64 * CALENDAR_WORDS - 64 or (slot >> 6) + 1 >= channel.base_word + CALENDAR_WORDS):
+            return calendar_search(dram, channel, begin, bursts, first)
+        open_slots = ~bits_from(channel.calendar, bit) & ((<uint64_t>1 << CALENDAR_WINDOW) - 1)
+        if likely(open_slots):
+            break
+        slot += CALENDAR_WINDOW
     at = count_trailing_zeros(open_slots)
     first[0] = slot + at
     taken = <uint64_t>1 << at
     for _ in range(1, bursts):
         rest = open_slots >> at >> dram.timing.ccd_slots
         if unlikely(not rest):
-            return calendar_search(dram, channel, slot, bursts, first)
+            return calendar_search(dram, channel, begin, bursts, first)
         at += count_trailing_zeros(rest) + <int>dram.timing.ccd_slots
         taken |= <uint64_t>1 << at
     add_bits(channel.calendar, bit, taken)
-    channel.full_until = first[0] if slot == channel.full_until else channel.full_until
+    channel.full_until = first[0] if begin == channel.full_until else channel.full_until
     channel.last_slot = larger(channel.last_slot, slot + at)
     return slot + at
 
 
 cdef inline int64_t last_refresh(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
     """When the refresh interval that holds `t` began; all channels refresh together."""
-    cdef uint64_t since = <uint64_t>(t - channel.refreshed_ps)     # huge where `t` is in an earlier interval
-    if unlikely(since >= <uint64_t>dram.timing.refi):
-        channel.refreshed_ps = t - t % dram.timing.refi
-    return channel.refreshed_ps
+    cdef int64_t began = channel.refreshed_ps
+    began -= dram.timing.refi if t < began else 0       # some requests are still in the interval before
+    if unlikely(<uint64_t>(t - began) >= <uint64_t>dram.timing.refi):
+        began = channel.refreshed_ps = t - t % dram.timing.refi
+    return began
 
 
 cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, int64_t row, int64_t t) noexcept nogil:
@@ -165,12 +172,10 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
         if bank.row >= 0 and bank.activated_ps < act:
             bank.row = -1
             bank.act_ps = larger(bank.act_ps, act + timing.rfc)
-    if bank.row == row:
+    # Whether the row is open or was left a moment ago, no host foresees: one branch for both.
+    if (bank.row == row) | ((bank.left_row == row) & (t < bank.left_ps)):
         channel.row_hits += 1
-        return larger(t, bank.col_ps)
-    if bank.left_row == row and t < bank.left_ps:
-        channel.row_hits += 1
-        return t
+        return larger(t, bank.col_ps if bank.row == row else t)
     channel.row_misses += 1
     if bank.row >= 0:
         bank.left_row = bank.row
@@ -214,10 +219,8 @@ cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts
     channel.read_slot = first
     done = larger(col + timing.cl, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     col = done - timing.cl + (timing.ccd_slots - 1) * dram.burst_ps
-    if joined:                      # the row now open gives way for as long as the joined bursts took
-        bank.col_ps += bursts * timing.ccd_slots * dram.burst_ps
-    else:
-        bank.col_ps = col
+    # Where it was joined, the row now open gives way for as long as the joined bursts took.
+    bank.col_ps = bank.col_ps + bursts * timing.ccd_slots * dram.burst_ps if joined else col
     bank.pre_ps = larger(bank.pre_ps, done - timing.cl - dram.burst_ps + timing.rtp)
     channel.bursts += bursts
     return done

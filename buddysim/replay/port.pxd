@@ -23,8 +23,7 @@ cdef struct Port:
     uint32_t used[512]          # cost units taken of bucket b, at b % PORT_BUCKETS
 
 
-cdef void port_rebase(Port* port, int64_t base) noexcept nogil
-cdef int64_t port_wait(Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil
+cdef int64_t port_wait(Port* port, int64_t now, int64_t bucket, int64_t t, int64_t cost) noexcept nogil
 
 
 cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) noexcept nogil:
@@ -36,13 +35,11 @@ cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) 
     cdef int64_t bucket = t >> BUCKET_BITS
     cdef int64_t before, place
     cdef uint32_t* used
-    if unlikely(now >> BUCKET_BITS > port.base):
-        port_rebase(port, now >> BUCKET_BITS)
     bucket = port.full_until if bucket < port.full_until else bucket
     used = &port.used[bucket & (PORT_BUCKETS - 1)]
     before = used[0]
     if unlikely(before + cost > BUCKET_FINE or bucket - port.base >= PORT_BUCKETS):
-        return port_wait(port, bucket, t, cost)
+        return port_wait(port, now, bucket, t, cost)
     used[0] = <uint32_t>(before + cost)
     place = (bucket << BUCKET_BITS) + (before >> FINE_BITS)
     return place if place > t else t

@@ -16,10 +16,12 @@ cdef void port_rebase(Port* port, int64_t base) noexcept nogil:
         port.full_until = base
 
 
-cdef int64_t port_wait(Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
+cdef int64_t port_wait(Port* port, int64_t now, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
     """`port_pass` for a request that does not fit in `bucket`, or lies beyond the buckets kept."""
     cdef int64_t place, rest = cost
     cdef uint32_t* used
+    if now >> BUCKET_BITS > port.base:
+        port_rebase(port, now >> BUCKET_BITS)
     while True:
         if bucket - port.base >= PORT_BUCKETS:
             port_rebase(port, bucket - PORT_BUCKETS + 1)
