@@ -43,6 +43,7 @@ cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil
 
 cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept nogil:
     """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
+    m.at_codec_ps = t
     return port_pass(&m.codecs[slice], m.now_ps, t, m.codec_cost) + m.codec_ps
 
 

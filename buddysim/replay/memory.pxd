@@ -128,6 +128,9 @@ cdef struct MemorySystem:
     FillOp fill
     WritebackOp writeback
     int64_t now_ps              # the time of the event at hand
+    # When the last request came to these ports: the next ones come at about that time.
+    int64_t at_slice_ps
+    int64_t at_codec_ps
     # crossbar
     int64_t request_ps          # from the L1's answer to the slice
     int64_t reply_ps            # from the slice back to use
@@ -335,6 +338,7 @@ cdef inline int64_t l2_load(MemorySystem* m, const Spot* spot, unsigned int want
     cdef Row row = cache_row(&m.l2, spot.set)
     t = port_pass(&m.requests[sm], m.now_ps, t, m.request_cost)
     t += m.request_ps
+    m.at_slice_ps = t
     t = port_pass(&m.slice_ports[spot.slice], m.now_ps, t, n * m.slice_cost)
     arrival = t
     way = l2_way(m, spot, &row, &arrival)

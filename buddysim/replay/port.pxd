@@ -9,7 +9,7 @@ Costs are in 1/1024 ps, rounded up: no port is faster than its machine file says
 """
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.cache cimport unlikely
+from buddysim.replay.cache cimport prefetch, unlikely
 
 cdef enum:
     PORT_BUCKETS = 512          # 33.6 us into the future
@@ -24,6 +24,12 @@ cdef struct Port:
 
 
 cdef int64_t port_wait(Port* port, int64_t now, int64_t bucket, int64_t t, int64_t cost) noexcept nogil
+
+
+cdef inline void port_prefetch(const Port* port, int64_t t) noexcept nogil:
+    """Has the host fetch what a request that arrives at about `t` will look at."""
+    prefetch(port)
+    prefetch(&port.used[(t >> BUCKET_BITS) & (PORT_BUCKETS - 1)])
 
 
 cdef inline int64_t port_pass(Port* port, int64_t now, int64_t t, int64_t cost) noexcept nogil:

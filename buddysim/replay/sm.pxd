@@ -13,6 +13,7 @@ from buddysim.replay.cache cimport (
 from buddysim.replay.dram cimport larger
 from buddysim.replay.events cimport NEVER, smaller
 from buddysim.replay.memory cimport MemorySystem, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store
+from buddysim.replay.port cimport port_prefetch
 from buddysim.replay.stream cimport NEVER_USED, OP_END, StreamOp, stream_lines, stream_next
 from buddysim.trace.records cimport OP_ATOMIC, OP_STORE
 
@@ -224,6 +225,8 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         entry = <uint32_t>(stream_lines(warp.op)[0] >> 8)
         locate_line(l1, m, warp.number // MAX_WARPS, entry, &spot)
         prefetch_line(l1, m, &spot)
+        port_prefetch(&m.slice_ports[spot.slice], m.at_slice_ps)
+        port_prefetch(&m.codecs[spot.slice], m.at_codec_ps)
 
 
 cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, bint bypass, bint for_atomic,
