@@ -1,4 +1,4 @@
-"""Memory of a `Dram`, and a thin class over it for tests and for the DRAM benchmark."""
+"""Memory of a `Dram`, what its channels rarely do, and a class over a bus calendar that tests hold against `naive_calendar`."""
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -175,3 +175,33 @@ cdef void dram_free(Dram* dram) noexcept:
     free(dram.banks)
     free(dram.queues)
     free(dram.calendars)
+
+
+cdef class BusCalendar:
+    """The bus of one pseudo-channel without refresh, driven request by request: what `naive_calendar` does in plain Python.
+
+    Parameters
+    ----------
+    burst_ps : length of a slot, at least 2
+    ccd_slots : slots from a burst to the next one of a request, at most 56
+    """
+
+    cdef Dram dram
+
+    def __cinit__(self, int64_t burst_ps, int64_t ccd_slots):
+        self.dram.banked = self.dram.n_pseudo = self.dram.n_banks = 1
+        self.dram.burst_ps, self.dram.timing.ccd_slots = burst_ps, ccd_slots
+        dram_init(&self.dram)
+
+    def __dealloc__(self):
+        dram_free(&self.dram)
+
+    def place(self, int64_t now_ps, int64_t slot, int bursts):
+        """Takes slots for a request's bursts, at or after `slot`, which is no earlier than `now_ps`; returns first and last."""
+        cdef PseudoChannel* channel = self.dram.pseudo
+        cdef int64_t first, last
+        self.dram.now_ps = now_ps
+        if now_ps >= channel.forget_ps:
+            calendar_forget(&self.dram, channel)
+        last = calendar_place(&self.dram, channel, slot, bursts, &first)
+        return first, last

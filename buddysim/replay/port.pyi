@@ -1,1 +1,2 @@
-# For other extensions only (port.pxd): nothing here is visible from Python.
+class LonePort:
+    def request(self, now_ps: int, t_ps: int, cost: int) -> int: ...

@@ -1,4 +1,4 @@
-"""What a `Port` rarely does: forgets the past, and makes a request wait for a later bucket."""
+"""What a `Port` rarely does (forgets the past, makes a request wait), and a class over one that tests hold against `naive_port`."""
 from libc.stdint cimport int64_t, uint32_t
 
 
@@ -36,3 +36,13 @@ cdef int64_t port_wait(Port* port, int64_t now, int64_t bucket, int64_t t, int64
     place = (bucket << BUCKET_BITS) + (used[0] + rest - cost >> FINE_BITS)
     used[0] += <uint32_t>rest
     return place if place > t else t
+
+
+cdef class LonePort:
+    """One port driven request by request: what `naive_port.NaivePort` does in plain Python."""
+
+    cdef Port port
+
+    def request(self, int64_t now_ps, int64_t t_ps, int64_t cost):
+        """Sends a request of `cost` (1/1024 ps) that arrives at `t_ps`, no earlier than `now_ps`; returns when its turn comes."""
+        return port_pass(&self.port, now_ps, t_ps, cost)

@@ -7,9 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.replay.cache import LruTags
+from buddysim.replay.dram import BusCalendar
 from buddysim.replay.naive_cache import NaiveLruTags
+from buddysim.replay.naive_calendar import NaiveBusCalendar
 from buddysim.replay.naive_memory import NaiveMemory
+from buddysim.replay.naive_port import NaivePort
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.port import LonePort
 from tests.replay.bare import run_warps, tiny_machine
 
 ENTRIES = 512
@@ -17,8 +21,8 @@ KINDS = {"device": ("demand", "overfetch", "read_modify_write", "writeback", "me
 
 
 @given(
-    shape=st.tuples(st.integers(1, 9), st.integers(1, 9)),
-    accesses=st.lists(st.tuples(st.integers(0, 90), st.integers(1, 15)), max_size=300),
+    shape=st.tuples(st.integers(1, 9), st.integers(1, 9) | st.sampled_from([16, 24, 70])),
+    accesses=st.lists(st.tuples(st.integers(0, 200), st.integers(1, 15)), max_size=300),
 )
 def test_cache_equals_its_twin(shape, accesses):
     fast, naive = LruTags(*shape), NaiveLruTags(*shape)
@@ -31,6 +35,45 @@ def test_cache_order_survives_the_overflow_of_its_clock():
     fast.set_clock(0x7FFE - 6)
     for tag in (1, 2, 3, 4, 1, 5, 2, 6, 1, 7, 3, 2, 8, 1):
         assert fast.access(tag, 1) == naive.access(tag, 1)
+
+
+@given(
+    requests=st.lists(
+        st.tuples(
+            st.integers(0, 200_000) | st.integers(0, 10**8),
+            st.integers(0, 400_000) | st.integers(0, 10**8),
+            st.integers(0, 2**22) | st.integers(0, 2**28),
+        ),
+        max_size=200,
+    )
+)
+def test_port_equals_its_twin(requests):
+    fast, naive, now = LonePort(), NaivePort(), 0
+    for passed, ahead, cost in requests:
+        now += passed
+        assert fast.request(now, now + ahead, cost) == naive.request(now, now + ahead, cost)
+
+
+@given(
+    burst=st.integers(2, 5000),
+    ccd=st.integers(1, 56),
+    requests=st.lists(
+        st.tuples(
+            st.integers(0, 3) | st.integers(0, 40_000),
+            st.integers(0, 30) | st.integers(0, 40_000),
+            st.integers(1, 4),
+            st.integers(1, 40),
+        ),
+        max_size=60,
+    ),
+)
+def test_bus_calendar_equals_its_twin(burst, ccd, requests):
+    fast, naive, now = BusCalendar(burst, ccd), NaiveBusCalendar(burst, ccd), 0
+    for passed, ahead, bursts, times in requests:
+        now += passed * burst
+        slot = now // burst + ahead
+        for _ in range(times):
+            assert fast.place(now, slot, bursts) == naive.place(now, slot, bursts)
 
 
 @st.composite
