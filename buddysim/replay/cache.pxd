@@ -9,12 +9,8 @@ cache) for eight ways. Only a line with sectors on their way has a time, elsewhe
 """
 from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t
 
+from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.setops cimport SECTOR_COUNT, STAMP_NEVER, set_match, set_oldest
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
-    bint likely(bint condition) noexcept nogil      # Cython's own macros: what is off the straight path
-    bint unlikely(bint condition) noexcept nogil
 
 ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
 

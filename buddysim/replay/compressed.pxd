@@ -6,10 +6,10 @@ free, `buddy` is `bandwidth`, cycle for cycle.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    DIRTY, Line, Row, cache_find, cache_install, cache_ready_ps, cache_row, cache_set, cache_touch, cache_victim, prefetch,
-    sector_count, unlikely,
+    DIRTY, Line, Row, cache_find, cache_install, cache_ready_ps, cache_row, cache_set, cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
+from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.memory cimport (
     DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, divide, link_read,
     link_write, locate_entry, locate_row, sectors_needed, turned,

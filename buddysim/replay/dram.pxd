@@ -12,7 +12,7 @@ Refresh takes the bus for tRFC every tREFI and closes the rows.
 """
 from libc.stdint cimport int64_t, uint64_t
 
-from buddysim.replay.cache cimport likely, prefetch, unlikely
+from buddysim.replay.hints cimport likely, prefetch, unlikely
 from buddysim.replay.port cimport Port, port_pass
 
 cdef extern from *:

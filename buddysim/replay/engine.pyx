@@ -325,12 +325,10 @@ cdef class Engine:
             self.held.append(None)
         chunk = &self.chunks[place]
         stream_reserve(&chunk.streams, n_warps, n_ops, lines.shape[0])
-        if n_ops:
+        if n_warps:
             with nogil:
                 outside = stream_fill(&chunk.streams, &self.core, <const WarpRecord*>&warps[0], n_warps,
-                                      <const WarpOp*>&ops[0], &lines[0] if lines.shape[0] else NULL, table)
-        elif n_warps:
-            outside = stream_fill(&chunk.streams, &self.core, <const WarpRecord*>&warps[0], n_warps, NULL, NULL, table)
+                                      <const WarpOp*>&ops[0] if n_ops else NULL, &lines[0] if lines.shape[0] else NULL, table)
         if outside >= 0:
             return outside
         self.free_chunk = chunk.next_free

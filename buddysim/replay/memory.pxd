@@ -7,9 +7,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_ready_ps,
-    cache_row, cache_set, cache_touch, cache_victim, fold, prefetch, sector_count,
+    cache_row, cache_set, cache_touch, cache_victim, fold, sector_count,
 )
 from buddysim.replay.dram cimport DevicePlace, Dram, dram_place, larger
+from buddysim.replay.hints cimport prefetch
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
@@ -188,6 +189,11 @@ cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
     bins[bin] += 1
 
 
+cdef inline void ring_turn(int* next, int places) noexcept nogil:
+    """Moves on to the next place of a ring: the one that was taken first."""
+    next[0] = next[0] + 1 if next[0] + 1 < places else 0
+
+
 cdef inline int sectors_needed(int size_class) noexcept nogil:
     """Sectors that an entry of a size class fills: 0, 1, 1, 1, 2, 3, 3, 4."""
     return <int>((<uint32_t>0x43321110 >> (size_class << 2)) & 15)
@@ -320,7 +326,7 @@ cdef inline int64_t l2_fetch(MemorySystem* m, const Spot* spot, const Row* row, 
     m.count.fills += 1
     done = m.fill(m, spot.entry, spot.slice, missing, &filled, start)
     mshr[0] = done
-    next[0] = next[0] + 1 if next[0] + 1 < m.mshrs else 0
+    ring_turn(next, m.mshrs)
     filled &= ~<unsigned int>row.lines[way]
     m.count.fill_sectors += sector_count(filled)
     cache_coming(&m.l2, row, way, filled, t, done)

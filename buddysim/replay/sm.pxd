@@ -8,11 +8,14 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport (
     Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_ready_ps, cache_row, cache_set,
-    cache_touch, cache_victim, prefetch, sector_count, unlikely,
+    cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport larger
 from buddysim.replay.events cimport NEVER, smaller
-from buddysim.replay.memory cimport MemorySystem, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store
+from buddysim.replay.hints cimport prefetch, unlikely
+from buddysim.replay.memory cimport (
+    MemorySystem, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store, ring_turn,
+)
 from buddysim.replay.port cimport port_prefetch
 from buddysim.replay.stream cimport NEVER_USED, OP_END, StreamOp, stream_lines, stream_next
 from buddysim.trace.records cimport OP_ATOMIC, OP_STORE
@@ -51,7 +54,7 @@ cdef struct Scheduler:
 
 cdef enum:
     LOOK_AHEAD = 64             # warps whose turn comes soon
-    STREAM_AHEAD = 5           # events before its streams are fetched
+    STREAM_AHEAD = 5            # events before its streams are fetched
     SETS_AHEAD = 10             # events before the sets that it will touch are fetched
     LINES_AHEAD = 8             # lines of one operation whose sets are fetched before their turn
 
@@ -264,7 +267,7 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, 
         prefetch(cache_ready_ps(&l1.cache, row.set, way))
         next = &l1.mshr_next[sm]
         mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + next[0]
-        next[0] = next[0] + 1 if next[0] + 1 < l1.mshrs else 0
+        ring_turn(next, l1.mshrs)
         if mshr[0] > t:             # none is free: this access holds up those behind it
             l1.free_ps[sm] += mshr[0] - t
             start = mshr[0]
@@ -288,9 +291,7 @@ cdef inline int64_t l1_store(L1s* l1, MemorySystem* m, int sm, const Spot* spot,
         t = place[0]
     t = l2_store(m, spot, touched, whole, sm, t)
     place[0] = t
-    l1.store_next[sm] += 1
-    if l1.store_next[sm] == l1.mshrs:
-        l1.store_next[sm] = 0
+    ring_turn(&l1.store_next[sm], l1.mshrs)
     return t
 
 

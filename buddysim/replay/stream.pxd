@@ -5,7 +5,7 @@ lines of the host's cache, and what does not change from turn to turn is compute
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from buddysim.trace.records cimport FLAG_TIMED, WarpOp, WarpRecord
+from buddysim.trace.records cimport WarpOp, WarpRecord
 
 cdef enum:
     OP_END = 4                  # follows the kinds of `OpKind`: the warp ends

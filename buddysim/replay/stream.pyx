@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from buddysim.replay.hostmem cimport host_zeroed
-from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, OP_STORE
+from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_STORE
 
 
 cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, int64_t cycles, int64_t steps) noexcept nogil:
