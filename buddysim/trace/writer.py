@@ -26,6 +26,10 @@ Records = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]
 
 _FILLER = b"room"
 
+FAST_LEVEL = 1
+# Of zstd: patterns, but no entropy coding, which is most of decoding.
+_PATTERNS_ONLY = -1
+
 
 class _OpenKernel:
     """The kernel that is being written: its blocks that don't fill a chunk yet, its counts so far."""
@@ -84,7 +88,8 @@ class TraceWriter:
     provenance : where the trace comes from
     partial : write under the final name from the start and keep what was written if the writing is interrupted; a
         reader takes every complete section
-    compression_level : of zstd; 1 is fast, 19 for files that are kept
+    compression_level : of zstd; 1 is fast, 19 for files that are kept. At 1, chunks that entropy coding makes hardly
+        smaller (random addresses) are written without: a third larger, read several times as fast
     provenance_room : bytes by which `replace_provenance` may make the provenance longer
     """
 
@@ -94,13 +99,18 @@ class TraceWriter:
         provenance: Provenance,
         *,
         partial: bool = False,
-        compression_level: int = 1,
+        compression_level: int = FAST_LEVEL,
         provenance_room: int = 0,
     ) -> None:
         self.path = Path(path)
         self.partial = partial
         self._written_to = self.path if partial else self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
         self._compressor = zstandard.ZstdCompressor(level=compression_level, write_content_size=True)
+        self._patterns_only = (
+            zstandard.ZstdCompressor(level=_PATTERNS_ONLY, write_content_size=True)
+            if compression_level == FAST_LEVEL
+            else None
+        )
         self._index: list[bytes] = []
         self._position = 0
         self._events = 0
@@ -447,8 +457,10 @@ class TraceWriter:
         head = fmt.CHUNK_HEAD.pack(
             kernel.index, first_block, *counts, n_op_shapes, n_warp_shapes, n_wide, instructions, columns.size
         )
-        payload = head + self._compressor.compress(columns.data)
-        self._section(fmt.CHUNK, payload, (kernel.index, first_block, *counts, 0, instructions))
+        frame = self._compressor.compress(columns.data)
+        if self._patterns_only and 2 * len(frame) > columns.size:
+            frame = self._patterns_only.compress(columns.data)
+        self._section(fmt.CHUNK, head + frame, (kernel.index, first_block, *counts, 0, instructions))
         kernel.warp_instructions += instructions
         kernel.memory_instructions += memory
         kernel.lines += len(lines)
