@@ -3,20 +3,19 @@ from libc.stdint cimport int16_t, int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from buddysim.replay.division cimport divisor
 from buddysim.replay.hostmem cimport host_zeroed
 from buddysim.replay.setops cimport SET_EMPTY
 
 cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError; `cache` must be zeroed before."""
     cdef int64_t slots
-    cache.units, cache.sets, cache.ways = units, sets, ways
+    cache.units, cache.sets, cache.ways = units, divisor(sets), ways
     cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
-    cache.set_bits = sets.bit_length() - 1 if sets & (sets - 1) == 0 else -1
     slots = <int64_t>units * sets * cache.padded_ways
-    cache.rows = <char*>host_zeroed(slots * 8)
-    cache.ready_ps = <int64_t*>host_zeroed(slots * sizeof(int64_t))
+    cache.rows = <char*>host_zeroed(slots * 16)
     cache.clocks = <int16_t*>host_zeroed(<size_t>units * sets * sizeof(int16_t))
-    if not (cache.rows and cache.ready_ps and cache.clocks):
+    if not (cache.rows and cache.clocks):
         raise MemoryError(f"a cache of {units} x {sets} sets x {ways} ways does not fit in memory")
     for unit in range(units):
         cache_clear_unit(cache, unit)
@@ -25,23 +24,22 @@ cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
 
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
     """Empties one unit: nothing is written back."""
-    cdef int64_t set, first = <int64_t>unit * cache.sets
+    cdef uint32_t set, way, first = unit * cache.sets.by
     cdef Row row
-    cdef int way
-    for set in range(first, first + cache.sets):
+    for set in range(first, first + cache.sets.by):
         row = cache_row(cache, set)
         for way in range(cache.padded_ways):
             row.tags[way] = SET_EMPTY
             row.stamps[way] = 0 if way < cache.ways else STAMP_NEVER
             row.lines[way] = 0
-    memset(cache.clocks + first, 0, cache.sets * sizeof(int16_t))
+    memset(cache.clocks + first, 0, cache.sets.by * sizeof(int16_t))
 
 
-cdef int16_t cache_renumber(SectorCache* cache, const Row* row) noexcept nogil:
+cdef int16_t cache_renumber(SectorCache* cache, uint32_t set) noexcept nogil:
     """Gives a set whose stamps are used up the smallest ones that keep its order; returns the newest."""
-    cdef int16_t* stamps = row.stamps
+    cdef int16_t* stamps = cache_row(cache, set).stamps
     cdef int16_t newest = 0, next
-    cdef int way
+    cdef uint32_t way
     for way in range(cache.ways):       # old stamps go below zero, the oldest the nearest to it
         stamps[way] = -stamps[way]
     while True:
@@ -59,7 +57,6 @@ cdef int16_t cache_renumber(SectorCache* cache, const Row* row) noexcept nogil:
 
 cdef void cache_free(SectorCache* cache) noexcept:
     free(cache.rows)
-    free(cache.ready_ps)
     free(cache.clocks)
 
 
@@ -91,7 +88,7 @@ cdef class LruTags:
         tuple of the sectors that hit (mask) and the tag evicted (-1: none, the line was there or the way was empty)
         """
         cdef Row row = cache_row(&self.cache, cache_set(&self.cache, 0, tag))
-        cdef int way = cache_find(&self.cache, &row, tag)
+        cdef int64_t way = cache_find(&self.cache, &row, tag)
         cdef int64_t evicted = -1
         cdef unsigned int hits = 0
         if way < 0:

@@ -6,19 +6,16 @@ free, `buddy` is `bandwidth`, cycle for cycle.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    DIRTY, Line, Row, cache_find, cache_install, cache_ready_ps, cache_row, cache_set, cache_touch, cache_victim, sector_count,
+    DIRTY, Line, Row, cache_find, cache_install, cache_row, cache_set, cache_touch, cache_victim, sector_count,
 )
+from buddysim.replay.division cimport divide
 from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.memory cimport (
-    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, divide, link_read,
+    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, Slice, Split, link_read,
     link_write, locate_entry, locate_row, sectors_needed, turned,
 )
 from buddysim.replay.port cimport port_pass
-
-cdef struct Split:              # where an entry's sectors lie
-    int device
-    int buddy
 
 
 cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) noexcept nogil:
@@ -34,6 +31,14 @@ cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) n
     return split
 
 
+cdef inline void prepare_splits(MemorySystem* m) noexcept nogil:
+    """Writes down where the sectors of every kind of entry lie."""
+    cdef int kept, size_class
+    for kept in range(5):
+        for size_class in range(8):
+            m.splits[8 * kept + size_class] = split_entry(m, kept, size_class)
+
+
 cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil:
     """What the metadata say of an entry, in rising order: 0 B, 8 B, one to four sectors."""
     if size_class == 1 and m.eight_byte_state:
@@ -41,10 +46,10 @@ cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil
     return 0 if size_class == 0 else sectors_needed(size_class) + 1
 
 
-cdef inline int64_t codec_done(MemorySystem* m, int slice, int64_t t) noexcept nogil:
+cdef inline int64_t codec_done(MemorySystem* m, Slice* slice, int64_t t) noexcept nogil:
     """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
     m.at_codec_ps = t
-    return port_pass(&m.codecs[slice], m.now_ps, t, m.codec_cost) + m.codec_ps
+    return port_pass(&slice.codec, &m.now_ps, t, m.codec_cost) + m.codec_ps
 
 
 cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DevicePlace* place) noexcept nogil:
@@ -57,7 +62,8 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     """When an entry's size is known to a slice that asks at `t`; `write` changes it."""
     cdef uint32_t line = entry >> m.metadata_shift
     cdef uint32_t local = divide(m.metadata_slices, line)
-    cdef int unit, way
+    cdef uint32_t unit
+    cdef int64_t way
     cdef DevicePlace place, victim
     cdef Row row
     if m.perfect_metadata:
@@ -69,12 +75,12 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     if way >= 0:
         m.count.metadata_hits += 1
         cache_touch(&m.metadata, &row, way)
-        t = larger(t + m.metadata_ps, cache_ready_ps(&m.metadata, row.set, way)[0])
+        t = larger(t + m.metadata_ps, row.ready_ps[way])
     else:
         locate_metadata(m, line, &place)
         dram_prefetch(&place)
         way = cache_victim(&m.metadata, &row)
-        prefetch(cache_ready_ps(&m.metadata, row.set, way))
+        prefetch(row.ready_ps + way)
         if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             locate_metadata(m, row.tags[way], &victim)
@@ -82,25 +88,25 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         cache_install(&m.metadata, &row, way, line)
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
         t = dram_read(&m.dram, &place, m.metadata_sectors, t + m.metadata_ps)
-        cache_ready_ps(&m.metadata, row.set, way)[0] = t
+        row.ready_ps[way] = t
     if write:
         row.lines[way] = 1 << DIRTY
     return t
 
 
-cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t entry, int slice, unsigned int wanted,
+cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, uint32_t entry, unsigned int wanted,
                                     unsigned int* filled, int64_t t, int kept, bint sizes_known) noexcept nogil:
     """Brings an entry to the L2: the device part and the buddy part in parallel, then through the decompressor."""
     cdef int size_class = m.state[entry] & 7
     cdef int asked = sector_count(wanted)
-    cdef Split split = split_entry(m, kept, size_class)
+    cdef Split split = m.splits[8 * kept + size_class]
     cdef bint raw = size_class == 7 and kept == 4 and not m.whole_raw_entry
     cdef int64_t known = t, done
     cdef int at_once = split.device, useful = split.device, later = 0, demand
     cdef DevicePlace place
     if raw:
         split.device = at_once = useful = asked
-    locate_entry(m, entry, slice, &place)
+    locate_entry(m, slice, entry, &place)
     dram_prefetch(&place)
     if not sizes_known:
         known = metadata_known(m, entry, False, t)
@@ -135,7 +141,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, uint32_t en
     return codec_done(m, slice, done)
 
 
-cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32_t entry, int slice, Line line, int64_t t,
+cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice* slice, uint32_t entry, Line line, int64_t t,
                                          int kept, bint sizes_known) noexcept nogil:
     """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows.
 
@@ -143,15 +149,15 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, uint32
     """
     cdef int old_class = m.state[entry] & 7
     cdef int new_class = m.state[entry] >> 4 & 7
-    cdef Split old = split_entry(m, kept, old_class)
-    cdef Split new = split_entry(m, kept, new_class)
+    cdef Split old = m.splits[8 * kept + old_class]
+    cdef Split new = m.splits[8 * kept + new_class]
     cdef int change = size_state(m, new_class) - size_state(m, old_class)
     cdef bint raw = old_class == 7 and kept == 4 and not m.whole_raw_entry
     cdef int sectors
     cdef int64_t arrived, began = t, taken
     cdef bint buddy = new.buddy > 0
     cdef DevicePlace place
-    locate_entry(m, entry, slice, &place)
+    locate_entry(m, slice, entry, &place)
     if not sizes_known:
         t = metadata_known(m, entry, change != 0, t)
     if line & 15 != 15:

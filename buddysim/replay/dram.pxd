@@ -10,16 +10,13 @@ free slot) and from rows that are joined (a request for a row that the bank has 
 Writes wait in a queue and are drained together behind the reads, with the bus turned around once.
 Refresh takes the bus for tRFC every tREFI and closes the rows.
 """
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from buddysim.replay.division cimport high_product
 from buddysim.replay.hints cimport likely, prefetch, unlikely
 from buddysim.replay.port cimport Port, port_pass
 
 cdef extern from *:
-    """
-    #define high_product(a, b) ((uint64_t)((unsigned __int128)(a) * (b) >> 64))
-    """
-    uint64_t high_product(uint64_t a, uint64_t b) noexcept nogil
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 cdef extern from "calendar.h" nogil:
@@ -62,18 +59,17 @@ cdef struct QueuedWrite:
     Bank* bank
     int bursts
 
-cdef struct PseudoChannel:      # what every read needs comes first; three lines of the host's cache
-    uint64_t* calendar          # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
-    int64_t base_word           # the oldest word of the calendar
+cdef struct PseudoChannel:      # the first line of the host's cache is what every access needs
+    int64_t far_slot            # the first slot of the calendar's last word
     int64_t full_until          # every slot of the calendar before this one is taken
     int64_t last_slot           # the latest slot taken
     int64_t read_slot           # the first slot of the last read: the next one's is likely near it
-    int64_t forget_ps           # at this time the calendar's oldest word is past
-    int64_t refreshed_ps        # start of the refresh interval of the last request
     int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
+    Bank* banks                 # [n_banks]
     int64_t bursts              # bursts carried
-    int64_t row_hits
     int64_t row_misses
+    int64_t row_hits
+    int64_t base_word           # the oldest word of the calendar
     int64_t drain_ps            # when the last drain of the write queue began: its places come free from here
     int64_t drained_ps          # when it ended
     int64_t turning_slot        # the first slot that turning the bus back for reads took
@@ -83,7 +79,8 @@ cdef struct PseudoChannel:      # what every read needs comes first; three lines
     int64_t n_queued
     QueuedWrite* queue          # [WRITE_QUEUE_LIMIT]
     Port* bus                   # simple
-    int64_t[4] reserved
+    int64_t[5] reserved
+    uint64_t[256] calendar      # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
 
 cdef struct DevicePlace:        # where something lies
     PseudoChannel* channel
@@ -93,7 +90,7 @@ cdef struct DevicePlace:        # where something lies
 cdef struct Dram:
     int banked
     int n_pseudo                # pseudo-channels in all
-    int n_banks                 # per pseudo-channel
+    uint32_t n_banks            # per pseudo-channel
     int write_queue             # bursts that start a drain
     int64_t now_ps              # the time of the event at hand: no request comes earlier than this any more
     uint64_t slots_per_ps       # 2^64 / burst_ps, rounded up
@@ -102,11 +99,14 @@ cdef struct Dram:
     int64_t after_ps            # fixed time from the end of the data to the L2 slice
     int64_t simple_ps           # simple: command to the end of the first burst
     int64_t burst_cost          # simple: one burst through the bus
+    int64_t refreshed_ps        # start of the refresh interval of the last request
+    int64_t joined_ps           # a burst of a request to a row that was left, until the bank's next column command
+    int64_t next_col_ps         # from the end of a read's data to the bank's next column command: negative
+    int64_t read_to_pre_ps      # from the end of a read's data to the precharge: negative
     DramTiming timing
     PseudoChannel* pseudo       # [n_pseudo]
     Bank* banks                 # [n_pseudo][n_banks]
     QueuedWrite* queues         # [n_pseudo][WRITE_QUEUE_LIMIT]
-    uint64_t* calendars         # [n_pseudo][CALENDAR_WORDS]
 
 
 cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil
@@ -125,41 +125,39 @@ cdef inline int64_t slot_at(const Dram* dram, int64_t t) noexcept nogil:
 
 cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil:
     """Takes the first free slots for bursts, the first at or after `slot`, each tCCD_L after the one before; returns the last."""
-    cdef uint64_t open_slots, rest, taken       # bit i: slot + i
+    cdef uint64_t open_slots, latest, taken     # bit i: slot + i
     cdef uint64_t bit
     cdef int64_t begin
-    cdef int at
-    slot = larger(slot, channel.full_until)
-    begin = slot
+    begin = slot = larger(slot, channel.full_until)
     while True:
         bit = slot & (64 * CALENDAR_WORDS - 1)
-        if unlikely(bit > 64 * CALENDAR_WORDS - 64 or (slot >> 6) + 1 >= channel.base_word + CALENDAR_WORDS):
+        if unlikely(bit > 64 * CALENDAR_WORDS - 64 or slot >= channel.far_slot):
             return calendar_search(dram, channel, begin, bursts, first)
         open_slots = ~bits_from(channel.calendar, bit) & ((<uint64_t>1 << CALENDAR_WINDOW) - 1)
         if likely(open_slots):
             break
         slot += CALENDAR_WINDOW
-    at = count_trailing_zeros(open_slots)
-    first[0] = slot + at
-    taken = <uint64_t>1 << at
+    first[0] = slot + count_trailing_zeros(open_slots)
+    taken = latest = open_slots & -open_slots
     for _ in range(1, bursts):
-        rest = open_slots >> at >> dram.timing.ccd_slots
-        if unlikely(not rest):
+        open_slots &= -(latest << dram.timing.ccd_slots)
+        if unlikely(not open_slots):
             return calendar_search(dram, channel, begin, bursts, first)
-        at += count_trailing_zeros(rest) + <int>dram.timing.ccd_slots
-        taken |= <uint64_t>1 << at
+        latest = open_slots & -open_slots
+        taken |= latest
     add_bits(channel.calendar, bit, taken)
     channel.full_until = first[0] if begin == channel.full_until else channel.full_until
-    channel.last_slot = larger(channel.last_slot, slot + at)
-    return slot + at
+    slot += count_trailing_zeros(latest)
+    channel.last_slot = larger(channel.last_slot, slot)
+    return slot
 
 
-cdef inline int64_t last_refresh(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
+cdef inline int64_t last_refresh(Dram* dram, int64_t t) noexcept nogil:
     """When the refresh interval that holds `t` began; all channels refresh together."""
-    cdef int64_t began = channel.refreshed_ps
+    cdef int64_t began = dram.refreshed_ps
     began -= dram.timing.refi if t < began else 0       # some requests are still in the interval before
     if unlikely(<uint64_t>(t - began) >= <uint64_t>dram.timing.refi):
-        began = channel.refreshed_ps = t - t % dram.timing.refi
+        began = dram.refreshed_ps = t - t % dram.timing.refi
     return began
 
 
@@ -167,11 +165,10 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     """Brings `row` to the bank's row buffer for a request that arrives at `t`; returns its first column command's time."""
     cdef DramTiming* timing = &dram.timing
     cdef int64_t act
-    if timing.rfc:
-        act = last_refresh(dram, channel, t)
-        if bank.row >= 0 and bank.activated_ps < act:
-            bank.row = -1
-            bank.act_ps = larger(bank.act_ps, act + timing.rfc)
+    act = last_refresh(dram, t)
+    if unlikely(bank.activated_ps < act) and bank.row >= 0:
+        bank.row = -1
+        bank.act_ps = larger(bank.act_ps, act + timing.rfc)
     # Whether the row is open or was left a moment ago, no host foresees: one branch for both.
     if (bank.row == row) | ((bank.left_row == row) & (t < bank.left_ps)):
         channel.row_hits += 1
@@ -192,10 +189,10 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     return bank.col_ps
 
 
-cdef inline void dram_place(const Dram* dram, int pseudo, int bank, int64_t row, DevicePlace* place) noexcept nogil:
+cdef inline void dram_place(const Dram* dram, uint32_t pseudo, uint32_t bank, int64_t row, DevicePlace* place) noexcept nogil:
     """The place of a row in a bank of a pseudo-channel."""
     place.channel = dram.pseudo + pseudo
-    place.bank = dram.banks + (pseudo * dram.n_banks + bank)
+    place.bank = place.channel.banks + bank
     place.row = row
 
 
@@ -208,20 +205,16 @@ cdef inline void dram_prefetch(const DevicePlace* place) noexcept nogil:
 cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
     cdef PseudoChannel* channel = place.channel
     cdef Bank* bank = place.bank
-    cdef DramTiming* timing = &dram.timing
-    cdef int64_t col, last, first, done
+    cdef int64_t data, last, first, done
     cdef bint joined
-    if unlikely(dram.now_ps >= channel.forget_ps):
-        calendar_forget(dram, channel)
-    col = bank_open(dram, channel, bank, place.row, t)
+    data = bank_open(dram, channel, bank, place.row, t) + dram.timing.cl
     joined = bank.row != place.row
-    last = calendar_place(dram, channel, slot_at(dram, col + timing.cl), bursts, &first)
+    last = calendar_place(dram, channel, slot_at(dram, data), bursts, &first)
     channel.read_slot = first
-    done = larger(col + timing.cl, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
-    col = done - timing.cl + (timing.ccd_slots - 1) * dram.burst_ps
+    done = larger(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     # Where it was joined, the row now open gives way for as long as the joined bursts took.
-    bank.col_ps = bank.col_ps + bursts * timing.ccd_slots * dram.burst_ps if joined else col
-    bank.pre_ps = larger(bank.pre_ps, done - timing.cl - dram.burst_ps + timing.rtp)
+    bank.col_ps = bank.col_ps + bursts * dram.joined_ps if joined else done + dram.next_col_ps
+    bank.pre_ps = larger(bank.pre_ps, done + dram.read_to_pre_ps)
     channel.bursts += bursts
     return done
 
@@ -232,7 +225,7 @@ cdef inline int64_t dram_read(Dram* dram, const DevicePlace* place, int bursts, 
     if dram.banked:
         return banked_read(dram, place, bursts, t) + dram.after_ps
     place.channel.bursts += bursts
-    t = port_pass(place.channel.bus, dram.now_ps, t, bursts * dram.burst_cost)
+    t = port_pass(place.channel.bus, &dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
@@ -242,15 +235,14 @@ cdef inline int64_t dram_write(Dram* dram, const DevicePlace* place, int bursts,
     cdef int64_t taken
     if not dram.banked:
         channel.bursts += bursts
-        return port_pass(channel.bus, dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
+        return port_pass(channel.bus, &dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
     taken = larger(t, channel.drain_ps)
     channel.queue[channel.n_queued] = QueuedWrite(
         place.row, taken + dram.before_ps, place.bank, bursts)
     channel.n_queued += 1
     channel.queued_bursts += bursts
     if channel.queued_bursts >= dram.write_queue or channel.n_queued == WRITE_QUEUE_LIMIT:
-        if dram.now_ps >= channel.forget_ps:
-            calendar_forget(dram, channel)
+        calendar_forget(dram, channel)
         banked_drain(dram, channel, taken + dram.before_ps)
     return taken
 

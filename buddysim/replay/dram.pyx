@@ -31,6 +31,7 @@ cdef void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word
         for word in range(channel.base_word, base_word):
             channel.calendar[word & (CALENDAR_WORDS - 1)] = 0
     channel.base_word = base_word
+    channel.far_slot = (base_word + CALENDAR_WORDS - 1) * 64
     if channel.full_until < base_word * 64:
         channel.full_until = base_word * 64
     if dram.timing.rfc:
@@ -42,6 +43,21 @@ cdef void calendar_take(PseudoChannel* channel, int64_t slot) noexcept nogil:
     channel.last_slot = larger(channel.last_slot, slot)
 
 
+cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil:
+    """Nothing will be asked of the channel before `dram.now_ps`: the calendar need not go further back."""
+    cdef int64_t word
+    word = slot_at(dram, dram.now_ps) >> 6
+    if word > channel.base_word:
+        calendar_advance(dram, channel, word)
+
+
+cdef void calendar_reach(Dram* dram, PseudoChannel* channel, int64_t word) noexcept nogil:
+    """Moves the calendar on until it holds `word`."""
+    calendar_forget(dram, channel)
+    if word >= channel.base_word + CALENDAR_WORDS:
+        calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
+
+
 cdef int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
     """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
     cdef int64_t found, word
@@ -49,12 +65,12 @@ cdef int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slo
     slot = larger(slot, channel.full_until)
     word = slot >> 6
     if word >= channel.base_word + CALENDAR_WORDS:
-        calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
+        calendar_reach(dram, channel, word)
     open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
     while not open_slots:
         word += 1
         if word >= channel.base_word + CALENDAR_WORDS:
-            calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
+            calendar_reach(dram, channel, word)
         open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)]
     found = (word << 6) + count_trailing_zeros(open_slots)
     if slot == channel.full_until:
@@ -70,15 +86,6 @@ cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, i
         slot = calendar_first_free(dram, channel, slot + dram.timing.ccd_slots)
         calendar_take(channel, slot)
     return slot
-
-
-cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil:
-    """Nothing will be asked of the channel before `dram.now_ps`: the calendar need not go further back."""
-    cdef int64_t word
-    word = slot_at(dram, dram.now_ps) >> 6
-    if word > channel.base_word:
-        calendar_advance(dram, channel, word)
-    channel.forget_ps = (channel.base_word + 1) * 64 * dram.burst_ps
 
 
 cdef void calendar_release(PseudoChannel* channel, int64_t slot) noexcept nogil:
@@ -144,17 +151,22 @@ cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept n
 cdef int dram_init(Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
+    dram.joined_ps = dram.timing.ccd_slots * dram.burst_ps
+    dram.next_col_ps = dram.joined_ps - dram.burst_ps - dram.timing.cl
+    dram.read_to_pre_ps = dram.timing.rtp - dram.burst_ps - dram.timing.cl
+    if not dram.timing.rfc:
+        dram.timing.refi = <int64_t>1 << 62     # never
     dram.slots_per_ps = ~<uint64_t>0 / <uint64_t>dram.burst_ps + 1
     dram.pseudo = <PseudoChannel*>host_zeroed(dram.n_pseudo * sizeof(PseudoChannel))
     dram.banks = <Bank*>host_zeroed(<size_t>dram.n_pseudo * dram.n_banks * sizeof(Bank))
     dram.queues = <QueuedWrite*>calloc(<size_t>dram.n_pseudo * WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))
-    dram.calendars = <uint64_t*>host_zeroed(<size_t>dram.n_pseudo * CALENDAR_WORDS * sizeof(uint64_t))
-    if not (dram.pseudo and dram.banks and dram.queues and dram.calendars):
+    if not (dram.pseudo and dram.banks and dram.queues):
         raise MemoryError(f"{dram.n_pseudo} channels of {dram.n_banks} banks do not fit in memory")
-    for i in range(dram.n_pseudo * dram.n_banks):
+    for i in range(dram.n_pseudo * <int>dram.n_banks):
         dram.banks[i].row = dram.banks[i].left_row = -1
     for i in range(dram.n_pseudo):
-        dram.pseudo[i].calendar = dram.calendars + i * CALENDAR_WORDS
+        dram.pseudo[i].banks = dram.banks + i * dram.n_banks
+        dram.pseudo[i].far_slot = (CALENDAR_WORDS - 1) * 64
         dram.pseudo[i].queue = dram.queues + i * WRITE_QUEUE_LIMIT
         dram.pseudo[i].bus = <Port*>calloc(1, sizeof(Port))
         if not dram.pseudo[i].bus:
@@ -174,7 +186,6 @@ cdef void dram_free(Dram* dram) noexcept:
     free(dram.pseudo)
     free(dram.banks)
     free(dram.queues)
-    free(dram.calendars)
 
 
 cdef class BusCalendar:
@@ -201,7 +212,5 @@ cdef class BusCalendar:
         cdef PseudoChannel* channel = self.dram.pseudo
         cdef int64_t first, last
         self.dram.now_ps = now_ps
-        if now_ps >= channel.forget_ps:
-            calendar_forget(&self.dram, channel)
         last = calendar_place(&self.dram, channel, slot, bursts, &first)
         return first, last

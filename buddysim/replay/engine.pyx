@@ -8,16 +8,17 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from buddysim.replay.cache cimport DIRTY, Row, cache_clear_unit, cache_free, cache_init, cache_row
+from buddysim.replay.division cimport divisor
 from buddysim.replay.dram cimport dram_free, dram_init
 from buddysim.replay.events cimport NEVER, EventTree, tree_free, tree_init, tree_update
 from buddysim.replay.hostmem cimport host_zeroed
 from buddysim.replay.memory cimport (
-    Divisor, MemorySystem, Region, Spot, cache_find, cache_install, cache_victim, evict_line, l2_spot, larger,
+    MemorySystem, Mshrs, Region, Slice, SmPorts, Spot, cache_find, cache_install, cache_victim, evict_line, l2_spot, larger,
 )
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.sm cimport (
-    MAX_LATER, MAX_WARPS, NO_GREEDY, L1s, LookAhead, Pending, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
+    L1, MAX_LATER, MAX_WARPS, NO_GREEDY, L1s, LookAhead, Pending, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
     scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
 )
 from buddysim.replay.stream cimport OP_END, CoreTiming, StreamMemory, StreamOp, stream_fill, stream_free, stream_reserve
@@ -73,10 +74,6 @@ cdef enum:
     MAX_KERNELS = 128           # running at once
 
 
-cdef Divisor divisor(uint32_t by):
-    return Divisor(by, by.bit_length() - 1 if by & (by - 1) == 0 else -1)
-
-
 cdef class Engine:
     """One run's machine state.
 
@@ -126,7 +123,8 @@ cdef class Engine:
         cdef int64_t[:, ::1] region_rows = regions
         cdef uint32_t[::1] pages = region_of_page
         cdef uint8_t[::1] states = state
-        cdef int i, slots
+        cdef int i, slots, n_slices
+        cdef int64_t l1_mshrs, l2_mshrs
         cdef MemorySystem* m = &self.m
         n = numbers
         self.keep = (region_of_page, state, scheme)
@@ -144,33 +142,23 @@ cdef class Engine:
 
         self.l1.enabled = n["l1_enabled"]
         cache_init(&self.l1.cache, self.n_sms, n["l1_sets"], n["l1_ways"])
-        self.l1.hit_ps, self.l1.line_ps, self.l1.mshrs = n["l1_hit_ps"], n["l1_line_ps"], n["l1_mshrs"]
-        self.l1.free_ps = <int64_t*>calloc(self.n_sms, sizeof(int64_t))
-        self.l1.mshr_ps = <int64_t*>calloc(<size_t>self.n_sms * self.l1.mshrs, sizeof(int64_t))
-        self.l1.mshr_next = <int*>calloc(self.n_sms, sizeof(int))
-        self.l1.store_ps = <int64_t*>calloc(<size_t>self.n_sms * self.l1.mshrs, sizeof(int64_t))
-        self.l1.store_next = <int*>calloc(self.n_sms, sizeof(int))
-        self.l1.queue_ps = n["l1_queue_ps"]
-        self.l1.used = <uint8_t*>calloc(self.n_sms, 1)
+        self.l1.hit_ps, self.l1.line_ps, self.l1.queue_ps = n["l1_hit_ps"], n["l1_line_ps"], n["l1_queue_ps"]
+        l1_mshrs = n["l1_mshrs"]
+        self.l1.sms = <L1*>host_zeroed(self.n_sms * sizeof(L1))
+        self.l1.mshr_ps = <int64_t*>calloc(2 * <size_t>self.n_sms * l1_mshrs, sizeof(int64_t))
 
         m.fill, m.writeback = scheme.fill, scheme.writeback
         m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
         m.sector_ps, m.slice_cost = n["sector_ps"], n["slice_cost"]
         m.reply_cost, m.request_cost = n["reply_cost"], n["request_cost"]
-        m.n_sms, m.n_slices = self.n_sms, n["slices"]
-        m.slices = divisor(n["slices"])
-        m.pseudo_per_slice = divisor(n["pseudo_per_slice"])
-        m.first_pseudo = <int*>calloc(m.n_slices, sizeof(int))
-        m.replies = <Port*>host_zeroed(self.n_sms * sizeof(Port))
-        m.requests = <Port*>host_zeroed(self.n_sms * sizeof(Port))
-        m.slice_ports = <Port*>host_zeroed(m.n_slices * sizeof(Port))
-        cache_init(&m.l2, m.n_slices, n["l2_sets"], n["l2_ways"])
-        m.mshrs = n["l2_mshrs"]
-        m.mshr_ps = <int64_t*>calloc(<size_t>m.n_slices * m.mshrs, sizeof(int64_t))
-        m.mshr_next = <int*>calloc(m.n_slices, sizeof(int))
+        m.sms = <SmPorts*>host_zeroed(self.n_sms * sizeof(SmPorts))
+        m.n_slices, m.pseudo_per_slice = divisor(n["slices"]), divisor(n["pseudo_per_slice"])
+        n_slices, l2_mshrs = n["slices"], n["l2_mshrs"]
+        m.slices = <Slice*>host_zeroed(n_slices * sizeof(Slice))
+        m.mshr_ps = <int64_t*>calloc(<size_t>n_slices * l2_mshrs, sizeof(int64_t))
+        cache_init(&m.l2, n_slices, n["l2_sets"], n["l2_ways"])
 
         m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
-        m.codecs = <Port*>host_zeroed(m.n_slices * sizeof(Port))
         m.overlap = n["metadata_overlap"]
         m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
         m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
@@ -187,8 +175,7 @@ cdef class Engine:
         dram_init(&m.dram)
         m.stripe_entries, m.piece_entries = divisor(n["dram_pseudo"]), divisor(n["piece_entries"])
         m.metadata_slices = divisor(n["metadata_slices"])
-        m.group_bits = n["dram_bank_groups"].bit_length() - 1
-        m.bank_bits = m.dram.n_banks.bit_length() - 1 - m.group_bits
+        m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
         m.metadata_entry = <uint32_t>states.shape[0]
 
         m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
@@ -203,8 +190,10 @@ cdef class Engine:
         m.regions = <Region*>calloc(m.n_regions, sizeof(Region))
         if not m.regions:
             raise MemoryError(f"{m.n_regions} allocations do not fit in memory")
+        m.last_region = m.regions
         for i in range(m.n_regions):
-            m.regions[i].first_entry, m.regions[i].end_entry = region_rows[i, 0], region_rows[i, 1]
+            m.regions[i].first_entry = <uint32_t>region_rows[i, 0]
+            m.regions[i].entries = <uint32_t>(region_rows[i, 1] - region_rows[i, 0])
             m.regions[i].place, m.regions[i].kept = <int>region_rows[i, 2], <int>region_rows[i, 3]
 
         m.pages.entries_shift = n["um_entries_shift"]
@@ -222,14 +211,16 @@ cdef class Engine:
         self.later = <Pending*>calloc(<size_t>self.n_sms * MAX_WARPS * MAX_LATER, sizeof(Pending))
         self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
-        if not (self.l1.free_ps and self.l1.mshr_ps and self.l1.mshr_next and self.l1.store_ps and self.l1.store_next
-                and self.l1.used and m.replies and m.requests and m.first_pseudo
-                and m.slice_ports and m.mshr_ps and m.mshr_next and m.codecs and m.link.ports
+        if not (self.l1.sms and self.l1.mshr_ps and m.sms and m.slices and m.mshr_ps and m.link.ports
                 and m.pages.newer and m.pages.older and m.pages.ready_ps and self.schedulers and self.warps
                 and self.later and self.rooms and self.blocks):
-            raise MemoryError(f"a machine of {self.n_sms} SMs and {m.n_slices} L2 slices does not fit in memory")
-        for i in range(m.n_slices):
-            m.first_pseudo[i] = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
+            raise MemoryError(f"a machine of {self.n_sms} SMs and {n_slices} L2 slices does not fit in memory")
+        for i in range(self.n_sms):
+            self.l1.sms[i].loads = Mshrs(self.l1.mshr_ps + 2 * i * l1_mshrs, l1_mshrs, 0)
+            self.l1.sms[i].stores = Mshrs(self.l1.mshr_ps + (2 * i + 1) * l1_mshrs, l1_mshrs, 0)
+        for i in range(n_slices):
+            m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
+            m.slices[i].mshrs = Mshrs(m.mshr_ps + i * l2_mshrs, l2_mshrs, 0)
         tree_init(&self.tree, self.n_sms * self.n_schedulers)
         for i in range(self.n_sms * self.n_schedulers):
             self.schedulers[i].greedy = NO_GREEDY
@@ -261,10 +252,8 @@ cdef class Engine:
         cache_free(&m.metadata)
         dram_free(&m.dram)
         tree_free(&self.tree)
-        for pointer in (<size_t>self.l1.free_ps, <size_t>self.l1.mshr_ps, <size_t>self.l1.mshr_next,
-                        <size_t>self.l1.store_ps, <size_t>self.l1.store_next,
-                        <size_t>self.l1.used, <size_t>m.replies, <size_t>m.requests, <size_t>m.first_pseudo,
-                        <size_t>m.slice_ports, <size_t>m.mshr_ps, <size_t>m.mshr_next, <size_t>m.codecs, <size_t>m.link.ports,
+        for pointer in (<size_t>self.l1.sms, <size_t>self.l1.mshr_ps, <size_t>m.sms, <size_t>m.slices, <size_t>m.mshr_ps,
+                        <size_t>m.link.ports,
                         <size_t>m.regions, <size_t>m.pages.newer, <size_t>m.pages.older, <size_t>m.pages.ready_ps,
                         <size_t>self.schedulers, <size_t>self.warps, <size_t>self.later, <size_t>self.rooms, <size_t>self.blocks,
                         <size_t>self.chunks):
@@ -443,9 +432,9 @@ cdef class Engine:
     cdef void invalidate_l1s(self) noexcept nogil:
         cdef int sm
         for sm in range(self.n_sms):
-            if self.l1.used[sm]:
+            if self.l1.sms[sm].used:
                 cache_clear_unit(&self.l1.cache, sm)
-                self.l1.used[sm] = 0
+                self.l1.sms[sm].used = 0
 
     cdef bint fits(self, const ActiveKernel* kernel, int sm) noexcept nogil:
         cdef const Room* room = &self.rooms[sm]
@@ -627,7 +616,7 @@ cdef class Engine:
         cdef int64_t entry
         cdef Spot spot
         cdef Row row
-        cdef int way
+        cdef int64_t way
         cdef MemorySystem* m = &self.m
         with nogil:
             m.now_ps = m.dram.now_ps = self.now_ps
@@ -637,7 +626,7 @@ cdef class Engine:
                 way = cache_find(&m.l2, &row, spot.entry)
                 if way < 0:
                     way = cache_victim(&m.l2, &row)
-                    evict_line(m, &row, way, spot.slice, self.now_ps)
+                    evict_line(m, &m.slices[spot.slice], &row, way, self.now_ps)
                 cache_install(&m.l2, &row, way, spot.entry)
                 row.lines[way] = 15
 
@@ -646,7 +635,7 @@ cdef class Engine:
         cdef int64_t entry
         cdef Spot spot
         cdef Row row
-        cdef int way
+        cdef int64_t way
         cdef MemorySystem* m = &self.m
         with nogil:
             for entry in range(first_entry, end_entry):
@@ -676,6 +665,8 @@ cdef class Engine:
         result["warp_instructions"] = self.warp_instructions
         result["issue_busy_ps"] = self.issue_busy_ps
         result["now_ps"] = self.now_ps
+        result["loads_missed"] = sum(result["load_histogram"])
+        result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
         for name in ("bursts", "row_hits", "row_misses", "queued_bursts"):
             result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
@@ -710,9 +701,9 @@ cdef class Engine:
         int
         """
         cdef int64_t set, total = 0
-        cdef int way
+        cdef uint32_t way
         cdef MemorySystem* m = &self.m
-        for set in range(<int64_t>m.l2.units * m.l2.sets):
+        for set in range(<int64_t>m.l2.units * m.l2.sets.by):
             for way in range(m.l2.ways):
                 total += bits_set(cache_row(&m.l2, set).lines[way] >> DIRTY & 15)
         return total

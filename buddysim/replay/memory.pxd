@@ -6,19 +6,16 @@ gets there (`port`, `dram`).
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_ready_ps,
+    DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch,
     cache_row, cache_set, cache_touch, cache_victim, fold, sector_count,
 )
+from buddysim.replay.division cimport Divisor, divide, remainder
 from buddysim.replay.dram cimport DevicePlace, Dram, dram_place, larger
 from buddysim.replay.hints cimport prefetch
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
-
-cdef struct Divisor:            # of 32-bit numbers: a shift where it is a power of two
-    uint32_t by
-    int bits                    # log2 of `by`, or -1
 
 cdef enum Place:
     PLACE_DEVICE = 0            # uncompressed in device memory
@@ -54,7 +51,6 @@ cdef struct Counters:
     int64_t l1_merged           # found on their way
     int64_t l1_lines
     int64_t l1_line_hits
-    int64_t l2_reads            # sectors of loads and atomics at the L2
     int64_t l2_read_hits
     int64_t l2_read_merged
     int64_t l2_writes           # sectors of stores at the L2
@@ -77,8 +73,7 @@ cdef struct Counters:
     int64_t page_faults
     int64_t pages_prefetched
     int64_t pages_evicted
-    int64_t load_ps             # sum of the times from issue to arrival of L1-missing loads
-    int64_t loads_missed
+    int64_t load_ps             # sum of the times in `load_histogram`: from issue to arrival of L1-missing loads
     int64_t[8] device           # sectors by TrafficKind
     int64_t[8] link_read        # bytes by TrafficKind
     int64_t[8] link_write
@@ -86,13 +81,32 @@ cdef struct Counters:
     int64_t[40] memory_histogram
 
 cdef struct Region:             # an allocation's place
-    int64_t first_entry
-    int64_t end_entry
+    uint32_t first_entry
+    uint32_t entries
     int place
     int kept                    # sectors of each entry in device memory; 0 stands for the 8 B of a 16x target
     int64_t fills
     int64_t writebacks
     int64_t buddy
+
+cdef struct Mshrs:              # a ring: the one that was taken first is the next
+    int64_t* free_ps            # [n]: when each comes free
+    uint32_t n
+    uint32_t next
+
+cdef struct SmPorts:            # an SM's at the crossbar
+    Port requests
+    Port replies
+
+cdef struct Slice:              # of the L2, beside its lines
+    Mshrs mshrs
+    int first_pseudo            # of the pseudo-channels behind it
+    Port port
+    Port codec                  # its (de)compressor
+
+cdef struct Split:              # where a compressed entry's sectors lie
+    int device
+    int buddy
 
 cdef struct Link:
     int64_t byte_cost_num       # cost of a byte = num / den
@@ -121,9 +135,9 @@ cdef struct Pages:              # Unified Memory: see schemes/um.pyx
 
 cdef struct MemorySystem
 
-ctypedef int64_t (*FillOp)(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, uint32_t entry, unsigned int wanted, unsigned int* filled,
                            int64_t t) noexcept nogil
-ctypedef int64_t (*WritebackOp)(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil
+ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil
 
 cdef struct MemorySystem:
     FillOp fill
@@ -139,23 +153,16 @@ cdef struct MemorySystem:
     int64_t reply_cost          # one sector through an SM's reply port
     int64_t request_cost        # one sector, or a load's request, through an SM's request port
     int64_t slice_cost          # one sector through a slice's port
-    Port* replies               # [sms]
-    Port* requests              # [sms]
-    Port* slice_ports           # [slices]
+    SmPorts* sms                # [sms]
     # L2
-    int n_sms
-    int n_slices
-    Divisor slices              # n_slices
-    int* first_pseudo           # [slices]: the first pseudo-channel behind a slice
+    Slice* slices               # [slices]
+    Divisor n_slices
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
-    int mshrs                   # per slice
-    int64_t* mshr_ps            # [slices][mshrs]: when each comes free
-    int* mshr_next              # [slices]
+    int64_t* mshr_ps            # [slices][MSHRs]
     # compression
     int64_t codec_ps
     int64_t codec_cost          # one entry through a (de)compressor
-    Port* codecs                # [slices]
     int overlap
     int whole_raw_entry
     int eight_byte_state
@@ -170,15 +177,17 @@ cdef struct MemorySystem:
     Divisor stripe_entries      # pseudo-channels
     Divisor piece_entries       # entries that one row in every bank group of every pseudo-channel holds together
     Divisor metadata_slices
-    int group_bits              # log2 of the bank groups
-    int bank_bits               # log2 of the banks of a group
+    Divisor banks_of_group
+    uint32_t bank_groups        # a power of two
     Link link
     Pages pages
     # contents
     int64_t n_entries
+    Split[40] splits            # [kept sectors: 0 to 4][size class]: see `compressed`
     uint8_t* state              # [n_entries]: size class now | class after a write-back << 4
     int n_regions
     Region* regions
+    Region* last_region
     uint32_t* region_of_page    # [n_entries / 64]: the first region in the 8 KB page
     Counters count
 
@@ -189,9 +198,11 @@ cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
     bins[bin] += 1
 
 
-cdef inline void ring_turn(int* next, int places) noexcept nogil:
-    """Moves on to the next place of a ring: the one that was taken first."""
-    next[0] = next[0] + 1 if next[0] + 1 < places else 0
+cdef inline int64_t* mshr_take(Mshrs* mshrs) noexcept nogil:
+    """Takes the next MSHR: when it comes free, to be replaced by when it will."""
+    cdef uint32_t taken = mshrs.next
+    mshrs.next = taken + 1 if taken + 1 < mshrs.n else 0
+    return mshrs.free_ps + taken
 
 
 cdef inline int sectors_needed(int size_class) noexcept nogil:
@@ -199,43 +210,38 @@ cdef inline int sectors_needed(int size_class) noexcept nogil:
     return <int>((<uint32_t>0x43321110 >> (size_class << 2)) & 15)
 
 
-cdef inline uint32_t divide(Divisor divisor, uint32_t x) noexcept nogil:
-    return x >> divisor.bits if divisor.bits >= 0 else x / divisor.by
-
-
-cdef inline int remainder(Divisor divisor, uint32_t x) noexcept nogil:
-    return <int>(x & (divisor.by - 1) if divisor.bits >= 0 else x % divisor.by)
-
-
-cdef inline int turned(Divisor divisor, uint32_t x, uint32_t group) noexcept nogil:
+cdef inline uint32_t turned(Divisor divisor, uint32_t x, uint32_t group) noexcept nogil:
     """Position of `x` in its group of `divisor` neighbours, in an order that a hash of the group's number turns.
 
     So every group covers every position once, and strides spread all the same.
     """
     cdef uint32_t position
-    if divisor.bits >= 0:
-        return <int>((x ^ fold(group)) & (divisor.by - 1))
-    position = x - group * divisor.by + fold(group) % divisor.by
-    return <int>(position - divisor.by if position >= divisor.by else position)
+    if divisor.is_power:
+        return (x ^ fold(group)) & (divisor.by - 1)
+    position = x - group * divisor.by + remainder(divisor, fold(group))
+    return position - divisor.by if position >= divisor.by else position
 
 
 cdef inline void l2_spot(const MemorySystem* m, uint32_t entry, Spot* spot) noexcept nogil:
     """The L2 slice and set of an entry."""
-    cdef uint32_t local = divide(m.slices, entry)
+    cdef uint32_t local = divide(m.n_slices, entry)
     spot.entry = entry
-    spot.slice = turned(m.slices, entry, local)
-    spot.set = <uint32_t>cache_set(&m.l2, spot.slice, local)
+    spot.slice = turned(m.n_slices, entry, local)
+    spot.set = cache_set(&m.l2, spot.slice, local)
 
 
-cdef inline Region* region_of(const MemorySystem* m, uint32_t entry) noexcept nogil:
-    """The region that holds an entry."""
-    cdef uint32_t region = m.region_of_page[entry >> 6]
-    while entry >= m.regions[region].end_entry:
-        region += 1
-    return &m.regions[region]
+cdef inline Region* region_of(MemorySystem* m, uint32_t entry) noexcept nogil:
+    """The region that holds an entry: often the one that held the last."""
+    cdef Region* region = m.last_region
+    if entry - region.first_entry >= region.entries:
+        region = m.regions + m.region_of_page[entry >> 6]
+        while entry - region.first_entry >= region.entries:
+            region += 1
+        m.last_region = region
+    return region
 
 
-cdef inline void locate_row(const MemorySystem* m, int pseudo, uint32_t entry, DevicePlace* place) noexcept nogil:
+cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t entry, DevicePlace* place) noexcept nogil:
     """Where an entry lies in its pseudo-channel.
 
     One entry of every pseudo-channel is a stripe; stripes go round the bank groups, so that a stream's columns follow each other at
@@ -243,17 +249,16 @@ cdef inline void locate_row(const MemorySystem* m, int pseudo, uint32_t entry, D
     addresses count in every scheme, so that schemes differ in time only by what they move and wait for.
     """
     cdef uint32_t piece = divide(m.piece_entries, entry)
-    cdef uint32_t row = piece >> m.bank_bits
-    cdef uint32_t group = divide(m.stripe_entries, entry) & ((1 << m.group_bits) - 1)
-    cdef uint32_t in_group = (piece ^ fold(row)) & ((1 << m.bank_bits) - 1)
-    dram_place(&m.dram, pseudo, <int>(group | in_group << m.group_bits), row, place)
+    cdef uint32_t row = divide(m.banks_of_group, piece)
+    cdef uint32_t group = divide(m.stripe_entries, entry) & (m.bank_groups - 1)
+    cdef uint32_t in_group = (piece ^ fold(row)) & (m.banks_of_group.by - 1)
+    dram_place(&m.dram, pseudo, group + in_group * m.bank_groups, row, place)
 
 
-cdef inline void locate_entry(const MemorySystem* m, uint32_t entry, int slice, DevicePlace* place) noexcept nogil:
+cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_t entry, DevicePlace* place) noexcept nogil:
     """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
-    cdef uint32_t local = divide(m.slices, entry)
-    cdef int pseudo = m.first_pseudo[slice] + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7)
-    locate_row(m, pseudo, entry, place)
+    cdef uint32_t local = divide(m.n_slices, entry)
+    locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, place)
 
 
 cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
@@ -271,7 +276,7 @@ cdef inline int64_t link_read(MemorySystem* m, int64_t payload, TrafficKind kind
     cdef int64_t cost = link_cost(&m.link, total)
     m.count.link_read[<int>kind] += payload
     m.link.read_bytes += total
-    return port_pass(&m.link.ports[0], m.now_ps, t, cost) + m.link.read_ps + (cost >> FINE_BITS)
+    return port_pass(&m.link.ports[0], &m.now_ps, t, cost) + m.link.read_ps + (cost >> FINE_BITS)
 
 
 cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
@@ -279,10 +284,10 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kin
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
-    return port_pass(&m.link.ports[1], m.now_ps, t, link_cost(&m.link, total))
+    return port_pass(&m.link.ports[1], &m.now_ps, t, link_cost(&m.link, total))
 
 
-cdef inline int64_t evict_line(MemorySystem* m, const Row* row, int way, int slice, int64_t t) noexcept nogil:
+cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, const Row* row, int64_t way, int64_t t) noexcept nogil:
     """Lets the scheme write back a victim's dirty sectors; returns when its place is free."""
     cdef Line line = row.lines[way]
     cdef unsigned int dirty = line >> DIRTY & 15
@@ -290,96 +295,97 @@ cdef inline int64_t evict_line(MemorySystem* m, const Row* row, int way, int sli
         return t
     m.count.writeback_sectors += sector_count(dirty)
     m.count.writebacks += 1
-    return m.writeback(m, row.tags[way], slice, line, t)
+    return m.writeback(m, slice, row.tags[way], line, t)
 
 
 cdef inline void l2_prefetch(const MemorySystem* m, const Spot* spot) noexcept nogil:
     """Has the host fetch what an access to an entry will look at."""
     cache_prefetch(&m.l2, spot.set)
     prefetch(m.state + spot.entry)
-    prefetch(m.region_of_page + (spot.entry >> 6))
 
 
-cdef inline int l2_way(MemorySystem* m, const Spot* spot, const Row* row, int64_t* t) noexcept nogil:
+cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, int64_t* t) noexcept nogil:
     """The way that holds an entry's line, after evicting one for it where it was not there; `t` becomes when it is free."""
-    cdef int way = cache_find(&m.l2, row, spot.entry)
+    cdef int64_t way = cache_find(&m.l2, row, entry)
     m.count.l2_lines += 1
     if way >= 0:
         m.count.l2_line_hits += 1
         cache_touch(&m.l2, row, way)
         return way
     way = cache_victim(&m.l2, row)
-    t[0] = evict_line(m, row, way, spot.slice, t[0])
-    cache_install(&m.l2, row, way, spot.entry)
+    t[0] = evict_line(m, slice, row, way, t[0])
+    cache_install(&m.l2, row, way, entry)
     return way
 
 
-cdef inline int64_t l2_fetch(MemorySystem* m, const Spot* spot, const Row* row, int way, unsigned int missing,
+cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, uint32_t entry, Line* line, int64_t* ready_ps, unsigned int missing,
                              int64_t t) noexcept nogil:
     """Has the scheme bring missing sectors into a line; returns when they are there."""
-    cdef int* next = &m.mshr_next[spot.slice]
-    cdef int64_t* mshr = m.mshr_ps + <int64_t>spot.slice * m.mshrs + next[0]
-    cdef int64_t start = larger(t, mshr[0])
+    cdef int64_t* mshr = mshr_take(&slice.mshrs)
     cdef int64_t done
     cdef unsigned int filled = missing
     m.count.demanded += sector_count(missing)
     m.count.fills += 1
-    done = m.fill(m, spot.entry, spot.slice, missing, &filled, start)
+    done = m.fill(m, slice, entry, missing, &filled, larger(t, mshr[0]))
     mshr[0] = done
-    ring_turn(next, m.mshrs)
-    filled &= ~<unsigned int>row.lines[way]
+    filled &= ~<unsigned int>line[0]
     m.count.fill_sectors += sector_count(filled)
-    cache_coming(&m.l2, row, way, filled, t, done)
-    row.lines[way] &= ~(filled << PARTIAL)      # merged with what a store had written
+    line[0] &= ~(filled << PARTIAL)             # merged with what a store had written
+    cache_coming(line, ready_ps, filled, t, done)
     histogram_add(m.count.memory_histogram, done - t)
     return done
 
 
-cdef inline int64_t l2_load(MemorySystem* m, const Spot* spot, unsigned int wanted, int sm, bint for_atomic,
+cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Spot* spot, unsigned int wanted, bint for_atomic,
                             int64_t t) noexcept nogil:
     """A load's or atomic's sectors of one line, asked for by an SM at `t`; returns when the last of them is usable there."""
-    cdef int way, n = sector_count(wanted)
-    cdef int64_t data, arrival
+    cdef int n = sector_count(wanted)
+    cdef int64_t way, data, arrival
     cdef unsigned int present, missing, merged
+    cdef Slice* slice = &m.slices[spot.slice]
     cdef Row row = cache_row(&m.l2, spot.set)
-    t = port_pass(&m.requests[sm], m.now_ps, t, m.request_cost)
+    cdef Line* line
+    cdef int64_t* ready_ps
+    t = port_pass(&sm.requests, &m.now_ps, t, m.request_cost)
     t += m.request_ps
     m.at_slice_ps = t
-    t = port_pass(&m.slice_ports[spot.slice], m.now_ps, t, n * m.slice_cost)
+    t = port_pass(&slice.port, &m.now_ps, t, n * m.slice_cost)
     arrival = t
-    way = l2_way(m, spot, &row, &arrival)
-    prefetch(cache_ready_ps(&m.l2, row.set, way))
+    way = l2_way(m, slice, spot.entry, &row, &arrival)
+    ready_ps = row.ready_ps + way
+    prefetch(ready_ps)
+    line = row.lines + way
     data = arrival
-    present = row.lines[way] & wanted
+    present = line[0] & wanted
     missing = wanted & ~present
-    m.count.l2_reads += n
     if present:
-        merged = cache_not_yet(&m.l2, &row, way, arrival) & present
+        merged = cache_not_yet(line[0], ready_ps, arrival) & present
         if merged:
-            data = cache_ready_ps(&m.l2, row.set, way)[0]
+            data = ready_ps[0]
             m.count.l2_read_merged += sector_count(merged)
         m.count.l2_read_hits += sector_count(present & ~merged)
     if missing:
-        data = larger(data, l2_fetch(m, spot, &row, way, missing, arrival))
+        data = larger(data, l2_fetch(m, slice, spot.entry, line, ready_ps, missing, arrival))
     if for_atomic:
-        m.count.dirtied_sectors += sector_count(wanted & ~(<unsigned int>row.lines[way] >> DIRTY))
-        row.lines[way] |= wanted << DIRTY
+        m.count.dirtied_sectors += sector_count(wanted & ~(<unsigned int>line[0] >> DIRTY))
+        line[0] |= wanted << DIRTY
     data += m.reply_ps
-    data = port_pass(&m.replies[sm], m.now_ps, data, n * m.reply_cost)
+    data = port_pass(&sm.replies, &m.now_ps, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
 
 
-cdef inline int64_t l2_store(MemorySystem* m, const Spot* spot, unsigned int touched, unsigned int whole, int sm,
+cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const Spot* spot, unsigned int touched, unsigned int whole,
                              int64_t t) noexcept nogil:
     """A store's sectors of one line; returns when the SM hears that the L2 has them."""
-    cdef int way, n = sector_count(touched)
-    cdef int64_t arrival
+    cdef int n = sector_count(touched)
+    cdef int64_t way, arrival
     cdef unsigned int line, partial
+    cdef Slice* slice = &m.slices[spot.slice]
     cdef Row row = cache_row(&m.l2, spot.set)
-    t = port_pass(&m.requests[sm], m.now_ps, t, n * m.request_cost)
+    t = port_pass(&sm.requests, &m.now_ps, t, n * m.request_cost)
     arrival = t + m.request_ps
-    arrival = port_pass(&m.slice_ports[spot.slice], m.now_ps, arrival, n * m.slice_cost)
-    way = l2_way(m, spot, &row, &arrival)
+    arrival = port_pass(&slice.port, &m.now_ps, arrival, n * m.slice_cost)
+    way = l2_way(m, slice, spot.entry, &row, &arrival)
     line = row.lines[way]
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line | line >> DIRTY))

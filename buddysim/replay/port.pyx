@@ -5,25 +5,25 @@ from libc.stdint cimport int64_t, uint32_t
 cdef void port_rebase(Port* port, int64_t base) noexcept nogil:
     """Forgets the buckets before `base`."""
     cdef int64_t bucket
-    if base - port.base >= PORT_BUCKETS:
+    if base >= port.end:
         for bucket in range(PORT_BUCKETS):
             port.used[bucket] = 0
     else:
-        for bucket in range(port.base, base):
+        for bucket in range(port.end - PORT_BUCKETS, base):
             port.used[bucket & (PORT_BUCKETS - 1)] = 0
-    port.base = base
+    port.end = base + PORT_BUCKETS
     if port.full_until < base:
         port.full_until = base
 
 
-cdef int64_t port_wait(Port* port, int64_t now, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
+cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
     """`port_pass` for a request that does not fit in `bucket`, or lies beyond the buckets kept."""
     cdef int64_t place, rest = cost
     cdef uint32_t* used
-    if now >> BUCKET_BITS > port.base:
-        port_rebase(port, now >> BUCKET_BITS)
+    if (now[0] >> BUCKET_BITS) + PORT_BUCKETS > port.end:
+        port_rebase(port, now[0] >> BUCKET_BITS)
     while True:
-        if bucket - port.base >= PORT_BUCKETS:
+        if bucket >= port.end:
             port_rebase(port, bucket - PORT_BUCKETS + 1)
         used = &port.used[bucket & (PORT_BUCKETS - 1)]
         if used[0] + rest <= BUCKET_FINE:
@@ -45,4 +45,4 @@ cdef class LonePort:
 
     def request(self, int64_t now_ps, int64_t t_ps, int64_t cost):
         """Sends a request of `cost` (1/1024 ps) that arrives at `t_ps`, no earlier than `now_ps`; returns when its turn comes."""
-        return port_pass(&self.port, now_ps, t_ps, cost)
+        return port_pass(&self.port, &now_ps, t_ps, cost)

@@ -40,7 +40,7 @@ static inline __m128i least_of_eight(__m128i stamps)
 }
 
 /* set_match and set_oldest for any number of ways, 64 at a time. */
-static __attribute__((noinline)) int set_match_any(const uint32_t *tags, int padded_ways, uint32_t tag)
+static __attribute__((noinline)) int64_t set_match_any(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
     const __m128i wanted = _mm_set1_epi32((int)tag), none = _mm_setzero_si128();
     for (int base = 0; base < padded_ways; base += 64) {
@@ -54,7 +54,7 @@ static __attribute__((noinline)) int set_match_any(const uint32_t *tags, int pad
     return -1;
 }
 
-static __attribute__((noinline)) int set_oldest_any(const int16_t *stamps, int padded_ways)
+static __attribute__((noinline)) int64_t set_oldest_any(const int16_t *stamps, int padded_ways)
 {
     const __m128i none = _mm_setzero_si128();
     __m128i least = _mm_load_si128((const __m128i *)stamps);
@@ -74,7 +74,7 @@ static __attribute__((noinline)) int set_oldest_any(const int16_t *stamps, int p
 }
 
 /* The way that holds tag, or -1. */
-static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
+static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
     const __m128i wanted = _mm_set1_epi32((int)tag);
     uint64_t hits;
@@ -90,7 +90,7 @@ static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 }
 
 /* The way with the smallest stamp; the lowest such way where several are equal. */
-static inline int set_oldest(const int16_t *stamps, int padded_ways)
+static inline int64_t set_oldest(const int16_t *stamps, int padded_ways)
 {
     __m128i first, second, least;
     if (padded_ways == 4) {
@@ -109,7 +109,7 @@ static inline int set_oldest(const int16_t *stamps, int padded_ways)
 }
 
 #else
-static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
+static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
     for (int way = 0; way < padded_ways; way++)
         if (tags[way] == tag)
@@ -117,7 +117,7 @@ static inline int set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
     return -1;
 }
 
-static inline int set_oldest(const int16_t *stamps, int padded_ways)
+static inline int64_t set_oldest(const int16_t *stamps, int padded_ways)
 {
     int oldest = 0;
     for (int way = 1; way < padded_ways; way++)

@@ -7,14 +7,14 @@ on the shift is at least (arrival - time of the use on the clock).
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport (
-    Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_ready_ps, cache_row, cache_set,
+    Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_row, cache_set,
     cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport larger
 from buddysim.replay.events cimport NEVER, smaller
 from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.memory cimport (
-    MemorySystem, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store, ring_turn,
+    MemorySystem, Mshrs, SmPorts, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store, mshr_take,
 )
 from buddysim.replay.port cimport port_prefetch
 from buddysim.replay.stream cimport NEVER_USED, OP_END, StreamOp, stream_lines, stream_next
@@ -62,19 +62,26 @@ cdef struct LookAhead:
     Warp* warps[64]
     unsigned int at
 
+cdef struct L1:                 # an SM's, beside its lines; one line of the host's cache
+    int64_t free_ps             # of its port
+    Mshrs loads
+    Mshrs stores                # those on their way to the L2, each until it takes them
+    int64_t used                # has anything been put in since the last invalidation
+    int64_t[2] reserved
+
 cdef struct L1s:
     int enabled
     SectorCache cache
     int64_t hit_ps
     int64_t line_ps             # one line through the port
-    int64_t* free_ps            # [sms]
-    int mshrs
-    int64_t* mshr_ps            # [sms][mshrs]
-    int* mshr_next              # [sms]
-    int64_t* store_ps           # [sms][mshrs]: when the stores on their way are taken by the L2
-    int* store_next             # [sms]
     int64_t queue_ps            # work that may wait in front of the L1 before warps stop issuing to it
-    uint8_t* used               # [sms]: has anything been put in since the last invalidation
+    L1* sms                     # [sms]
+    int64_t* mshr_ps            # [sms][loads, stores][MSHRs]
+
+
+cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const Spot* spot, unsigned int wanted, bint for_atomic,
+                          int64_t t) noexcept nogil
+cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil
 
 
 cdef inline Pending* warp_pending(Warp* warp, Pending* later, int i) noexcept nogil:
@@ -84,16 +91,9 @@ cdef inline Pending* warp_pending(Warp* warp, Pending* later, int i) noexcept no
 
 cdef inline void warp_pend(Warp* warp, Pending* later, int64_t use_v_ps, int64_t arrival_ps) noexcept nogil:
     """Remembers a load whose use is ahead. Where too many are, the first to be used is waited for at once."""
-    cdef int i, soonest = 0
     cdef Pending* load
     if unlikely(warp.n_pending == MAX_PENDING):
-        for i in range(1, MAX_PENDING):
-            if later[i - 1].use_v_ps < warp_pending(warp, later, soonest).use_v_ps:
-                soonest = i
-        load = warp_pending(warp, later, soonest)
-        warp.shift_ps = larger(warp.shift_ps, load.arrival_ps - load.use_v_ps)
-        load[0] = later[MAX_LATER - 1]
-        warp.n_pending -= 1
+        wait_soonest(warp, later)
     load = warp_pending(warp, later, warp.n_pending)
     load.use_v_ps, load.arrival_ps = use_v_ps, arrival_ps
     warp.n_pending += 1
@@ -190,10 +190,10 @@ cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint rou
     return warp
 
 
-cdef inline void locate_line(const L1s* l1, const MemorySystem* m, int sm, uint32_t entry, Spot* spot) noexcept nogil:
+cdef inline void locate_line(const L1s* l1, const MemorySystem* m, uint32_t sm, uint32_t entry, Spot* spot) noexcept nogil:
     """Where an SM's L1 and the L2 would hold an entry."""
     l2_spot(m, entry, spot)
-    spot.l1_set = <uint32_t>cache_set(&l1.cache, sm, entry)
+    spot.l1_set = cache_set(&l1.cache, sm, entry)
 
 
 cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const Spot* spot) noexcept nogil:
@@ -228,70 +228,62 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         entry = <uint32_t>(stream_lines(warp.op)[0] >> 8)
         locate_line(l1, m, warp.number // MAX_WARPS, entry, &spot)
         prefetch_line(l1, m, &spot)
-        port_prefetch(&m.slice_ports[spot.slice], m.at_slice_ps)
-        port_prefetch(&m.codecs[spot.slice], m.at_codec_ps)
+        port_prefetch(&m.slices[spot.slice].port, m.at_slice_ps)
+        port_prefetch(&m.slices[spot.slice].codec, m.at_codec_ps)
 
 
-cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, bint bypass, bint for_atomic,
-                            int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of one line; returns when the last of them can be used."""
-    cdef int64_t arrival = t, start = t
-    cdef int64_t* mshr = NULL
-    cdef int* next
+cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, int64_t t) noexcept nogil:
+    """A load's sectors of one line; returns when the last of them can be used."""
+    cdef int64_t hit = t + l1.hit_ps, start = t, way
+    cdef int64_t* mshr
+    cdef int64_t* ready_ps
     cdef unsigned int present, merged, missing = wanted
-    cdef Row row
-    cdef int way = 0
-    bypass |= for_atomic or not l1.enabled
-    if not bypass:
-        m.count.l1_accesses += sector_count(wanted)
-        m.count.l1_lines += 1
-        row = cache_row(&l1.cache, spot.l1_set)
-        way = cache_find(&l1.cache, &row, spot.entry)
-        arrival = t + l1.hit_ps
-        if way >= 0:
-            cache_touch(&l1.cache, &row, way)
-            m.count.l1_line_hits += 1
-            present = row.lines[way] & wanted
-            missing = wanted & ~present
-            merged = cache_not_yet(&l1.cache, &row, way, t) & present
-            if merged:
-                arrival = larger(arrival, cache_ready_ps(&l1.cache, row.set, way)[0])
-                m.count.l1_merged += sector_count(merged)
-            m.count.l1_hits += sector_count(present & ~merged)
-            if not missing:
-                return arrival
-        else:
-            way = cache_victim(&l1.cache, &row)
-            cache_install(&l1.cache, &row, way, spot.entry)
-            l1.used[sm] = 1
-        prefetch(cache_ready_ps(&l1.cache, row.set, way))
-        next = &l1.mshr_next[sm]
-        mshr = l1.mshr_ps + <int64_t>sm * l1.mshrs + next[0]
-        ring_turn(next, l1.mshrs)
-        if mshr[0] > t:             # none is free: this access holds up those behind it
-            l1.free_ps[sm] += mshr[0] - t
-            start = mshr[0]
-    start = l2_load(m, spot, missing, sm, for_atomic, start)
-    if bypass:
-        return start
-    mshr[0] = start
+    cdef L1* own = &l1.sms[sm]
+    cdef Row row = cache_row(&l1.cache, spot.l1_set)
+    cdef Line* line
+    way = cache_find(&l1.cache, &row, spot.entry)
+    if way >= 0:
+        cache_touch(&l1.cache, &row, way)
+        m.count.l1_line_hits += 1
+        line = row.lines + way
+        ready_ps = row.ready_ps + way
+        present = line[0] & wanted
+        missing = wanted & ~present
+        merged = cache_not_yet(line[0], ready_ps, t) & present
+        if merged:
+            hit = larger(hit, ready_ps[0])
+            m.count.l1_merged += sector_count(merged)
+        m.count.l1_hits += sector_count(present & ~merged)
+        if not missing:
+            return hit
+    else:
+        way = cache_victim(&l1.cache, &row)
+        cache_install(&l1.cache, &row, way, spot.entry)
+        line = row.lines + way
+        ready_ps = row.ready_ps + way
+        own.used = 1
+    prefetch(ready_ps)
+    mshr = mshr_take(&own.loads)
+    if mshr[0] > t:                 # none is free: this access holds up those behind it
+        own.free_ps += mshr[0] - t
+        start = mshr[0]
+    start = mshr[0] = l2_load(m, &m.sms[sm], spot, missing, False, start)
     m.count.load_ps += start - t
-    m.count.loads_missed += 1
     histogram_add(m.count.load_histogram, start - t)
-    cache_coming(&l1.cache, &row, way, missing, t, start)
-    return larger(arrival, start)
+    cache_coming(line, ready_ps, missing, t, start)
+    return larger(hit, start)
 
 
 cdef inline int64_t l1_store(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int touched, unsigned int whole,
                              int64_t t) noexcept nogil:
     """A store's sectors of one line: written through, nothing allocated. Returns when the SM hears of it."""
-    cdef int64_t* place = l1.store_ps + <int64_t>sm * l1.mshrs + l1.store_next[sm]
+    cdef L1* own = &l1.sms[sm]
+    cdef int64_t* place = mshr_take(&own.stores)
     if place[0] > t:
-        l1.free_ps[sm] += place[0] - t
+        own.free_ps += place[0] - t
         t = place[0]
-    t = l2_store(m, spot, touched, whole, sm, t)
+    t = l2_store(m, &m.sms[sm], spot, touched, whole, t)
     place[0] = t
-    ring_turn(&l1.store_next[sm], l1.mshrs)
     return t
 
 
@@ -304,6 +296,9 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     cdef Spot[16] spots             # a ring: the line at hand, and those that are fetched ahead
     cdef Spot* spot
     cdef unsigned int sectors
+    cdef int asked = 0              # sectors of loads
+    cdef bint past_l1 = op.bypass_l1 or op.kind == OP_ATOMIC or not l1.enabled
+    cdef L1* own = &l1.sms[sm]
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
@@ -318,20 +313,27 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
             prefetch_line(l1, m, spot)
         spot = &spots[i & 15]
         sectors = lines[i] & 15
-        t = larger(now, l1.free_ps[sm])
-        l1.free_ps[sm] = t + l1.line_ps
+        t = larger(now, own.free_ps)
+        own.free_ps = t + l1.line_ps
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
             t = l1_store(l1, m, sm, spot, sectors, lines[i] >> 4 & 15, t)
         else:
-            m.count.load_sectors += sector_count(sectors)
-            t = l1_load(l1, m, sm, spot, sectors, op.bypass_l1, op.kind == OP_ATOMIC, t)
+            asked += sector_count(sectors)
+            if past_l1:
+                t = load_past_l1(m, &m.sms[sm], spot, sectors, op.kind == OP_ATOMIC, t)
+            else:
+                t = l1_load(l1, m, sm, spot, sectors, t)
         arrival = larger(arrival, t)
+    m.count.load_sectors += asked
+    if asked and not past_l1:
+        m.count.l1_accesses += asked
+        m.count.l1_lines += n
     warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
     if op.use_ps != NEVER_USED:
         warp_pend(warp, later, warp.v_ps + op.use_ps, arrival)
     # An operation that the L1 can't take yet holds its warp: it has not issued.
-    warp_passed(warp, larger(now, l1.free_ps[sm] - l1.queue_ps))
+    warp_passed(warp, larger(now, own.free_ps - l1.queue_ps))
 
 
 cdef inline void warp_passed(Warp* warp, int64_t now) noexcept nogil:

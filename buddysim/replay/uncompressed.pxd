@@ -4,23 +4,23 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.replay.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.dram cimport DevicePlace, dram_read, dram_write
 from buddysim.replay.memory cimport (
-    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, link_read, link_write, locate_entry,
+    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, Slice, link_read, link_write, locate_entry,
     region_of,
 )
 
 
-cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, uint32_t entry, int slice, unsigned int wanted,
+cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, Slice* slice, uint32_t entry, unsigned int wanted,
                              int64_t t) noexcept nogil:
     cdef int sectors = sector_count(wanted)
     cdef DevicePlace place
     if region.place == PLACE_HOST:
         return link_read(m, 32 * sectors, DEMAND, t)
     m.count.device[<int>DEMAND] += sectors
-    locate_entry(m, entry, slice, &place)
+    locate_entry(m, slice, entry, &place)
     return dram_read(&m.dram, &place, sectors, t)
 
 
-cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, uint32_t entry, int slice, Line line,
+cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* slice, uint32_t entry, Line line,
                                   int64_t t) noexcept nogil:
     """Partly written sectors go out with their byte mask: nothing is read."""
     cdef int sectors = sector_count(line >> DIRTY)
@@ -28,20 +28,20 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, uint32_
     if region.place == PLACE_HOST:
         return link_write(m, 32 * sectors, WRITE_BACK, t)
     m.count.device[<int>WRITE_BACK] += sectors
-    locate_entry(m, entry, slice, &place)
+    locate_entry(m, slice, entry, &place)
     return dram_write(&m.dram, &place, sectors, t)
 
 
-cdef inline int64_t uncompressed_fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, uint32_t entry, unsigned int wanted, unsigned int* filled,
                                       int64_t t) noexcept nogil:
     """The fill of a scheme that compresses nothing."""
     cdef Region* region = region_of(m, entry)
     region.fills += 1
-    return raw_fill(m, region, entry, slice, wanted, t)
+    return raw_fill(m, region, slice, entry, wanted, t)
 
 
-cdef inline int64_t uncompressed_writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+cdef inline int64_t uncompressed_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
     """The write-back of a scheme that compresses nothing."""
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
-    return raw_writeback(m, region, entry, slice, line, t)
+    return raw_writeback(m, region, slice, entry, line, t)

@@ -5,27 +5,27 @@ Allocations whose target is 1x are stored uncompressed and bypass all of it (`bu
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.cache cimport Line
-from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
-from buddysim.replay.memory cimport PLACE_COMPRESSED, MemorySystem, Region, region_of
+from buddysim.replay.compressed cimport compressed_fill, compressed_writeback, prepare_splits
+from buddysim.replay.memory cimport PLACE_COMPRESSED, MemorySystem, Region, Slice, region_of
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
 
 
-cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+cdef int64_t fill(MemorySystem* m, Slice* slice, uint32_t entry, unsigned int wanted, unsigned int* filled,
                   int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.fills += 1
     if region.place == PLACE_COMPRESSED:
-        return compressed_fill(m, region, entry, slice, wanted, filled, t, region.kept, False)
-    return raw_fill(m, region, entry, slice, wanted, t)
+        return compressed_fill(m, region, slice, entry, wanted, filled, t, region.kept, False)
+    return raw_fill(m, region, slice, entry, wanted, t)
 
 
-cdef int64_t writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
     if region.place == PLACE_COMPRESSED:
-        return compressed_writeback(m, region, entry, slice, line, t, region.kept, False)
-    return raw_writeback(m, region, entry, slice, line, t)
+        return compressed_writeback(m, region, slice, entry, line, t, region.kept, False)
+    return raw_writeback(m, region, slice, entry, line, t)
 
 
 cdef class Scheme(SchemeBase):
@@ -34,3 +34,7 @@ cdef class Scheme(SchemeBase):
 
     def __cinit__(self):
         self.fill, self.writeback = fill, writeback
+
+    cdef int prepare(self, MemorySystem* m) except -1:
+        prepare_splits(m)
+        return 0

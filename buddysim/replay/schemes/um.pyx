@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from buddysim.replay.cache cimport Line
 from buddysim.replay.dram cimport larger
 from buddysim.replay.memory cimport (
-    MIGRATION_IN, MIGRATION_OUT, PLACE_HOST, MemorySystem, Pages, Region, link_read, link_write, region_of,
+    MIGRATION_IN, MIGRATION_OUT, PLACE_HOST, MemorySystem, Pages, Region, Slice, link_read, link_write, region_of,
 )
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
@@ -92,21 +92,21 @@ cdef inline int64_t page_ready(MemorySystem* m, uint32_t entry, int64_t t) noexc
     return larger(t, pages.ready_ps[page])
 
 
-cdef int64_t fill(MemorySystem* m, uint32_t entry, int slice, unsigned int wanted, unsigned int* filled,
+cdef int64_t fill(MemorySystem* m, Slice* slice, uint32_t entry, unsigned int wanted, unsigned int* filled,
                   int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.fills += 1
     if region.place != PLACE_HOST:
         t = page_ready(m, entry, t)
-    return raw_fill(m, region, entry, slice, wanted, t)
+    return raw_fill(m, region, slice, entry, wanted, t)
 
 
-cdef int64_t writeback(MemorySystem* m, uint32_t entry, int slice, Line line, int64_t t) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
     if region.place != PLACE_HOST:
         t = page_ready(m, entry, t)
-    return raw_writeback(m, region, entry, slice, line, t)
+    return raw_writeback(m, region, slice, entry, line, t)
 
 
 cdef class Scheme(SchemeBase):
@@ -128,7 +128,7 @@ cdef class Scheme(SchemeBase):
             pages.ready_ps[page] = NOT_MANAGED
         for region in range(m.n_regions):
             if m.regions[region].place != PLACE_HOST:
-                last = m.regions[region].end_entry - 1 >> pages.entries_shift
+                last = m.regions[region].first_entry + m.regions[region].entries - 1 >> pages.entries_shift
                 for page in range(m.regions[region].first_entry >> pages.entries_shift, last + 1):
                     pages.ready_ps[page] = AWAY
         for page in range(pages.n):

@@ -1,0 +1,1 @@
+# For other extensions only (sm.pxd): nothing here is visible from Python.
