@@ -208,6 +208,12 @@ class TraceWriter:
             self._fail(section, f"a text of {len(data)} bytes, at most {fmt.MAX_TEXT_BYTES} are allowed")
         return data
 
+    def _name(self, text: str, section: str) -> bytes:
+        """An allocation's name, which may be followed by room: zero bytes."""
+        if text.endswith("\0"):
+            self._fail(section, f"its name {text!r} ends in a zero character, expected another one there")
+        return self._text(text, section)
+
     def _number(self, value: int, bits: int, what: str, section: str) -> int:
         if not 0 <= value < 1 << bits:
             self._fail(section, f"{what} is {value}, expected 0 to 2^{bits} - 1")
@@ -291,7 +297,7 @@ class TraceWriter:
         if (other := self._live.overlapping(base, base + bytes)) is not None:
             self._fail(where, f"it overlaps allocation {other.index} ({other.name!r}), which is live")
         payload = fmt.ALLOCATE_HEAD.pack(base, bytes, fmt.SPACES.index(space))
-        text = self._text(name, where).ljust(name_room, b"\0")
+        text = self._name(name, where).ljust(name_room, b"\0")
         if name_room:
             self._renamable[number] = len(self._index), self._position, len(text)
         self._section(fmt.ALLOCATE, payload + text)

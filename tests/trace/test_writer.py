@@ -130,6 +130,7 @@ ALLOCATION = ("a", BASE, 1024)
         ([("add_allocation", "a", -128, 256)], "beyond 2"),
         ([("add_allocation", "a", BASE, 128, "texture")], "expected one of device, host"),
         ([("add_allocation", "a" * 70000, BASE, 128)], "70000 bytes"),
+        ([("add_allocation", "a\0", BASE, 128)], "ends in a zero character"),
         ([("add_allocation", *ALLOCATION), ("add_allocation", "b", BASE + 896, 128)], "overlaps allocation 0"),
         ([("add_allocation", *ALLOCATION), ("add_allocation", "b", BASE - 128, 256)], "overlaps allocation 0"),
         ([("free_allocation", 0)], "no live allocation 0"),
