@@ -121,7 +121,8 @@ def test_contradictory_records_are_refused(tmp_path, records_of, problem):
     assert not list(tmp_path.iterdir())
 
 
-NAMES = st.text(max_size=5).filter(lambda name: not name.endswith("\0"))  # of an allocation; zero bytes are room behind it
+# Of allocations: zero bytes behind a name are room.
+NAMES = st.text(max_size=5).filter(lambda name: not name.endswith("\0"))
 ACTIONS = st.one_of(
     st.tuples(st.just("allocate"), NAMES, st.integers(0, 7), st.integers(1, 300)),
     st.tuples(st.just("free"), st.integers(0, 7)),
