@@ -68,7 +68,7 @@ cdef inline Row cache_row(const SectorCache* cache, uint32_t set) noexcept nogil
 
 cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set) noexcept nogil:
     """Has the host fetch a set's row."""
-    cdef const char* row = cache.rows + <size_t>set * cache.padded_ways * 16
+    cdef const char* row = <const char*>cache_row(cache, set).tags
     prefetch(row)
     if cache.padded_ways > 8:
         prefetch(row + 64)

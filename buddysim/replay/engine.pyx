@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from buddysim.replay.cache cimport DIRTY, Row, cache_clear_unit, cache_free, cache_init, cache_row
+from buddysim.replay.compressed cimport prepare_splits
 from buddysim.replay.division cimport divisor
 from buddysim.replay.dram cimport dram_free, dram_init
 from buddysim.replay.events cimport NEVER, EventTree, tree_free, tree_init, tree_update
@@ -161,6 +162,7 @@ cdef class Engine:
         m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
         m.overlap = n["metadata_overlap"]
         m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
+        prepare_splits(m)
         m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
         m.metadata_sectors = n["metadata_line_sectors"]
         m.metadata_shift = 5 + m.metadata_sectors.bit_length()

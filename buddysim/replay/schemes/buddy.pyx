@@ -5,7 +5,7 @@ Allocations whose target is 1x are stored uncompressed and bypass all of it (`bu
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.cache cimport Line
-from buddysim.replay.compressed cimport compressed_fill, compressed_writeback, prepare_splits
+from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.memory cimport PLACE_COMPRESSED, MemorySystem, Region, Slice, region_of
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
@@ -34,7 +34,3 @@ cdef class Scheme(SchemeBase):
 
     def __cinit__(self):
         self.fill, self.writeback = fill, writeback
-
-    cdef int prepare(self, MemorySystem* m) except -1:
-        prepare_splits(m)
-        return 0
