@@ -8,6 +8,9 @@ import numpy as np
 from buddysim.trace.records cimport OP_BARRIER, OP_LOAD, BlockRecord, WarpOp, WarpRecord
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
+cdef extern from *:
+    bint unlikely(bint condition) noexcept nogil        # Cython's own macro
+
 
 cdef enum Fault:
     FINE = 0
@@ -76,8 +79,10 @@ cdef inline int check_op(const WarpOp* op) noexcept nogil:
     return FINE
 
 
-cdef inline bint mask_is_wrong(uint8_t masks) noexcept nogil:
-    return (masks & 15) == 0 or ((masks >> 4) & ~masks & 15) != 0
+cdef uint8_t[2][256] MASK_FAULTS        # [is it a load][masks of a line]: LINE_MASK, LINE_WHOLE or FINE
+for masks in range(256):
+    MASK_FAULTS[0][masks] = LINE_MASK if masks & 15 == 0 or masks >> 4 & ~masks else FINE
+    MASK_FAULTS[1][masks] = MASK_FAULTS[0][masks] or (LINE_WHOLE if masks >> 4 else FINE)
 
 
 cdef int check(
@@ -123,10 +128,9 @@ cdef int check(
             return OP_LINES
         for j in range(at, at + ops[i].n_lines):
             position[0] = j
-            if mask_is_wrong(<uint8_t>lines[j]):
-                return LINE_MASK
-            if ops[i].kind == OP_LOAD and (lines[j] >> 4) & 15:
-                return LINE_WHOLE
+            code = MASK_FAULTS[ops[i].kind == OP_LOAD][<uint8_t>lines[j]]
+            if code != FINE:
+                return code
         at += ops[i].n_lines
     if at != n_lines:
         return OP_LINES
@@ -472,6 +476,7 @@ cdef int decode_ops(
     cdef size_t i, k, j, end, shape, at = 0, wide = 0, first, width = index_width(counts.op_shapes)
     cdef int64_t line = 0, delta, difference
     cdef uint8_t mask
+    cdef const uint8_t* faults
     cdef WarpOp* op
     for i in range(counts.warps):
         first = warps[i].first_op
@@ -491,9 +496,10 @@ cdef int decode_ops(
                 return OP_LINES
             if begun[k] >= 0:
                 line = begun[k]
+            faults = MASK_FAULTS[op.kind == OP_LOAD]
             for j in range(at, end):
                 delta = load_i32(c.deltas, j)
-                if delta == ESCAPE:
+                if unlikely(delta == ESCAPE):
                     if wide >= counts.wide:
                         position[0] = j
                         return WIDE_COUNT
@@ -505,18 +511,12 @@ cdef int decode_ops(
                         return LINE_ADDRESS
                     delta = difference
                 line += delta
-                if <uint64_t>line >> 56:
+                mask = c.masks[j]
+                if unlikely(<uint64_t>line >> 56 | faults[mask]):
                     position[0] = j
-                    return LINE_ADDRESS
+                    return LINE_ADDRESS if <uint64_t>line >> 56 else faults[mask]
                 if j == at:
                     begun[k] = line
-                mask = c.masks[j]
-                if mask_is_wrong(mask):
-                    position[0] = j
-                    return LINE_MASK
-                if op.kind == OP_LOAD and mask >> 4:
-                    position[0] = j
-                    return LINE_WHOLE
                 lines[j] = <uint64_t>line << 8 | mask
             at = end
     position[0] = at

@@ -170,11 +170,11 @@ class SectionFile:
     def payload(self, offset: int, length: int, crc: int, section: str) -> bytes:
         """Payload of the section at `offset`, its checksum verified."""
         start = offset + _HEAD_BYTES
-        padded = min(length + fmt.padding(length), self.bytes - start)  # an interrupted file may end in the padding
-        data = self.read(start, padded, section)
-        if any(data[length:]):
+        end = start + length
+        data = self.read(start, length, section)
+        padding = min(fmt.padding(length), self.bytes - end)  # an interrupted file may end in the padding
+        if padding and any(self.read(end, padding, section)):
             self.fail(section, offset, "something other than zeros up to the next section")
-        data = data[:length]
         if crc32(data) != crc:
             self.fail(section, offset, "wrong checksum")
         return data
