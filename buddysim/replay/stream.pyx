@@ -2,7 +2,8 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from buddysim.replay.hostmem cimport host_zeroed
+from buddysim.replay.hints cimport unlikely
+from buddysim.replay.hostmem cimport host_block
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_STORE
 
 
@@ -22,22 +23,31 @@ cdef uint32_t issue_slots(int64_t instructions) noexcept nogil:
     return <uint32_t>instructions if instructions < 0x7FFFFFFF else 0x7FFFFFFF
 
 
-cdef int64_t entry_of(uint64_t line, const int64_t[:, ::1] table, int64_t* row) noexcept nogil:
-    """The entry at a line's address, or -1; `row` is where in the table the last one was, and the next one may be."""
+cdef struct Window:             # the lines of one allocation, addresses << 8 as a line's word has them
+    uint64_t first
+    uint64_t length
+    uint64_t to_entry           # what to add to make a line's word one with its entry number instead of its address
+
+
+cdef Window window_at(const int64_t[:, ::1] table, int64_t row) noexcept nogil:
+    """The window of a row of the table; an empty one where there is no row."""
+    if row >= table.shape[0]:
+        return Window(0, 0, 0)
+    return Window(<uint64_t>table[row, 0] << 8, <uint64_t>(table[row, 1] - table[row, 0]) << 8,
+                  <uint64_t>(table[row, 2] - table[row, 0]) << 8)
+
+
+cdef int64_t row_of(uint64_t line, const int64_t[:, ::1] table) noexcept nogil:
+    """The table's row of the allocation that holds a line, or -1."""
     cdef int64_t address = <int64_t>(line >> 8)
-    cdef int64_t low, high, middle
-    if address < table[row[0], 0] or address >= table[row[0], 1]:
-        low, high = 0, table.shape[0]
-        while high - low > 1:
-            middle = (low + high) // 2
-            if table[middle, 0] <= address:
-                low = middle
-            else:
-                high = middle
-        row[0] = low
-        if address < table[low, 0] or address >= table[low, 1]:
-            return -1
-    return address - table[row[0], 0] + table[row[0], 2]
+    cdef int64_t low = 0, high = table.shape[0], middle
+    while high - low > 1:
+        middle = (low + high) // 2
+        if table[middle, 0] <= address:
+            low = middle
+        else:
+            high = middle
+    return low if low < high and table[low, 0] <= address < table[low, 1] else -1
 
 
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1:
@@ -46,11 +56,11 @@ cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_
     cdef size_t starts_bytes = <size_t>warps * sizeof(uint64_t)
     if memory.ops_bytes < ops_bytes:
         free(memory.ops)
-        memory.ops = <char*>host_zeroed(ops_bytes)
+        memory.ops = <char*>host_block(ops_bytes)
         memory.ops_bytes = ops_bytes if memory.ops else 0
     if memory.starts_bytes < starts_bytes:
         free(memory.starts)
-        memory.starts = <uint64_t*>host_zeroed(starts_bytes)
+        memory.starts = <uint64_t*>host_block(starts_bytes)
         memory.starts_bytes = starts_bytes if memory.starts else 0
     if memory.ops_bytes < ops_bytes or memory.starts_bytes < starts_bytes:
         raise MemoryError(f"a chunk of {ops} operations does not fit in memory")
@@ -68,7 +78,8 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const War
     cdef const WarpRecord* warp
     cdef const WarpOp* op
     cdef uint64_t* written
-    cdef int64_t w, i, j, gap, entry, row = 0
+    cdef Window window = window_at(table, 0)
+    cdef int64_t w, i, j, gap, row
     cdef bint timed
     for w in range(n_warps):
         warp = &warps[w]
@@ -88,10 +99,12 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const War
             at.reserved = 0
             written = <uint64_t*>(at + 1)
             for j in range(op.first_line, <int64_t>op.first_line + op.n_lines):
-                entry = entry_of(lines[j], table, &row) if table.shape[0] else -1
-                if entry < 0:
-                    return j
-                written[0] = <uint64_t>entry << 8 | lines[j] & 255
+                if unlikely(lines[j] - window.first >= window.length):
+                    row = row_of(lines[j], table)
+                    if row < 0:
+                        return j
+                    window = window_at(table, row)
+                written[0] = lines[j] + window.to_entry
                 written += 1
             at = <StreamOp*>written
         at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
