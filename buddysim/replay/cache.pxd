@@ -11,6 +11,7 @@ from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t
 
 from buddysim.replay.division cimport Divisor, divide, remainder
 from buddysim.replay.hints cimport prefetch, unlikely
+from buddysim.replay.hostmem cimport HostArena
 from buddysim.replay.setops cimport SECTOR_COUNT, STAMP_NEVER, set_match, set_oldest
 
 ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
@@ -123,6 +124,5 @@ cdef inline int sector_count(unsigned int mask) noexcept nogil:
     return SECTOR_COUNT[mask & 15]
 
 
-cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1
+cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, int ways) except -1
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil
-cdef void cache_free(SectorCache* cache) noexcept

@@ -1,22 +1,17 @@
 """Memory of a `SectorCache`, and a thin class over it that tests hold against `naive_cache`."""
 from libc.stdint cimport int16_t, int64_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memset
 
 from buddysim.replay.division cimport divisor
-from buddysim.replay.hostmem cimport host_zeroed
+from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.setops cimport SET_EMPTY
 
-cdef int cache_init(SectorCache* cache, int units, int sets, int ways) except -1:
-    """Allocates `units` empty caches. Raises MemoryError; `cache` must be zeroed before."""
-    cdef int64_t slots
+cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
+    """Allocates `units` empty caches. Raises MemoryError."""
     cache.units, cache.sets, cache.ways = units, divisor(sets), ways
     cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
-    slots = <int64_t>units * sets * cache.padded_ways
-    cache.rows = <char*>host_zeroed(slots * 16)
-    cache.clocks = <int16_t*>host_zeroed(<size_t>units * sets * sizeof(int16_t))
-    if not (cache.rows and cache.clocks):
-        raise MemoryError(f"a cache of {units} x {sets} sets x {ways} ways does not fit in memory")
+    cache.rows = <char*>arena_zeroed(arena, <size_t>units * sets, cache.padded_ways * 16)
+    cache.clocks = <int16_t*>arena_zeroed(arena, <size_t>units * sets, sizeof(int16_t))
     for unit in range(units):
         cache_clear_unit(cache, unit)
     return 0
@@ -55,11 +50,6 @@ cdef int16_t cache_renumber(SectorCache* cache, uint32_t set) noexcept nogil:
                 stamps[way] = newest
 
 
-cdef void cache_free(SectorCache* cache) noexcept:
-    free(cache.rows)
-    free(cache.clocks)
-
-
 cdef class LruTags:
     """One cache driven access by access: what `naive_cache.NaiveLruTags` does in plain Python.
 
@@ -68,13 +58,14 @@ cdef class LruTags:
     sets, ways : shape of the cache
     """
 
+    cdef HostArena arena
     cdef SectorCache cache
 
     def __cinit__(self, int sets, int ways):
-        cache_init(&self.cache, 1, sets, ways)
+        cache_init(&self.arena, &self.cache, 1, sets, ways)
 
     def __dealloc__(self):
-        cache_free(&self.cache)
+        arena_free(&self.arena)
 
     def set_clock(self, int stamp):
         """Sets the stamp last given out, to test what happens near its overflow."""

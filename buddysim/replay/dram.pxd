@@ -14,6 +14,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from buddysim.replay.division cimport high_product
 from buddysim.replay.hints cimport likely, prefetch, unlikely
+from buddysim.replay.hostmem cimport HostArena
 from buddysim.replay.port cimport Port, port_pass
 
 cdef extern from *:
@@ -106,7 +107,6 @@ cdef struct Dram:
     DramTiming timing
     PseudoChannel* pseudo       # [n_pseudo]
     Bank* banks                 # [n_pseudo][n_banks]
-    QueuedWrite* queues         # [n_pseudo][WRITE_QUEUE_LIMIT]
 
 
 cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil
@@ -247,5 +247,4 @@ cdef inline int64_t dram_write(Dram* dram, const DevicePlace* place, int bursts,
     return taken
 
 
-cdef int dram_init(Dram* dram) except -1
-cdef void dram_free(Dram* dram) noexcept
+cdef int dram_init(HostArena* arena, Dram* dram) except -1

@@ -1,8 +1,7 @@
 """Memory of a `Dram`, what its channels rarely do, and a class over a bus calendar that tests hold against `naive_calendar`."""
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, free
 
-from buddysim.replay.hostmem cimport host_zeroed
+from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.port cimport Port
 
 cdef void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
@@ -148,7 +147,7 @@ cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept n
     channel.queued_bursts = 0
 
 
-cdef int dram_init(Dram* dram) except -1:
+cdef int dram_init(HostArena* arena, Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
     dram.joined_ps = dram.timing.ccd_slots * dram.burst_ps
@@ -157,35 +156,20 @@ cdef int dram_init(Dram* dram) except -1:
     if not dram.timing.rfc:
         dram.timing.refi = <int64_t>1 << 62     # never
     dram.slots_per_ps = ~<uint64_t>0 / <uint64_t>dram.burst_ps + 1
-    dram.pseudo = <PseudoChannel*>host_zeroed(dram.n_pseudo * sizeof(PseudoChannel))
-    dram.banks = <Bank*>host_zeroed(<size_t>dram.n_pseudo * dram.n_banks * sizeof(Bank))
-    dram.queues = <QueuedWrite*>calloc(<size_t>dram.n_pseudo * WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))
-    if not (dram.pseudo and dram.banks and dram.queues):
-        raise MemoryError(f"{dram.n_pseudo} channels of {dram.n_banks} banks do not fit in memory")
+    dram.pseudo = <PseudoChannel*>arena_zeroed(arena, dram.n_pseudo, sizeof(PseudoChannel))
+    dram.banks = <Bank*>arena_zeroed(arena, <size_t>dram.n_pseudo * dram.n_banks, sizeof(Bank))
     for i in range(dram.n_pseudo * <int>dram.n_banks):
         dram.banks[i].row = dram.banks[i].left_row = -1
     for i in range(dram.n_pseudo):
         dram.pseudo[i].banks = dram.banks + i * dram.n_banks
         dram.pseudo[i].far_slot = (CALENDAR_WORDS - 1) * 64
-        dram.pseudo[i].queue = dram.queues + i * WRITE_QUEUE_LIMIT
-        dram.pseudo[i].bus = <Port*>calloc(1, sizeof(Port))
-        if not dram.pseudo[i].bus:
-            raise MemoryError(f"the buses of {dram.n_pseudo} channels do not fit in memory")
+        dram.pseudo[i].queue = <QueuedWrite*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))
+        dram.pseudo[i].bus = <Port*>arena_zeroed(arena, 1, sizeof(Port))
         dram.pseudo[i].last_slot, dram.pseudo[i].turned_slot = -1, -2
         if dram.timing.rfc:
             dram.pseudo[i].next_refresh_ps = dram.timing.refi
             calendar_mark_refresh(dram, &dram.pseudo[i], 0, CALENDAR_WORDS * 64)
     return 0
-
-
-cdef void dram_free(Dram* dram) noexcept:
-    cdef int i
-    if dram.pseudo:
-        for i in range(dram.n_pseudo):
-            free(dram.pseudo[i].bus)
-    free(dram.pseudo)
-    free(dram.banks)
-    free(dram.queues)
 
 
 cdef class BusCalendar:
@@ -197,15 +181,16 @@ cdef class BusCalendar:
     ccd_slots : slots from a burst to the next one of a request, at most 56
     """
 
+    cdef HostArena arena
     cdef Dram dram
 
     def __cinit__(self, int64_t burst_ps, int64_t ccd_slots):
         self.dram.banked = self.dram.n_pseudo = self.dram.n_banks = 1
         self.dram.burst_ps, self.dram.timing.ccd_slots = burst_ps, ccd_slots
-        dram_init(&self.dram)
+        dram_init(&self.arena, &self.dram)
 
     def __dealloc__(self):
-        dram_free(&self.dram)
+        arena_free(&self.arena)
 
     def place(self, int64_t now_ps, int64_t slot, int bursts):
         """Takes slots for a request's bursts, at or after `slot`, which is no earlier than `now_ps`; returns first and last."""

@@ -4,17 +4,17 @@ The loop runs without the GIL and allocates nothing. It returns to Python when i
 ended, and after a number of operations, so that progress can be shown and the run be interrupted.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from buddysim.replay.cache cimport DIRTY, Row, cache_clear_unit, cache_free, cache_init, cache_row
+from buddysim.replay.cache cimport DIRTY, Row, cache_clear_unit, cache_init, cache_row
 from buddysim.replay.compressed cimport prepare_splits
 from buddysim.replay.division cimport divisor
-from buddysim.replay.dram cimport dram_free, dram_init
-from buddysim.replay.events cimport NEVER, EventTree, tree_free, tree_init, tree_update
-from buddysim.replay.hostmem cimport host_zeroed
+from buddysim.replay.dram cimport dram_init
+from buddysim.replay.events cimport NEVER, EventTree, tree_init, tree_update
+from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.memory cimport (
-    MemorySystem, Mshrs, Region, Slice, SmPorts, Spot, cache_find, cache_install, cache_victim, evict_line, l2_spot, larger,
+    MemorySystem, Region, Slice, SmPorts, Spot, cache_find, cache_install, cache_victim, evict_line, l2_spot, larger, mshrs_init,
 )
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
@@ -91,6 +91,7 @@ cdef class Engine:
     scheme : SchemeBase
     """
 
+    cdef HostArena arena        # where all that follows lies, but for the chunks
     cdef MemorySystem m
     cdef L1s l1
     cdef CoreTiming core
@@ -125,7 +126,6 @@ cdef class Engine:
         cdef uint32_t[::1] pages = region_of_page
         cdef uint8_t[::1] states = state
         cdef int i, slots, n_slices
-        cdef int64_t l1_mshrs, l2_mshrs
         cdef MemorySystem* m = &self.m
         n = numbers
         self.keep = (region_of_page, state, scheme)
@@ -142,22 +142,25 @@ cdef class Engine:
         self.core.round_robin = n["round_robin"]
 
         self.l1.enabled = n["l1_enabled"]
-        cache_init(&self.l1.cache, self.n_sms, n["l1_sets"], n["l1_ways"])
+        cache_init(&self.arena, &self.l1.cache, self.n_sms, n["l1_sets"], n["l1_ways"])
         self.l1.hit_ps, self.l1.line_ps, self.l1.queue_ps = n["l1_hit_ps"], n["l1_line_ps"], n["l1_queue_ps"]
-        l1_mshrs = n["l1_mshrs"]
-        self.l1.sms = <L1*>host_zeroed(self.n_sms * sizeof(L1))
-        self.l1.mshr_ps = <int64_t*>calloc(2 * <size_t>self.n_sms * l1_mshrs, sizeof(int64_t))
+        self.l1.sms = <L1*>arena_zeroed(&self.arena, self.n_sms, sizeof(L1))
+        for i in range(self.n_sms):
+            mshrs_init(&self.arena, &self.l1.sms[i].loads, n["l1_mshrs"])
+            mshrs_init(&self.arena, &self.l1.sms[i].stores, n["l1_mshrs"])
 
         m.fill, m.writeback = scheme.fill, scheme.writeback
         m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
         m.sector_ps, m.slice_cost = n["sector_ps"], n["slice_cost"]
         m.reply_cost, m.request_cost = n["reply_cost"], n["request_cost"]
-        m.sms = <SmPorts*>host_zeroed(self.n_sms * sizeof(SmPorts))
+        m.sms = <SmPorts*>arena_zeroed(&self.arena, self.n_sms, sizeof(SmPorts))
         m.n_slices, m.pseudo_per_slice = divisor(n["slices"]), divisor(n["pseudo_per_slice"])
-        n_slices, l2_mshrs = n["slices"], n["l2_mshrs"]
-        m.slices = <Slice*>host_zeroed(n_slices * sizeof(Slice))
-        m.mshr_ps = <int64_t*>calloc(<size_t>n_slices * l2_mshrs, sizeof(int64_t))
-        cache_init(&m.l2, n_slices, n["l2_sets"], n["l2_ways"])
+        n_slices = n["slices"]
+        m.slices = <Slice*>arena_zeroed(&self.arena, n_slices, sizeof(Slice))
+        for i in range(n_slices):
+            mshrs_init(&self.arena, &m.slices[i].mshrs, n["l2_mshrs"])
+            m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
+        cache_init(&self.arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
 
         m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
         m.overlap = n["metadata_overlap"]
@@ -166,7 +169,7 @@ cdef class Engine:
         m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
         m.metadata_sectors = n["metadata_line_sectors"]
         m.metadata_shift = 5 + m.metadata_sectors.bit_length()
-        cache_init(&m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
+        cache_init(&self.arena, &m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
 
         m.dram.banked, m.dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
         m.dram.n_banks, m.dram.write_queue = n["dram_banks"], n["dram_write_queue"]
@@ -174,7 +177,7 @@ cdef class Engine:
         m.dram.after_ps, m.dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
         m.dram.burst_cost = n["dram_burst_cost"]
         m.dram.timing = n["dram_timing"]
-        dram_init(&m.dram)
+        dram_init(&self.arena, &m.dram)
         m.stripe_entries, m.piece_entries = divisor(n["dram_pseudo"]), divisor(n["piece_entries"])
         m.metadata_slices = divisor(n["metadata_slices"])
         m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
@@ -182,16 +185,14 @@ cdef class Engine:
 
         m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
         m.link.read_ps = n["link_read_ps"]
-        m.link.ports = <Port*>host_zeroed(2 * sizeof(Port))
+        m.link.ports = <Port*>arena_zeroed(&self.arena, 2, sizeof(Port))
         m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_packet_bytes"]
 
         m.n_entries = states.shape[0]
         m.state = &states[0]
         m.region_of_page = &pages[0]
         m.n_regions = <int>region_rows.shape[0]
-        m.regions = <Region*>calloc(m.n_regions, sizeof(Region))
-        if not m.regions:
-            raise MemoryError(f"{m.n_regions} allocations do not fit in memory")
+        m.regions = <Region*>arena_zeroed(&self.arena, m.n_regions, sizeof(Region))
         m.last_region = m.regions
         for i in range(m.n_regions):
             m.regions[i].first_entry = <uint32_t>region_rows[i, 0]
@@ -204,26 +205,16 @@ cdef class Engine:
         m.pages.pages_per_block = n["um_pages_per_block"]
         m.pages.fault_ps, m.pages.fault_batch = n["um_fault_ps"], n["um_fault_batch"]
         m.pages.batch_start_ps = -1
-        m.pages.newer = <int32_t*>calloc(m.pages.n + 1, sizeof(int32_t))
-        m.pages.older = <int32_t*>calloc(m.pages.n + 1, sizeof(int32_t))
-        m.pages.ready_ps = <int64_t*>calloc(m.pages.n + 1, sizeof(int64_t))
+        m.pages.newer = <int32_t*>arena_zeroed(&self.arena, m.pages.n + 1, sizeof(int32_t))
+        m.pages.older = <int32_t*>arena_zeroed(&self.arena, m.pages.n + 1, sizeof(int32_t))
+        m.pages.ready_ps = <int64_t*>arena_zeroed(&self.arena, m.pages.n + 1, sizeof(int64_t))
 
-        self.schedulers = <Scheduler*>calloc(<size_t>self.n_sms * self.n_schedulers, sizeof(Scheduler))
-        self.warps = <Warp*>host_zeroed(<size_t>self.n_sms * MAX_WARPS * sizeof(Warp))
-        self.later = <Pending*>calloc(<size_t>self.n_sms * MAX_WARPS * MAX_LATER, sizeof(Pending))
-        self.rooms = <Room*>calloc(self.n_sms, sizeof(Room))
-        self.blocks = <ResidentBlock*>calloc(<size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
-        if not (self.l1.sms and self.l1.mshr_ps and m.sms and m.slices and m.mshr_ps and m.link.ports
-                and m.pages.newer and m.pages.older and m.pages.ready_ps and self.schedulers and self.warps
-                and self.later and self.rooms and self.blocks):
-            raise MemoryError(f"a machine of {self.n_sms} SMs and {n_slices} L2 slices does not fit in memory")
-        for i in range(self.n_sms):
-            self.l1.sms[i].loads = Mshrs(self.l1.mshr_ps + 2 * i * l1_mshrs, l1_mshrs, 0)
-            self.l1.sms[i].stores = Mshrs(self.l1.mshr_ps + (2 * i + 1) * l1_mshrs, l1_mshrs, 0)
-        for i in range(n_slices):
-            m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
-            m.slices[i].mshrs = Mshrs(m.mshr_ps + i * l2_mshrs, l2_mshrs, 0)
-        tree_init(&self.tree, self.n_sms * self.n_schedulers)
+        self.schedulers = <Scheduler*>arena_zeroed(&self.arena, <size_t>self.n_sms * self.n_schedulers, sizeof(Scheduler))
+        self.warps = <Warp*>arena_zeroed(&self.arena, <size_t>self.n_sms * MAX_WARPS, sizeof(Warp))
+        self.later = <Pending*>arena_zeroed(&self.arena, <size_t>self.n_sms * MAX_WARPS * MAX_LATER, sizeof(Pending))
+        self.rooms = <Room*>arena_zeroed(&self.arena, self.n_sms, sizeof(Room))
+        self.blocks = <ResidentBlock*>arena_zeroed(&self.arena, <size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
+        tree_init(&self.arena, &self.tree, self.n_sms * self.n_schedulers)
         for i in range(self.n_sms * self.n_schedulers):
             self.schedulers[i].greedy = NO_GREEDY
             self.schedulers[i].leaves = 2
@@ -245,21 +236,11 @@ cdef class Engine:
         scheme.prepare(m)
 
     def __dealloc__(self):
-        cdef MemorySystem* m = &self.m
         cdef int64_t place
         for place in range(self.n_chunks):
             stream_free(&self.chunks[place].streams)
-        cache_free(&self.l1.cache)
-        cache_free(&m.l2)
-        cache_free(&m.metadata)
-        dram_free(&m.dram)
-        tree_free(&self.tree)
-        for pointer in (<size_t>self.l1.sms, <size_t>self.l1.mshr_ps, <size_t>m.sms, <size_t>m.slices, <size_t>m.mshr_ps,
-                        <size_t>m.link.ports,
-                        <size_t>m.regions, <size_t>m.pages.newer, <size_t>m.pages.older, <size_t>m.pages.ready_ps,
-                        <size_t>self.schedulers, <size_t>self.warps, <size_t>self.later, <size_t>self.rooms, <size_t>self.blocks,
-                        <size_t>self.chunks):
-            free(<void*><size_t>pointer)
+        free(self.chunks)
+        arena_free(&self.arena)
 
     # What the driver hands in
 

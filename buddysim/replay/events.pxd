@@ -5,6 +5,8 @@ and a level of the tree is one comparison without a branch, which no host could 
 """
 from libc.stdint cimport int64_t
 
+from buddysim.replay.hostmem cimport HostArena
+
 cdef enum:
     NEVER = 0x7FFFFFFFFFFFFFFF
 
@@ -30,5 +32,4 @@ cdef inline void tree_update(EventTree* tree, int leaf, int64_t time) noexcept n
         keys[node] = key
 
 
-cdef int tree_init(EventTree* tree, int leaves) except -1
-cdef void tree_free(EventTree* tree) noexcept
+cdef int tree_init(HostArena* arena, EventTree* tree, int leaves) except -1

@@ -12,6 +12,7 @@ from buddysim.replay.cache cimport (
 from buddysim.replay.division cimport Divisor, divide, remainder
 from buddysim.replay.dram cimport DevicePlace, Dram, dram_place, larger
 from buddysim.replay.hints cimport prefetch
+from buddysim.replay.hostmem cimport HostArena, arena_zeroed
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
@@ -159,7 +160,6 @@ cdef struct MemorySystem:
     Divisor n_slices
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
-    int64_t* mshr_ps            # [slices][MSHRs]
     # compression
     int64_t codec_ps
     int64_t codec_cost          # one entry through a (de)compressor
@@ -196,6 +196,13 @@ cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
     cdef int bin = 63 - leading_zeros(<unsigned long long>ps | 1)
     bin = bin if bin < HISTOGRAM_BINS else HISTOGRAM_BINS - 1
     bins[bin] += 1
+
+
+cdef inline int mshrs_init(HostArena* arena, Mshrs* mshrs, uint32_t n) except -1:
+    """Makes `n` MSHRs, all free."""
+    mshrs.free_ps = <int64_t*>arena_zeroed(arena, n, sizeof(int64_t))
+    mshrs.n = n
+    return 0
 
 
 cdef inline int64_t* mshr_take(Mshrs* mshrs) noexcept nogil:

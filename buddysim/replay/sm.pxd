@@ -76,7 +76,6 @@ cdef struct L1s:
     int64_t line_ps             # one line through the port
     int64_t queue_ps            # work that may wait in front of the L1 before warps stop issuing to it
     L1* sms                     # [sms]
-    int64_t* mshr_ps            # [sms][loads, stores][MSHRs]
 
 
 cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const Spot* spot, unsigned int wanted, bint for_atomic,

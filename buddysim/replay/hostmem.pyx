@@ -1,0 +1,37 @@
+"""Arrays that live as long as a run, side by side in huge pages of the host."""
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+cdef size_t MOST_BYTES = <size_t>1 << 60
+
+
+cdef void* arena_zeroed(HostArena* arena, size_t count, size_t size) except NULL:
+    """`count` zeroed elements of `size` bytes, from a host cache line on, that live as long as their arena. Raises MemoryError."""
+    cdef HostBlock* block = arena.newest
+    cdef size_t bytes, block_bytes
+    cdef char* array
+    if count > MOST_BYTES // size:
+        raise MemoryError(f"{count} times {size} bytes do not fit in memory")
+    bytes = host_whole(count * size, HOST_LINE)
+    if not block or bytes > block.bytes - block.used:
+        block_bytes = host_whole(HOST_LINE + bytes, HOST_HUGE)
+        block = <HostBlock*>host_block(block_bytes - 1)
+        if not block:
+            raise MemoryError(f"{count} times {size} bytes do not fit in memory")
+        block.before, block.used, block.bytes = arena.newest, HOST_LINE, block_bytes
+        arena.newest = block
+    array = <char*>block + block.used
+    block.used += bytes
+    memset(array, 0, bytes)
+    return array
+
+
+cdef void arena_free(HostArena* arena) noexcept:
+    """Frees every array of an arena."""
+    cdef HostBlock* block = arena.newest
+    cdef HostBlock* before
+    while block:
+        before = block.before
+        free(block)
+        block = before
+    arena.newest = NULL
