@@ -23,7 +23,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
     stream = {"footprint": f"{megabytes} MiB", "lines_per_warp": "64"}
     random = {
         "footprint": f"{megabytes} MiB",
-        "operations": str(28672 if quick else 28672 * 6),
+        "operations": str(28672 if quick else 28672 * 24),
         "operations_per_warp": "8",
     }
     return [
