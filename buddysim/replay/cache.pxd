@@ -4,15 +4,15 @@ One `SectorCache` holds `units` caches of equal shape side by side (one per SM o
 or a metadata line number. Each line has four sectors, each with a valid, a dirty and a partial bit: partial means dirty, but not
 every byte known (a store wrote a part of a sector that was not there), so it can't be read before it is merged.
 
-What an access looks at lies together: a set is one row of tags, then of stamps, then of lines, 64 B (one line of the host's
-cache) for eight ways, and behind them the times at which sectors on their way are there.
+What an access looks at lies together: a set is one row of tags, then their order, then lines, 64 B (one line of the host's cache)
+for eight ways, and behind them the times at which sectors on their way are there.
 """
-from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t
 
 from buddysim.replay.division cimport Divisor, divide, remainder
-from buddysim.replay.hints cimport prefetch, unlikely
+from buddysim.replay.hints cimport prefetch
 from buddysim.replay.hostmem cimport HostArena
-from buddysim.replay.setops cimport SECTOR_COUNT, STAMP_NEVER, set_match, set_oldest
+from buddysim.replay.setops cimport SECTOR_COUNT, order_oldest, order_renew, order_renew_oldest, set_match
 
 ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
 
@@ -23,21 +23,16 @@ cdef enum:
 
 cdef struct Row:            # one set
     uint32_t* tags
-    int16_t* stamps
+    char* order             # the ways, the one used last first
     Line* lines
     int64_t* ready_ps       # when the sectors that are coming are there
-    uint32_t set            # its number, counted over all units
 
 cdef struct SectorCache:
     uint32_t units
     Divisor sets            # of each unit
     uint32_t ways
     uint32_t padded_ways
-    char* rows              # [units][sets], 16 B * padded_ways each: tags, stamps (order of last use, 0 = empty), lines, ready_ps
-    int16_t* clocks         # [units][sets]: the stamp last given out
-
-
-cdef int16_t cache_renumber(SectorCache* cache, uint32_t set) noexcept nogil
+    char* rows              # [units][sets], 16 B * padded_ways each: tags, order, lines, ready_ps
 
 
 cdef inline uint32_t fold(uint32_t x) noexcept nogil:
@@ -64,7 +59,7 @@ cdef inline Row cache_row(const SectorCache* cache, uint32_t set) noexcept nogil
     """Where a set's ways are."""
     cdef size_t ways = cache.padded_ways
     cdef char* row = cache.rows + set * ways * 16
-    return Row(<uint32_t*>row, <int16_t*>(row + 4 * ways), <Line*>(row + 6 * ways), <int64_t*>(row + 8 * ways), set)
+    return Row(<uint32_t*>row, row + 4 * ways, <Line*>(row + 6 * ways), <int64_t*>(row + 8 * ways))
 
 
 cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set) noexcept nogil:
@@ -82,24 +77,19 @@ cdef inline int64_t cache_find(const SectorCache* cache, const Row* row, uint32_
 
 cdef inline int64_t cache_victim(const SectorCache* cache, const Row* row) noexcept nogil:
     """The least recently used way of the set (an empty one first)."""
-    return set_oldest(row.stamps, cache.padded_ways)
+    return order_oldest(row.order, cache.ways)
 
 
-cdef inline void cache_touch(SectorCache* cache, const Row* row, int64_t way) noexcept nogil:
+cdef inline void cache_touch(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil:
     """Makes the way the most recently used one of its set."""
-    cdef int16_t stamp = cache.clocks[row.set]
-    if unlikely(stamp == STAMP_NEVER - 1):
-        stamp = cache_renumber(cache, row.set)
-    stamp += 1
-    cache.clocks[row.set] = stamp
-    row.stamps[way] = stamp
+    order_renew(row.order, cache.ways, way)
 
 
-cdef inline void cache_install(SectorCache* cache, const Row* row, int64_t way, uint32_t tag) noexcept nogil:
-    """Gives the way to `tag`, with no sector valid."""
-    row.tags[way] = tag
-    row.lines[way] = 0
-    cache_touch(cache, row, way)
+cdef inline void cache_install(const SectorCache* cache, const Row* row, int64_t victim, uint32_t tag) noexcept nogil:
+    """Gives the least recently used way to `tag`, with no sector valid."""
+    row.tags[victim] = tag
+    row.lines[victim] = 0
+    order_renew_oldest(row.order, cache.ways, victim)
 
 
 cdef inline void cache_coming(Line* at, int64_t* ready_ps, unsigned int sectors, int64_t now, int64_t ready) noexcept nogil:

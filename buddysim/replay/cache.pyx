@@ -1,17 +1,15 @@
 """Memory of a `SectorCache`, and a thin class over it that tests hold against `naive_cache`."""
-from libc.stdint cimport int16_t, int64_t, uint32_t
-from libc.string cimport memset
+from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.division cimport divisor
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
-from buddysim.replay.setops cimport SET_EMPTY
+from buddysim.replay.setops cimport SET_EMPTY, order_begin
 
 cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError."""
     cache.units, cache.sets, cache.ways = units, divisor(sets), ways
     cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
     cache.rows = <char*>arena_zeroed(arena, <size_t>units * sets, cache.padded_ways * 16)
-    cache.clocks = <int16_t*>arena_zeroed(arena, <size_t>units * sets, sizeof(int16_t))
     for unit in range(units):
         cache_clear_unit(cache, unit)
     return 0
@@ -25,29 +23,8 @@ cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
         row = cache_row(cache, set)
         for way in range(cache.padded_ways):
             row.tags[way] = SET_EMPTY
-            row.stamps[way] = 0 if way < cache.ways else STAMP_NEVER
             row.lines[way] = 0
-    memset(cache.clocks + first, 0, cache.sets.by * sizeof(int16_t))
-
-
-cdef int16_t cache_renumber(SectorCache* cache, uint32_t set) noexcept nogil:
-    """Gives a set whose stamps are used up the smallest ones that keep its order; returns the newest."""
-    cdef int16_t* stamps = cache_row(cache, set).stamps
-    cdef int16_t newest = 0, next
-    cdef uint32_t way
-    for way in range(cache.ways):       # old stamps go below zero, the oldest the nearest to it
-        stamps[way] = -stamps[way]
-    while True:
-        next = -STAMP_NEVER
-        for way in range(cache.ways):
-            if next < stamps[way] < 0:
-                next = stamps[way]
-        if next == -STAMP_NEVER:
-            return newest
-        newest += 1
-        for way in range(cache.ways):
-            if stamps[way] == next:
-                stamps[way] = newest
+        order_begin(row.order, cache.ways)
 
 
 cdef class LruTags:
@@ -66,10 +43,6 @@ cdef class LruTags:
 
     def __dealloc__(self):
         arena_free(&self.arena)
-
-    def set_clock(self, int stamp):
-        """Sets the stamp last given out, to test what happens near its overflow."""
-        self.cache.clocks[0] = <int16_t>stamp
 
     def access(self, uint32_t tag, unsigned int sectors):
         """Touches sectors of a line.

@@ -14,7 +14,8 @@ from buddysim.replay.dram cimport dram_init
 from buddysim.replay.events cimport NEVER, EventTree, tree_init, tree_update
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.memory cimport (
-    MemorySystem, Region, Slice, SmPorts, Spot, cache_find, cache_install, cache_victim, evict_line, l2_spot, larger, mshrs_init,
+    MemorySystem, Region, Slice, SmPorts, Spot, cache_find, cache_install, cache_touch, cache_victim, evict_line, l2_spot,
+    larger, mshrs_init,
 )
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
@@ -610,7 +611,9 @@ cdef class Engine:
                 if way < 0:
                     way = cache_victim(&m.l2, &row)
                     evict_line(m, &m.slices[spot.slice], &row, way, self.now_ps)
-                cache_install(&m.l2, &row, way, spot.entry)
+                    cache_install(&m.l2, &row, way, spot.entry)
+                else:
+                    cache_touch(&m.l2, &row, way)
                 row.lines[way] = 15
 
     def drop_l2(self, int64_t first_entry, int64_t end_entry):

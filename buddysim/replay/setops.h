@@ -1,14 +1,14 @@
 /* The innermost loops: over a set's ways.
  * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
- * Rows are padded to four ways or a multiple of eight: tags with SET_EMPTY, stamps with STAMP_NEVER.
- * Every way is looked at: where a tag or the least stamp lies is no branch that a host could foresee. Sets of 4, 8 and 16
- * ways, which is most of them, go straight. */
+ * Tags are padded to four ways or a multiple of eight with SET_EMPTY.
+ * Every way is looked at: where a tag lies is no branch that a host could foresee. Sets of 4, 8 and 16 ways, which is most of them,
+ * go straight. */
 #ifndef BUDDYSIM_SETOPS_H
 #define BUDDYSIM_SETOPS_H
 #include <stdint.h>
+#include <string.h>
 
 #define SET_EMPTY 0xFFFFFFFFu
-#define STAMP_NEVER INT16_MAX
 
 /* Number of sectors in a 4-bit mask. */
 static const uint8_t SECTOR_COUNT[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
@@ -30,16 +30,7 @@ static inline uint64_t way_bits(__m128i low, __m128i high)
     return (uint64_t)_mm_movemask_epi8(_mm_packs_epi16(low, high));
 }
 
-/* The least of eight stamps, in all fields. */
-static inline __m128i least_of_eight(__m128i stamps)
-{
-    stamps = _mm_min_epi16(stamps, _mm_shuffle_epi32(stamps, _MM_SHUFFLE(1, 0, 3, 2)));
-    stamps = _mm_min_epi16(stamps, _mm_shuffle_epi32(stamps, _MM_SHUFFLE(2, 3, 0, 1)));
-    return _mm_min_epi16(stamps, _mm_shufflehi_epi16(_mm_shufflelo_epi16(stamps, _MM_SHUFFLE(2, 3, 0, 1)),
-                                                     _MM_SHUFFLE(2, 3, 0, 1)));
-}
-
-/* set_match and set_oldest for any number of ways, 64 at a time. */
+/* set_match for any number of ways, 64 at a time. */
 static __attribute__((noinline)) int64_t set_match_any(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
     const __m128i wanted = _mm_set1_epi32((int)tag), none = _mm_setzero_si128();
@@ -52,25 +43,6 @@ static __attribute__((noinline)) int64_t set_match_any(const uint32_t *tags, int
             return base + __builtin_ctzll(hits);
     }
     return -1;
-}
-
-static __attribute__((noinline)) int64_t set_oldest_any(const int16_t *stamps, int padded_ways)
-{
-    const __m128i none = _mm_setzero_si128();
-    __m128i least = _mm_load_si128((const __m128i *)stamps);
-    for (int way = 8; way < padded_ways; way += 8)
-        least = _mm_min_epi16(least, _mm_load_si128((const __m128i *)(stamps + way)));
-    least = least_of_eight(least);
-    for (int base = 0;; base += 64) {
-        const int end = padded_ways - base < 64 ? padded_ways - base : 64;
-        uint64_t hits = 0;
-        for (int way = 0; way < end; way += 8) {
-            __m128i equal = _mm_cmpeq_epi16(_mm_load_si128((const __m128i *)(stamps + base + way)), least);
-            hits |= way_bits(equal, none) << way;
-        }
-        if (hits)
-            return base + __builtin_ctzll(hits);
-    }
 }
 
 /* The way that holds tag, or -1. */
@@ -89,23 +61,15 @@ static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t 
     return hits ? __builtin_ctzll(hits) : -1;
 }
 
-/* The way with the smallest stamp; the lowest such way where several are equal. */
-static inline int64_t set_oldest(const int16_t *stamps, int padded_ways)
+/* Where a way stands in an order of 16-bit numbers. */
+static inline int order_find(const uint16_t *order, int way)
 {
-    __m128i first, second, least;
-    if (padded_ways == 4) {
-        /* The upper half, which is zero, must not win. */
-        first = _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)stamps), _mm_set1_epi16(STAMP_NEVER));
-        return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least_of_eight(first)), _mm_setzero_si128()));
+    const __m128i wanted = _mm_set1_epi16((short)way);
+    for (int place = 0;; place += 8) {
+        const int hits = _mm_movemask_epi8(_mm_cmpeq_epi16(_mm_loadu_si128((const __m128i *)(order + place)), wanted));
+        if (hits)
+            return place + __builtin_ctz((unsigned)hits) / 2;
     }
-    first = _mm_load_si128((const __m128i *)stamps);
-    if (padded_ways == 8)
-        return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least_of_eight(first)), _mm_setzero_si128()));
-    if (padded_ways != 16)
-        return set_oldest_any(stamps, padded_ways);
-    second = _mm_load_si128((const __m128i *)(stamps + 8));
-    least = least_of_eight(_mm_min_epi16(first, second));
-    return __builtin_ctzll(way_bits(_mm_cmpeq_epi16(first, least), _mm_cmpeq_epi16(second, least)));
 }
 
 #else
@@ -117,13 +81,77 @@ static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t 
     return -1;
 }
 
-static inline int64_t set_oldest(const int16_t *stamps, int padded_ways)
+static inline int order_find(const uint16_t *order, int way)
 {
-    int oldest = 0;
-    for (int way = 1; way < padded_ways; way++)
-        if (stamps[way] < stamps[oldest])
-            oldest = way;
-    return oldest;
+    int place = 0;
+    while (order[place] != way)
+        place++;
+    return place;
 }
 #endif
+
+/* The order in which a set's ways were last used, the latest first, in two bytes a way.
+ * Up to 16 ways are a nibble each of one word, from the lowest one on; what is left above them is past. More are 16-bit numbers. */
+#define ORDER_NIBBLES 16
+
+static inline uint64_t order_word(const char *order)
+{
+    uint64_t word;
+    memcpy(&word, order, sizeof word);
+    return word;
+}
+
+static inline void order_set_word(char *order, uint64_t word)
+{
+    memcpy(order, &word, sizeof word);
+}
+
+/* Any order of the ways, for a set that nothing has used. */
+static inline void order_begin(char *order, int ways)
+{
+    uint64_t word = 0;
+    for (int way = 0; way < ways; way++)
+        if (ways <= ORDER_NIBBLES)
+            word |= (uint64_t)way << 4 * way;
+        else
+            ((uint16_t *)order)[way] = (uint16_t)way;
+    if (ways <= ORDER_NIBBLES)
+        order_set_word(order, word);
+}
+
+/* The way that was used the longest time ago. */
+static inline int64_t order_oldest(const char *order, int ways)
+{
+    if (ways <= ORDER_NIBBLES)
+        return (int64_t)(order_word(order) >> 4 * (ways - 1) & 15);
+    return ((const uint16_t *)order)[ways - 1];
+}
+
+/* Puts the oldest way first. */
+static inline void order_renew_oldest(char *order, int ways, int64_t oldest)
+{
+    if (ways <= ORDER_NIBBLES) {
+        order_set_word(order, order_word(order) << 4 | (uint64_t)oldest);
+    } else {
+        memmove(order + 2, order, 2 * ((size_t)ways - 1));
+        *(uint16_t *)order = (uint16_t)oldest;
+    }
+}
+
+/* Puts any way first. */
+static inline void order_renew(char *order, int ways, int64_t way)
+{
+    const uint64_t ones = 0x1111111111111111u;
+    uint64_t word, differ, upto;
+    if (ways <= ORDER_NIBBLES) {
+        word = order_word(order);
+        differ = word ^ ones * (uint64_t)way;
+        upto = (differ - ones) & ~differ & ones << 3;   /* its lowest bit is the top one of the first nibble that is the way */
+        upto ^= upto - 1;                               /* that nibble and those before it */
+        order_set_word(order, (word & ~upto) | ((word << 4 | (uint64_t)way) & upto));
+    } else {
+        memmove(order + 2, order, 2 * (size_t)order_find((const uint16_t *)order, (int)way));
+        *(uint16_t *)order = (uint16_t)way;
+    }
+}
 #endif

@@ -1,5 +1,6 @@
 """The engine against its readable twins, access for access."""
 
+import random
 from fractions import Fraction
 
 import pytest
@@ -31,10 +32,11 @@ def test_cache_equals_its_twin(shape, accesses):
         assert fast.access(tag, sectors) == naive.access(tag, sectors)
 
 
-def test_cache_order_survives_the_overflow_of_its_clock():
-    fast, naive = LruTags(1, 4), NaiveLruTags(1, 4)
-    fast.set_clock(0x7FFE - 6)
-    for tag in (1, 2, 3, 4, 1, 5, 2, 6, 1, 7, 3, 2, 8, 1):
+@pytest.mark.parametrize("ways", [1, 4, 6, 8, 15, 16, 17, 24, 64, 256, 1024])
+def test_full_sets_forget_the_line_used_longest_ago(ways):
+    fast, naive, draw = LruTags(1, ways), NaiveLruTags(1, ways), random.Random(ways)
+    for _ in range(20 * ways + 1000):
+        tag = draw.randrange(ways + ways // 4 + 1)
         assert fast.access(tag, 1) == naive.access(tag, 1)
 
 
