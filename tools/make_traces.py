@@ -167,18 +167,12 @@ def make(recipe: Recipe, data: Path, folder: Path) -> Path:
     return output
 
 
-def captured(folder: Path) -> list[dict[str, object]]:
-    """The manifest's entries of traces that a capture tool made: they stay as they are."""
-    text = (folder / "MANIFEST.toml").read_text() if (folder / "MANIFEST.toml").exists() else ""
-    return [entry for entry in tomllib.loads(text).get("trace", []) if entry["source"].startswith("tools/capture/")]
-
-
-def manifest(made: Sequence[tuple[Recipe, Path]], kept: Sequence[dict[str, object]]) -> str:
-    """The manifest's text: of what was made, and the entries that stay."""
-    parts = ["# Written by tools/make_traces.py; tests/tools/test_traces.py checks it.\n"]
+def manifest(made: Sequence[tuple[Recipe, Path]], before: str) -> str:
+    """The manifest's text: entries of what was made, in the place of those that it had; the others stay as they are."""
+    entries = {str(entry["file"]): entry for entry in tomllib.loads(before).get("trace", [])}
     for recipe, path in made:
         data = path.read_bytes()
-        pairs = {
+        entries[path.name] = {
             "file": path.name,
             "about": recipe.about,
             "licence": recipe.licence,
@@ -187,9 +181,10 @@ def manifest(made: Sequence[tuple[Recipe, Path]], kept: Sequence[dict[str, objec
             "bytes": len(data),
             "sha256": hashlib.sha256(data).hexdigest(),
         }
-        parts.append(_entry(pairs))
-    parts += map(_entry, kept)
-    return "\n".join(parts)
+    return "\n".join([_MANIFEST_HEAD, *map(_entry, entries.values())])
+
+
+_MANIFEST_HEAD = "# Written by tools/make_traces.py; tests/tools/test_traces.py checks it.\n"
 
 
 def _entry(pairs: Mapping[str, object]) -> str:
@@ -226,11 +221,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             path = make(recipe, args.shared / "data", folder)
             made.append((recipe, path))
             print(f"{path}: {path.stat().st_size} bytes, {time.perf_counter() - start:.1f} s", flush=True)
-        if args.small and not args.names:
+        if args.small:
+            before = folder / "MANIFEST.toml"
             with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".partial", delete=False) as file:
-                file.write(manifest(made, captured(folder)))
+                file.write(manifest(made, before.read_text() if before.exists() else ""))
             Path(file.name).chmod(0o644)
-            Path(file.name).replace(folder / "MANIFEST.toml")
+            Path(file.name).replace(before)
     except (BuddysimError, OSError) as error:
         print(f"make_traces.py: error: {error}", file=sys.stderr)
         return 2

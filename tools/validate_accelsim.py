@@ -246,12 +246,10 @@ the configuration does not tell are marked `assumed` there.
 
 ## What is not modelled of Accel-Sim
 
-- Initiation intervals across warps: an integer, single-precision, double-precision or special-function unit that
-  another warp keeps busy. Only the scheduler's issue slots are shared, one per cycle. Kernels bound by arithmetic,
-  double precision above all, come out too fast.
+- Which warp gets an execution unit: what a warp's instructions cost the busiest unit beyond their issue slots holds up
+  the scheduler's later instructions of any unit (docs/model.md), so kernels whose warps want different units at the
+  same time come out too slow, by at most what the units differ.
 - `MEMBAR` invalidating the L1 of its SM (that it waits for the warp's loads is in the trace).
-- Atomics and `RED` holding their warp until they are back: here an atomic blocks at the use of its result, `RED`
-  never.
 - Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_latency` on average.
 - Register-bank conflicts, operand collectors, and the ports by which results are written back.
 - Constant and texture caches; bank conflicts of shared memory are in the trace's chains (docs/accelsim-import.md).

@@ -59,6 +59,10 @@ class Sm(Section):
     assumed_instruction: Duration = Field(
         description="time of one instruction of a warp where the trace knows no dependences, only how many there were"
     )
+    blocking_atomics: Switch = Field(
+        default=False,
+        description="true: an atomic holds its warp until it is back, whoever uses its result; false: as a load",
+    )
 
     @model_validator(mode="after")
     def _warps_fit_threads(self) -> Sm:

@@ -140,7 +140,7 @@ cdef class Engine:
         self.core.issue_interval_ps, self.core.assumed_ps = n["issue_interval_ps"], n["assumed_ps"]
         self.core.barrier_ps = n["barrier_ps"]
         self.core.scale_num, self.core.scale_den = n["gap_scale_num"], n["gap_scale_den"]
-        self.core.round_robin = n["round_robin"]
+        self.core.round_robin, self.core.blocking_atomics = n["round_robin"], n["blocking_atomics"]
 
         self.l1.enabled = n["l1_enabled"]
         cache_init(&self.arena, &self.l1.cache, self.n_sms, n["l1_sets"], n["l1_ways"])
@@ -343,7 +343,7 @@ cdef class Engine:
 
     cdef Stop loop(self, int64_t operations) noexcept nogil:
         cdef int leaf, sm, position, place
-        cdef int64_t key, now, finish
+        cdef int64_t key, now, finish, busy_ps
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef Pending* later
@@ -377,9 +377,11 @@ cdef class Engine:
             if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
                 finish = larger(scheduler.slots_free_ps, now - warp.op.chain_ps)
                 finish += warp.slots * self.core.cycle_ps
+                # A busy unit holds up those that come after, not this operation, whose chain has the warp's own waits for it.
+                busy_ps = warp.op.unit_slots * self.core.cycle_ps
+                scheduler.slots_free_ps = finish + busy_ps
                 self.warp_instructions += warp.slots
-                self.issue_busy_ps += warp.slots * self.core.cycle_ps
-                scheduler.slots_free_ps = finish
+                self.issue_busy_ps += warp.slots * self.core.cycle_ps + busy_ps
                 warp.slots = 0
                 if finish - self.core.cycle_ps > now:
                     scheduler_set(scheduler, position, finish - self.core.cycle_ps)

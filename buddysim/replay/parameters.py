@@ -70,6 +70,7 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         "sms": m.sm.count,
         "schedulers": m.sm.schedulers,
         "round_robin": m.sm.policy == "lrr",
+        "blocking_atomics": m.sm.blocking_atomics,
         "sm_warps": m.sm.warps,
         "sm_blocks": m.sm.blocks,
         "sm_threads": m.sm.threads,

@@ -17,7 +17,7 @@ from buddysim.replay.memory cimport (
     MemorySystem, Mshrs, SmPorts, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store, mshr_take,
 )
 from buddysim.replay.port cimport port_prefetch
-from buddysim.replay.stream cimport NEVER_USED, OP_END, StreamOp, stream_lines, stream_next
+from buddysim.replay.stream cimport NEVER_USED, OP_END, OP_LOAD_PAST_L1, StreamOp, stream_lines, stream_next
 from buddysim.trace.records cimport OP_ATOMIC, OP_STORE
 
 cdef enum:
@@ -296,7 +296,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     cdef Spot* spot
     cdef unsigned int sectors
     cdef int asked = 0              # sectors of loads
-    cdef bint past_l1 = op.bypass_l1 or op.kind == OP_ATOMIC or not l1.enabled
+    cdef bint past_l1 = op.kind == OP_LOAD_PAST_L1 or op.kind == OP_ATOMIC or not l1.enabled
     cdef L1* own = &l1.sms[sm]
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1

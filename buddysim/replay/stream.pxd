@@ -3,22 +3,23 @@
 A stream is a `StreamOp`, its lines, the next `StreamOp` and so on; `OP_END` closes it. So a warp's next operation is one or two
 lines of the host's cache, and what does not change from turn to turn is computed once, when the chunk comes.
 """
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.trace.records cimport WarpOp, WarpRecord
 
 cdef enum:
-    OP_END = 4                  # follows the kinds of `OpKind`: the warp ends
+    # These follow the kinds of `OpKind`.
+    OP_END = 4                  # the warp ends
+    OP_LOAD_PAST_L1 = 5         # a load that the L2 must serve
     NEVER_USED = -1
 
 cdef struct StreamOp:
     int64_t chain_ps            # from the last operation's issue to this one's, nothing missing
     int64_t use_ps              # from this one's issue to the first use of what it loads, or NEVER_USED
     uint32_t slots              # issue slots it takes, with the instructions before it
+    uint16_t unit_slots         # issue slots besides that the busiest execution unit takes for those instructions
     uint8_t kind
-    uint8_t bypass_l1
     uint8_t n_lines             # that many uint64 follow: entry << 8 | whole_mask << 4 | sector_mask
-    uint8_t reserved
 
 cdef struct CoreTiming:
     int64_t cycle_ps
@@ -29,6 +30,7 @@ cdef struct CoreTiming:
     int64_t scale_num           # gaps and chains are scaled by num / den
     int64_t scale_den
     int round_robin
+    int blocking_atomics        # an atomic is used by the next instruction
 
 cdef struct StreamMemory:       # of one chunk; grows, and is used again for the next one
     char* ops                   # the warps' streams

@@ -1,10 +1,16 @@
 """From a chunk's records to the streams that its warps replay."""
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
+from buddysim.replay.events cimport smaller
 from buddysim.replay.hints cimport unlikely
 from buddysim.replay.hostmem cimport host_block
-from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_STORE
+from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE
+
+
+cdef inline int64_t scaled(const CoreTiming* core, int64_t amount) noexcept nogil:
+    """What a run with scaled gaps makes of instructions or times between memory operations."""
+    return amount if core.scale_num == core.scale_den else amount * core.scale_num / core.scale_den
 
 
 cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, int64_t cycles, int64_t steps) noexcept nogil:
@@ -16,7 +22,7 @@ cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, 
         ps = ps if ps > least else least
     else:
         ps = instructions * core.assumed_ps
-    return ps if core.scale_num == core.scale_den else ps * core.scale_num / core.scale_den
+    return scaled(core, ps)
 
 
 cdef uint32_t issue_slots(int64_t instructions) noexcept nogil:
@@ -92,11 +98,12 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const War
             at.use_ps = NEVER_USED
             if op.use_distance and op.kind != OP_STORE and not op.flags & FLAG_NO_RETURN:
                 at.use_ps = chain_ps(core, timed, op.use_distance, op.use_cycles, op.use_steps)
-            at.slots = issue_slots((gap * core.scale_num / core.scale_den if core.scale_num != core.scale_den else gap) + 1)
-            at.kind = op.kind
-            at.bypass_l1 = op.flags & FLAG_BYPASS_L1
+            if op.kind == OP_ATOMIC and core.blocking_atomics:
+                at.use_ps = core.issue_interval_ps
+            at.slots = issue_slots(scaled(core, gap) + 1)
+            at.unit_slots = <uint16_t>smaller(scaled(core, op.unit_slots), 0xFFFF)
+            at.kind = OP_LOAD_PAST_L1 if op.kind == OP_LOAD and op.flags & FLAG_BYPASS_L1 else op.kind
             at.n_lines = op.n_lines
-            at.reserved = 0
             written = <uint64_t*>(at + 1)
             for j in range(op.first_line, <int64_t>op.first_line + op.n_lines):
                 if unlikely(lines[j] - window.first >= window.length):
@@ -110,7 +117,7 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const War
         at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
         at.use_ps = NEVER_USED
         at.slots = issue_slots(warp.tail_gap)
-        at.kind, at.bypass_l1, at.n_lines, at.reserved = OP_END, 0, 0, 0
+        at.kind, at.unit_slots, at.n_lines = OP_END, 0, 0
         at += 1
     return -1
 

@@ -23,6 +23,10 @@ cdef struct Columns:
     uint8_t* deltas
     uint8_t* wide
 
+cdef enum:
+    OP_SHAPE_BYTES = 28
+    OLD_OP_SHAPE_BYTES = 26   # of version 1: without unit slots
+
 cdef struct Counts:
     size_t blocks
     size_t warps
@@ -31,6 +35,7 @@ cdef struct Counts:
     size_t op_shapes
     size_t warp_shapes
     size_t wide
+    size_t op_shape_bytes
 
 
 cdef inline uint16_t load_u16(const uint8_t* column, size_t i) noexcept nogil:
@@ -93,7 +98,7 @@ cdef inline void store_index(uint8_t* column, size_t width, size_t i, size_t val
 cdef inline size_t column_bytes(const Counts* counts) noexcept nogil:
     return (
         8 * counts.blocks + 20 * counts.warp_shapes + index_width(counts.warp_shapes) * counts.warps
-        + 26 * counts.op_shapes + index_width(counts.op_shapes) * counts.ops + 5 * counts.lines + 8 * counts.wide
+        + counts.op_shape_bytes * counts.op_shapes + index_width(counts.op_shapes) * counts.ops + 5 * counts.lines + 8 * counts.wide
     )
 
 
@@ -105,7 +110,7 @@ cdef inline Columns lay_out(uint8_t* start, const Counts* counts) noexcept nogil
     c.warp_shapes = c.block_warps + 4 * counts.blocks
     c.warp_index = c.warp_shapes + 20 * counts.warp_shapes
     c.op_shapes = c.warp_index + index_width(counts.warp_shapes) * counts.warps
-    c.op_index = c.op_shapes + 26 * counts.op_shapes
+    c.op_index = c.op_shapes + counts.op_shape_bytes * counts.op_shapes
     c.masks = c.op_index + index_width(counts.op_shapes) * counts.ops
     c.deltas = c.masks + counts.lines
     c.wide = c.deltas + 4 * counts.lines

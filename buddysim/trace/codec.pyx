@@ -27,7 +27,6 @@ cdef enum Fault:
     OP_COUNT
     OP_KIND
     OP_FLAGS
-    OP_RESERVED
     LINE_MASK
     LINE_WHOLE
     LINE_ADDRESS
@@ -48,7 +47,6 @@ FAULTS = {
     OP_COUNT: ("op", "a barrier has no line, any other op has 1 to 64"),
     OP_KIND: ("op", "its kind isn't 0 (load), 1 (store), 2 (atomic) or 3 (barrier)"),
     OP_FLAGS: ("op", "it has unknown flags"),
-    OP_RESERVED: ("op", "its reserved field isn't 0"),
     LINE_MASK: ("line", "its sector mask is 0, or sectors are written whole that aren't in it"),
     LINE_WHOLE: ("line", "sectors are written whole by a load"),
     LINE_ADDRESS: ("line", "its address is beyond 2^63"),
@@ -74,8 +72,6 @@ cdef inline int check_op(const WarpOp* op) noexcept nogil:
         return OP_COUNT
     if op.flags > 7:
         return OP_FLAGS
-    if op.reserved != 0:
-        return OP_RESERVED
     return FINE
 
 
@@ -347,6 +343,7 @@ cdef void write_columns(
         c.op_shapes[23 * n + i] = work.op_shapes[i].kind
         c.op_shapes[24 * n + i] = work.op_shapes[i].bytes_per_lane
         c.op_shapes[25 * n + i] = work.op_shapes[i].flags
+        store_u16(c.op_shapes + 26 * n, i, work.op_shapes[i].unit_slots)
     width = index_width(n)
     for i in range(counts.ops):
         store_index(c.op_index, width, i, work.op_index[i])
@@ -373,6 +370,7 @@ def encode_columns(
     cdef int code
     memset(&counts, 0, sizeof(Counts))
     memset(&work, 0, sizeof(Work))
+    counts.op_shape_bytes = OP_SHAPE_BYTES
     counts.blocks, counts.warps = <size_t>blocks.shape[0], <size_t>warps.shape[0]
     counts.ops, counts.lines = <size_t>ops.shape[0], <size_t>lines.shape[0]
     cdef const BlockRecord* block_at = &blocks[0] if counts.blocks else NULL
@@ -445,8 +443,9 @@ cdef int decode_warps(
     return FINE if at == counts.ops else WARP_OPS
 
 
-cdef int read_op_shapes(WarpOp* shapes, const Columns* c, size_t n, size_t* position) noexcept nogil:
-    cdef size_t i
+cdef int read_op_shapes(WarpOp* shapes, const Columns* c, const Counts* counts, size_t* position) noexcept nogil:
+    cdef size_t i, n = counts.op_shapes
+    cdef bint old = counts.op_shape_bytes == OLD_OP_SHAPE_BYTES
     cdef int code
     for i in range(n):
         shapes[i].first_line = 0
@@ -460,7 +459,7 @@ cdef int read_op_shapes(WarpOp* shapes, const Columns* c, size_t n, size_t* posi
         shapes[i].kind = c.op_shapes[23 * n + i]
         shapes[i].bytes_per_lane = c.op_shapes[24 * n + i]
         shapes[i].flags = c.op_shapes[25 * n + i]
-        shapes[i].reserved = 0
+        shapes[i].unit_slots = 0 if old else load_u16(c.op_shapes + 26 * n, i)
         code = check_op(&shapes[i])
         if code != FINE:
             position[0] = i
@@ -528,11 +527,12 @@ cdef int decode_ops(
 def decode_columns(
     const uint8_t[::1] columns, size_t n_blocks, size_t n_warps, size_t n_ops, size_t n_lines,
     size_t n_op_shapes, size_t n_warp_shapes, size_t n_wide,
-    uint64_t grid_blocks=1 << 32, uint64_t block_warps=1 << 32,
+    uint64_t grid_blocks=1 << 32, uint64_t block_warps=1 << 32, size_t op_shape_bytes=OP_SHAPE_BYTES,
 ):
     """Records of a chunk from its columns, whatever these hold: a contradiction raises CodecError.
 
-    Counts must be below 2^32 (the caller bounds them before it has the columns decompressed).
+    Counts must be below 2^32 (the caller bounds them before it has the columns decompressed). Op shapes of OLD_OP_SHAPE_BYTES have
+    no unit slots.
 
     Returns
     -------
@@ -546,10 +546,13 @@ def decode_columns(
     cdef WarpOp* shapes = NULL
     if max(n_blocks, n_warps, n_ops, n_lines) >= 1 << 32:
         raise CodecError("more than 2^32 records in a chunk")
+    if op_shape_bytes not in (OP_SHAPE_BYTES, OLD_OP_SHAPE_BYTES):
+        raise CodecError(f"op shapes of {op_shape_bytes} bytes")
     if n_op_shapes > n_ops or n_warp_shapes > n_warps or n_wide > n_lines:
         raise CodecError("more shapes or wide deltas than records")
     counts.blocks, counts.warps, counts.ops, counts.lines = n_blocks, n_warps, n_ops, n_lines
     counts.op_shapes, counts.warp_shapes, counts.wide = n_op_shapes, n_warp_shapes, n_wide
+    counts.op_shape_bytes = op_shape_bytes
     if column_bytes(&counts) != <size_t>columns.shape[0]:
         raise CodecError(f"the columns have {columns.shape[0]} bytes, their counts say {column_bytes(&counts)}")
     c = lay_out(<uint8_t*>&columns[0] if columns.shape[0] else NULL, &counts)
@@ -577,7 +580,7 @@ def decode_columns(
                     code = OUT_OF_MEMORY
                 else:
                     memset(begun, 0xFF, (longest + 1) * sizeof(int64_t))
-                    code = read_op_shapes(shapes, &c, n_op_shapes, &position)
+                    code = read_op_shapes(shapes, &c, &counts, &position)
             if code == FINE:
                 code = decode_ops(op_at, line_at, warp_at, shapes, begun, &c, &counts, &position)
     finally:

@@ -9,7 +9,8 @@ import numpy as np
 
 MAGIC: Final = b"\x8fBUDDY\r\n"
 END_MAGIC: Final = b"BUDDYEND"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+OLD_VERSIONS: Final = frozenset((1,))  # read too: its ops have no unit slots
 
 HEADER: Final = struct.Struct("<8sIIII")  # magic, version, 0, crc32 of the 16 bytes before, 0
 SECTION: Final = struct.Struct("<4sIQII")  # type, 0, payload bytes, payload's crc32, crc32 of the 20 bytes before
@@ -101,15 +102,27 @@ def index_width(n_shapes: int) -> int:
     return 1 if n_shapes <= 1 << 8 else 2 if n_shapes <= 1 << 16 else 4
 
 
+def op_shape_bytes(version: int) -> int:
+    """Bytes of an op shape in the columns."""
+    return 26 if version == 1 else 28
+
+
 def column_bytes(
-    n_blocks: int, n_warps: int, n_ops: int, n_lines: int, n_op_shapes: int, n_warp_shapes: int, n_wide: int
+    n_blocks: int,
+    n_warps: int,
+    n_ops: int,
+    n_lines: int,
+    n_op_shapes: int,
+    n_warp_shapes: int,
+    n_wide: int,
+    version: int = FORMAT_VERSION,
 ) -> int:
     """Size of a chunk's columns, uncompressed."""
     return (
         8 * n_blocks
         + 20 * n_warp_shapes
         + index_width(n_warp_shapes) * n_warps
-        + 26 * n_op_shapes
+        + op_shape_bytes(version) * n_op_shapes
         + index_width(n_op_shapes) * n_ops
         + 5 * n_lines
         + 8 * n_wide

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from buddysim.trace.format import column_bytes, index_width
+from buddysim.trace.format import FORMAT_VERSION, column_bytes, index_width
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_BARRIER, OP_DTYPE, OP_LOAD, WARP_DTYPE
 
 ESCAPE = -(1 << 31)
@@ -26,8 +26,9 @@ OP_FIELDS = (
     "kind",
     "bytes_per_lane",
     "flags",
+    "unit_slots",
 )
-OP_FIELD_CODES = "IIIIIHBBBB"
+OP_FIELD_CODES = "IIIIIHBBBBH"
 INDEX_CODES = {1: "B", 2: "H", 4: "I"}
 
 
@@ -93,10 +94,12 @@ def decode(
     n_wide: int,
     grid_blocks: int = 1 << 32,
     block_warps: int = 1 << 32,
+    version: int = FORMAT_VERSION,
 ) -> tuple[Any, Any, Any, Any]:
     """(blocks, warps, ops, lines); ValueError where the columns contradict themselves."""
+    op_fields = OP_FIELDS[:-1] if version == 1 else OP_FIELDS
     _require(n_op_shapes <= n_ops and n_warp_shapes <= n_warps and n_wide <= n_lines, "more shapes than records")
-    size = column_bytes(n_blocks, n_warps, n_ops, n_lines, n_op_shapes, n_warp_shapes, n_wide)
+    size = column_bytes(n_blocks, n_warps, n_ops, n_lines, n_op_shapes, n_warp_shapes, n_wide, version)
     _require(len(columns) == size, "the columns' size")
     at = 0
 
@@ -109,11 +112,11 @@ def decode(
     block_steps, block_warp_counts = take("I", n_blocks), take("I", n_blocks)
     warp_shapes = list(zip(*(take("I", n_warp_shapes) for _ in WARP_FIELDS), strict=True))
     warp_index = take(INDEX_CODES[index_width(n_warp_shapes)], n_warps)
-    op_shapes = list(zip(*(take(code, n_op_shapes) for code in OP_FIELD_CODES), strict=True))
+    op_shapes = list(zip(*(take(code, n_op_shapes) for code in OP_FIELD_CODES[: len(op_fields)]), strict=True))
     op_index = take(INDEX_CODES[index_width(n_op_shapes)], n_ops)
     masks, deltas, wide = take("B", n_lines), take("i", n_lines), take("q", n_wide)
     for shape in op_shapes:
-        _check_shape(dict(zip(OP_FIELDS, shape, strict=True)))
+        _check_shape(dict(zip(op_fields, shape, strict=True)))
     _require(all(shape[0] < block_warps for shape in warp_shapes), "a warp's number")
 
     blocks = np.zeros(n_blocks, BLOCK_DTYPE)
@@ -144,7 +147,7 @@ def decode(
         for position in range(int(warp["n_ops"])):
             op = int(warp["first_op"]) + position
             _require(op_index[op] < n_op_shapes, "an op's shape")
-            for name, value in zip(OP_FIELDS, op_shapes[op_index[op]], strict=True):
+            for name, value in zip(op_fields, op_shapes[op_index[op]], strict=True):
                 ops[op][name] = value
             ops[op]["first_line"] = line
             count = int(ops[op]["n_lines"])

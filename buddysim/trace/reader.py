@@ -337,7 +337,7 @@ class Trace:
             or max(lines, wide) > fmt.MAX_CHUNK_LINES
         ):
             file.fail(section, ref.offset, f"{blocks} blocks, {warps} warps, {ops} ops, {lines} lines: too many")
-        expected = fmt.column_bytes(blocks, warps, ops, lines, op_shapes, warp_shapes, wide)
+        expected = fmt.column_bytes(blocks, warps, ops, lines, op_shapes, warp_shapes, wide, self.format_version)
         if size != expected:
             file.fail(section, ref.offset, f"columns of {size} bytes, its counts need {expected}")
         columns = file.decompress(memoryview(payload)[fmt.CHUNK_HEAD.size :], size, section, ref.offset)
@@ -345,7 +345,7 @@ class Trace:
             chunk = Chunk(
                 *decode_columns(
                     columns, blocks, warps, ops, lines, op_shapes, warp_shapes, wide,
-                    kernel.grid_blocks, kernel.warps_per_block,
+                    kernel.grid_blocks, kernel.warps_per_block, fmt.op_shape_bytes(self.format_version),
                 )
             )  # fmt: skip
         except ValueError as error:

@@ -29,7 +29,7 @@ cdef struct WarpOp:
     uint8_t kind            # OpKind
     uint8_t bytes_per_lane
     uint8_t flags           # OpFlag
-    uint16_t reserved
+    uint16_t unit_slots     # issue slots besides that the busiest execution unit takes for the gap; 65535 = that or more
 
 cdef struct WarpRecord:
     uint32_t warp           # number in its thread block

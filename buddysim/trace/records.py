@@ -20,7 +20,7 @@ OP_DTYPE = np.dtype(
         ("kind", "u1"),
         ("bytes_per_lane", "u1"),
         ("flags", "u1"),
-        ("reserved", "<u2"),
+        ("unit_slots", "<u2"),
     ]
 )
 WARP_DTYPE = np.dtype(

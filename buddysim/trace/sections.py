@@ -97,8 +97,8 @@ class SectionFile:
             self.fail("header", 0, f"begins with {magic!r}, expected {fmt.MAGIC!r}: not a trace file")
         if crc != crc32(data[:16]) or zero:
             self.fail("header", 0, "wrong checksum")
-        if version != fmt.FORMAT_VERSION or flags:
-            self.fail("header", 8, f"format version {version}.{flags}, this program reads {fmt.FORMAT_VERSION}.0")
+        if version not in (fmt.FORMAT_VERSION, *fmt.OLD_VERSIONS) or flags:
+            self.fail("header", 8, f"format version {version}.{flags}, this program reads up to {fmt.FORMAT_VERSION}.0")
         return int(version)
 
     # -- index --------------------------------------------------------------------------------------------------------

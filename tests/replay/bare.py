@@ -49,6 +49,7 @@ def run_warps(
     use: bool = True,
     warps_per_block: int = 1,
     gap: int = 0,
+    unit_slots: int = 0,
 ) -> tuple[dict[str, Any], list[int]]:
     """Replays warps, `warps_per_block` to a thread block; returns the counters and the final entry states."""
     entries = -(-max(end for _, end, _, _ in regions) // 64) * 64
@@ -67,7 +68,7 @@ def run_warps(
         for kind, touched in warp:
             ops[at]["kind"], ops[at]["first_line"], ops[at]["n_lines"] = kind, len(lines), len(touched)
             ops[at]["flags"], ops[at]["chain_cycles"], ops[at]["gap"] = FLAG_TIMED, chain_cycles, gap
-            ops[at]["use_distance"], ops[at]["use_cycles"] = use, 1
+            ops[at]["use_distance"], ops[at]["use_cycles"], ops[at]["unit_slots"] = use, 1, unit_slots
             lines += [entry << 8 | whole << 4 | mask for entry, mask, whole in touched]
             at += 1
     blocks = np.zeros(len(warps) // warps_per_block, BLOCK_DTYPE)

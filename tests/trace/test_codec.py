@@ -11,6 +11,7 @@ from buddysim.trace import codec, naive_codec
 from buddysim.trace.format import column_bytes
 from tests.trace.builders import line, records, streaming
 
+U16 = st.sampled_from([0, 1, 65535])
 U32 = st.one_of(st.integers(0, 3), st.integers(0, (1 << 32) - 1))
 PAGE_OR_ANYWHERE = st.one_of(st.integers(0, 40).map(lambda i: (1 << 33) + i), st.integers(0, (1 << 56) - 1))
 
@@ -28,7 +29,7 @@ def lines_of(draw, kind):
 def ops_of(draw):
     kind = draw(st.integers(0, 3))
     fields = {name: draw(U32) for name in draw(st.sets(st.sampled_from(naive_codec.OP_FIELDS[:5])))}
-    fields |= {"use_steps": draw(st.sampled_from([0, 1, 65535])), "bytes_per_lane": draw(st.integers(0, 255))}
+    fields |= {"use_steps": draw(U16), "unit_slots": draw(U16), "bytes_per_lane": draw(st.integers(0, 255))}
     return {**fields, "kind": kind, "flags": draw(st.integers(0, 7))}, draw(lines_of(kind))
 
 
@@ -69,6 +70,22 @@ def test_every_width_of_index(n_shapes):
     assert shapes[0] == n_shapes
     back = codec.decode_columns(columns, *counts_of(part), *shapes)
     np.testing.assert_array_equal(back[2], part[2])
+
+
+def test_columns_of_version_1_have_no_unit_slots():
+    part = streaming(3)
+    columns, n_op_shapes, n_warp_shapes, n_wide = codec.encode_columns(*part)
+    before = 8 * len(part[0]) + 20 * n_warp_shapes + len(part[1]) + 26 * n_op_shapes
+    old = np.concatenate([columns[:before], columns[before + 2 * n_op_shapes :]])
+    counts = (*counts_of(part), n_op_shapes, n_warp_shapes, n_wide)
+    assert len(old) == column_bytes(*counts, version=1)
+    fast = codec.decode_columns(old, *counts, op_shape_bytes=26)
+    naive = naive_codec.decode(old.tobytes(), *counts, version=1)
+    for back, twin, gave in zip(fast, naive, part, strict=True):
+        np.testing.assert_array_equal(back, gave)
+        np.testing.assert_array_equal(twin, gave)
+    with pytest.raises(ValueError, match="27"):
+        codec.decode_columns(old, *counts, op_shape_bytes=27)
 
 
 def test_streaming_lines_cost_almost_nothing():

@@ -65,7 +65,7 @@ def as_mini(chunk):
                 lines = chunk.lines[op["first_line"] : op["first_line"] + op["n_lines"]]
                 ops.append(
                     (
-                        tuple(op)[1:-1],
+                        tuple(op)[1:],
                         [(int(value) >> 8 << 7, int(value) & 15, int(value) >> 4 & 15) for value in lines],
                     )
                 )

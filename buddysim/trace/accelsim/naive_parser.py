@@ -5,6 +5,7 @@ It checks nothing and stores no values; local memory is left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -46,6 +47,7 @@ class Op:
 
     pc: int
     gap: int
+    unit_slots: int
     chain: tuple[int, int]
     kind: int
     width: int
@@ -157,6 +159,7 @@ def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHea
     number = last_number = 0
     ready: dict[str, tuple[int, int]] = {}
     unit_free: dict[int, tuple[int, int]] = {}
+    unit_busy = Counter[int]()  # by the instructions since the last operation
     loaders: dict[str, int] = {}  # register -> operation that writes it
     pending: list[tuple[tuple[int, int], int, int]] = []  # issue clock, number, group of each operation
     unused: set[int] = set()
@@ -203,7 +206,7 @@ def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHea
                 if 0 < its_group < group and group - 1 - its_group >= max(instruction.immediate, 0):
                     use(index)
 
-        kind, latency = None, opcode.latency
+        kind, latency, passes = None, opcode.latency, 1
         if instruction.lanes and role == Role.BARRIER:
             kind = OP_BARRIER
         elif instruction.lanes and instruction.has_memory:
@@ -212,7 +215,8 @@ def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHea
             elif role in (Role.STORE, Role.ATOMIC):
                 kind = OP_STORE if role == Role.STORE else OP_ATOMIC
             elif role == Role.SHARED:
-                latency += bank_conflicts(instruction.addresses) - 1
+                passes = bank_conflicts(instruction.addresses)
+                latency += passes - 1
         if kind is not None:
             flags = FLAG_TIMED
             if kind == OP_ATOMIC and (
@@ -223,12 +227,17 @@ def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHea
             barrier = kind == OP_BARRIER
             words = [] if barrier else coalesce_op(instruction.addresses, opcode.width, kind == OP_STORE)
             chain = advance(now, last_op)
+            unit_slots = min(max(unit_busy.values(), default=0) - (number - last_number), 65535)
             width = 0 if barrier else opcode.width
-            warp.ops.append(Op(instruction.pc, number - last_number - 1, chain, kind, width, flags, words))
+            warp.ops.append(
+                Op(instruction.pc, number - last_number - 1, max(unit_slots, 0), chain, kind, width, flags, words)
+            )
+            unit_busy.clear()
             if kind in (OP_LOAD, OP_ATOMIC):
                 unused.add(len(pending))
             last_op, last_number = (last_op[0] + chain[0], last_op[1] + chain[1]), number
             pending.append((last_op, number, group if role == Role.ASYNC_COPY else 0))
+        unit_busy[opcode.unit] += opcode.interval * passes * opcode.shared_by
         for register in written:
             if kind in (OP_LOAD, OP_STORE, OP_ATOMIC):
                 loaders[register] = len(pending) - 1

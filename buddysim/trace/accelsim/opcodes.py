@@ -51,7 +51,9 @@ class Unit(IntEnum):
 class Timing:
     """Per unit, in core cycles: execution latency, and the least time between two instructions (initiation interval).
 
-    Shared memory's latency is without bank conflicts. An access without active lanes takes none.
+    Shared memory's latency is without bank conflicts. An access without active lanes takes none. An SM has one port to
+    its shared memory, which its `schedulers` share; each of the other units is a scheduler's own, as in the
+    configurations (``gpgpu_num_sp_units`` and its like are 4).
     """
 
     source: str
@@ -65,6 +67,7 @@ class Timing:
     uniform: tuple[int, int] = (4, 1)
     shared: tuple[int, int] = (20, 1)
     memory: tuple[int, int] = (0, 1)
+    schedulers: int = 4
 
     def of(self, unit: Unit) -> tuple[int, int]:
         """Latency and initiation interval of a unit."""
@@ -83,6 +86,7 @@ TIMINGS = {
         (20, 8),
         (2, 2),
         (2, 2),
+        schedulers=2,
     ),
     70: Timing(_CONFIG.format("SM7_GV100"), (2, 2), (2, 2), (8, 4), (20, 8), (2, 2), (4, 4)),
     75: Timing(_CONFIG.format("SM75_RTX2060"), (2, 2), (2, 2), (64, 64), (21, 8), (16, 16), (4, 4)),
@@ -158,6 +162,7 @@ class Opcode:
     unit : where it executes
     latency : of its execution, core cycles
     interval : core cycles until the unit takes another instruction
+    shared_by : schedulers that share the unit
     width : bytes per lane, if it accesses memory
     registers : consecutive registers that its destination names by the first
     bypass_l1 : a load that the L2 must serve
@@ -169,6 +174,7 @@ class Opcode:
     unit: Unit
     latency: int
     interval: int
+    shared_by: int
     width: int
     registers: int
     bypass_l1: bool
@@ -208,6 +214,7 @@ def classify(text: str, timing: Timing) -> Opcode:
         unit=unit,
         latency=latency,
         interval=interval,
+        shared_by=timing.schedulers if unit == Unit.SHARED else 1,
         width=width,
         registers=registers,
         bypass_l1=role in (Role.LOAD, Role.GENERIC_LOAD) and "STRONG" in modifiers and "GPU" in modifiers,

@@ -35,6 +35,7 @@ cdef struct OpcodeEntry:
     uint8_t unit
     uint16_t latency            # core cycles
     uint16_t interval           # core cycles until the unit takes another
+    uint16_t shared_by          # schedulers
 
 cdef struct Clock:              # a warp's time: execution cycles and dependent waits
     uint64_t cycles

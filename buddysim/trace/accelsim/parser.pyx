@@ -153,6 +153,7 @@ cdef class KernelParser:
     cdef bint drop_async
     cdef Clock[N_REGISTERS] ready
     cdef Clock[N_UNITS] unit_free
+    cdef uint64_t[N_UNITS] unit_busy    # by the instructions since the last operation, core cycles of a scheduler's share
     cdef size_t[N_REGISTERS] loader     # 1 + index in `pending` of the operation that writes the register
     cdef uint64_t n_instructions, n_lane_instructions, n_memory, n_off, n_shared, n_local, n_other, n_barriers
     cdef uint64_t n_lines, n_sectors
@@ -386,6 +387,7 @@ cdef class KernelParser:
         memset(self.ready, 0, sizeof(self.ready))
         memset(self.loader, 0, sizeof(self.loader))
         memset(self.unit_free, 0, sizeof(self.unit_free))
+        memset(self.unit_busy, 0, sizeof(self.unit_busy))
         return 0
 
     cdef int end_warp(self) except -1:
@@ -482,6 +484,7 @@ cdef class KernelParser:
             entry.unit = found.unit
             entry.latency = found.latency
             entry.interval = found.interval
+            entry.shared_by = found.shared_by
             if len(self.opcode_index) < 1 << 16:
                 self.opcode_index[text] = index
         return (<OpcodeEntry*>self.opcodes.data)[<size_t>index]
@@ -687,6 +690,7 @@ cdef class KernelParser:
         """Let the instruction issue when its registers allow, and note what it means for memory."""
         cdef int role = self.role_of(instruction), i, j, register, n_registers = instruction.opcode.registers
         cdef uint64_t latency = instruction.opcode.latency, interval = instruction.opcode.interval
+        cdef uint64_t passes = 1        # through shared memory, one for each word of the bank that most lanes want
         cdef int unit = instruction.opcode.unit
         cdef Clock clock, done, start
         cdef size_t index
@@ -745,7 +749,8 @@ cdef class KernelParser:
                 waits_for_memory = True
             elif role == SHARED:
                 self.n_shared += 1
-                latency += bank_conflicts(instruction) - 1
+                passes = bank_conflicts(instruction)
+                latency += passes - 1
             elif role == LOCAL_LOAD or role == LOCAL_STORE:
                 self.n_local += 1
                 if self.include_local:
@@ -754,6 +759,7 @@ cdef class KernelParser:
             else:
                 self.n_other += 1
 
+        self.unit_busy[unit] += interval * passes * instruction.opcode.shared_by
         done.cycles, done.steps = start.cycles + latency, start.steps + 1
         for i in range(instruction.n_destinations):
             for j in range(n_registers):
@@ -777,6 +783,15 @@ cdef class KernelParser:
             if pending.group and pending.group <= closed and closed - pending.group >= <uint64_t>max(newest, 0):
                 self.use(index, clock)
 
+    cdef uint16_t take_unit_slots(self, uint64_t instructions) noexcept:
+        """How many more cycles than `instructions` of a scheduler's busiest unit go to those since the last operation."""
+        cdef uint64_t busiest = instructions
+        cdef int unit
+        for unit in range(N_UNITS):
+            busiest = max(busiest, self.unit_busy[unit])
+            self.unit_busy[unit] = 0
+        return <uint16_t>saturated(busiest - instructions, 0xFFFF)
+
     cdef WarpOp* add_op(
         self, Instruction* instruction, int kind, const uint64_t* lines, int n_lines, Clock clock
     ) except NULL:
@@ -792,6 +807,7 @@ cdef class KernelParser:
         memset(op, 0, sizeof(WarpOp))
         op.first_line = <uint32_t>first_line
         op.gap = saturated(self.number - self.last_op_number - 1, 0xFFFFFFFF)
+        op.unit_slots = self.take_unit_slots(self.number - self.last_op_number)
         op.chain_cycles = saturated(advance(clock.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
         op.chain_steps = saturated(advance(clock.steps, self.last_op_clock.steps), 0xFFFFFFFF)
         # A later path can have fewer cycles and more steps: what can't be subtracted is left for the next operation.

@@ -47,6 +47,7 @@ def run(
                         naive_parser.Op(
                             int(pcs[index]),
                             int(op["gap"]),
+                            int(op["unit_slots"]),
                             (int(op["chain_cycles"]), int(op["chain_steps"])),
                             int(op["kind"]),
                             int(op["bytes_per_lane"]),
@@ -171,6 +172,17 @@ def test_bank_conflicts_delay_shared_loads() -> None:
         )
         chains.append(load.chain)
     assert chains == [(1 + 20, 1), (1 + 21, 1), (1 + 20 + 31, 1), (1 + 20, 1)]
+
+
+def test_what_the_busiest_unit_costs() -> None:
+    integer, single = "0010 ffffffff 1 R{} IADD3 1 R255 0", "0020 ffffffff 1 R{} FADD 1 R255 0"
+    shared, store = "0030 ffffffff 1 R{} LDS 1 R255 4 1 0x0 4", "0040 ffffffff 0 STG.E 1 R255 4 1 0x1000 4"
+    found = []
+    for lines in ([integer] * 10, [integer, single] * 5, [shared] * 10, [integer, shared, single], []):
+        ops, _ = ops_of(*(line.format(i) for i, line in enumerate(lines)), store, store)
+        found.append([op.unit_slots for op in ops])
+    # A unit of a scheduler takes an instruction in two cycles, the SM's shared memory one of four schedulers in one.
+    assert found == [[2 * 10 - 11, 0], [0, 0], [4 * 10 - 11, 0], [0, 0], [0, 0]]
 
 
 def test_what_operations_carry() -> None:
