@@ -16,12 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 import buddysim
-from benchmarks import compress_speed, decode_speed, memory, replay_speed, training_speed
+from benchmarks import compress_speed, decode_speed, host_pages, memory, replay_speed, training_speed
 from benchmarks.measurement import Measurement
 from buddysim.report.atomic import check_writable, write_whole
 
 OUT = Path("out") / "benchmarks"
 MODULES = {
+    "host": host_pages,
     "replay": replay_speed,
     "decode": decode_speed,
     "compress": compress_speed,
