@@ -25,6 +25,7 @@ from buddysim.trace import accelsim, open_trace, opencl, verify_trace
 from buddysim.trace.archive import folder_with
 
 LEVEL = 19
+MANIFEST_HEAD = "# Written by tools/make_traces.py; tests/tools/test_traces.py checks it.\n"
 
 POLYBENCH = "our own capture of PolyBench/GPU (OpenCL); may be copied"
 RODINIA = "our own capture of Rodinia (OpenCL); may be copied"
@@ -181,10 +182,7 @@ def manifest(made: Sequence[tuple[Recipe, Path]], before: str) -> str:
             "bytes": len(data),
             "sha256": hashlib.sha256(data).hexdigest(),
         }
-    return "\n".join([_MANIFEST_HEAD, *map(_entry, entries.values())])
-
-
-_MANIFEST_HEAD = "# Written by tools/make_traces.py; tests/tools/test_traces.py checks it.\n"
+    return "\n".join([MANIFEST_HEAD, *map(_entry, entries.values())])
 
 
 def _entry(pairs: Mapping[str, object]) -> str:

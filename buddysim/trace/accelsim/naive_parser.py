@@ -227,11 +227,10 @@ def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHea
             barrier = kind == OP_BARRIER
             words = [] if barrier else coalesce_op(instruction.addresses, opcode.width, kind == OP_STORE)
             chain = advance(now, last_op)
-            unit_slots = min(max(unit_busy.values(), default=0) - (number - last_number), 65535)
+            since = number - last_number
+            unit_slots = min(max([since, *unit_busy.values()]) - since, 65535)
             width = 0 if barrier else opcode.width
-            warp.ops.append(
-                Op(instruction.pc, number - last_number - 1, max(unit_slots, 0), chain, kind, width, flags, words)
-            )
+            warp.ops.append(Op(instruction.pc, since - 1, unit_slots, chain, kind, width, flags, words))
             unit_busy.clear()
             if kind in (OP_LOAD, OP_ATOMIC):
                 unused.add(len(pending))
