@@ -155,8 +155,9 @@ cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t s
 cdef inline int64_t last_refresh(Dram* dram, int64_t t) noexcept nogil:
     """When the refresh interval that holds `t` began; all channels refresh together."""
     cdef int64_t began = dram.refreshed_ps
-    began -= dram.timing.refi if t < began else 0       # some requests are still in the interval before
     if unlikely(<uint64_t>(t - began) >= <uint64_t>dram.timing.refi):
+        if t < began and began - t <= dram.timing.refi:         # some requests are still in the interval before
+            return began - dram.timing.refi
         began = dram.refreshed_ps = t - t % dram.timing.refi
     return began
 

@@ -74,6 +74,7 @@ cdef struct Room:               # what an SM has left
 
 cdef enum:
     MAX_KERNELS = 128           # running at once
+    SHOWN_BINS = 40             # of a histogram of times: the last one is for all longer ones
 
 
 cdef class Engine:
@@ -654,6 +655,8 @@ cdef class Engine:
         result["issue_busy_ps"] = self.issue_busy_ps
         result["now_ps"] = self.now_ps
         result["loads_missed"] = sum(result["load_histogram"])
+        for name in ("load_histogram", "memory_histogram"):
+            result[name][SHOWN_BINS - 1:] = [sum(result[name][SHOWN_BINS - 1:])]
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
         for name in ("bursts", "row_hits", "row_misses", "queued_bursts"):

@@ -40,7 +40,7 @@ cdef enum TrafficKind:          # why sectors move
     MIGRATION_OUT = 7
 
 cdef enum:
-    HISTOGRAM_BINS = 40         # bin b holds times in [2^b, 2^(b+1)) ps
+    HISTOGRAM_BINS = 64         # bin b holds times in [2^b, 2^(b+1)) ps
 
 cdef struct Counters:
     int64_t memory_instructions
@@ -78,8 +78,8 @@ cdef struct Counters:
     int64_t[8] device           # sectors by TrafficKind
     int64_t[8] link_read        # bytes by TrafficKind
     int64_t[8] link_write
-    int64_t[40] load_histogram
-    int64_t[40] memory_histogram
+    int64_t[64] load_histogram
+    int64_t[64] memory_histogram
 
 cdef struct Region:             # an allocation's place
     uint32_t first_entry
@@ -193,9 +193,7 @@ cdef struct MemorySystem:
 
 
 cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
-    cdef int bin = 63 - leading_zeros(<unsigned long long>ps | 1)
-    bin = bin if bin < HISTOGRAM_BINS else HISTOGRAM_BINS - 1
-    bins[bin] += 1
+    bins[HISTOGRAM_BINS - 1 - leading_zeros(<unsigned long long>ps | 1)] += 1
 
 
 cdef inline int mshrs_init(HostArena* arena, Mshrs* mshrs, uint32_t n) except -1:
