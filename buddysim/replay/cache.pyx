@@ -9,7 +9,8 @@ cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, i
     """Allocates `units` empty caches. Raises MemoryError."""
     cache.units, cache.sets, cache.ways = units, divisor(sets), ways
     cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
-    cache.rows = <char*>arena_zeroed(arena, <size_t>units * sets, cache.padded_ways * 16)
+    cache.row_bytes = 16 * cache.padded_ways
+    cache.rows = <char*>arena_zeroed(arena, <size_t>units * sets, cache.row_bytes)
     for unit in range(units):
         cache_clear_unit(cache, unit)
     return 0
@@ -20,7 +21,7 @@ cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
     cdef uint32_t set, way, first = unit * cache.sets.by
     cdef Row row
     for set in range(first, first + cache.sets.by):
-        row = cache_row(cache, set)
+        row = cache_row(cache, cache.rows + set * <size_t>cache.row_bytes)
         for way in range(cache.padded_ways):
             row.tags[way] = SET_EMPTY
             row.lines[way] = 0

@@ -696,5 +696,5 @@ cdef class Engine:
         cdef MemorySystem* m = &self.m
         for set in range(<int64_t>m.l2.units * m.l2.sets.by):
             for way in range(m.l2.ways):
-                total += bits_set(cache_row(&m.l2, set).lines[way] >> DIRTY & 15)
+                total += bits_set(cache_row(&m.l2, m.l2.rows + set * m.l2.row_bytes).lines[way] >> DIRTY & 15)
         return total

@@ -26,8 +26,8 @@ cdef enum Place:
 cdef struct Spot:               # where the L2 would hold an entry
     uint32_t entry
     uint32_t slice
-    uint32_t set                # counted over all slices
-    uint32_t l1_set             # of the SM that asks, counted over all SMs
+    char* set                   # of the slice
+    char* l1_set                # of the SM that asks
 
 cdef enum TrafficKind:          # why sectors move
     DEMAND = 0
