@@ -84,24 +84,22 @@ cdef inline void cache_touch(const SectorCache* cache, const Row* row, int64_t w
 
 
 cdef inline void cache_install(const SectorCache* cache, const Row* row, int64_t victim, uint32_t tag) noexcept nogil:
-    """Gives the least recently used way to `tag`, with no sector valid."""
+    """Gives the least recently used way to `tag`; what is in its line is the caller's to say."""
     row.tags[victim] = tag
-    row.lines[victim] = 0
     order_renew_oldest(row.order, cache.ways, victim)
 
 
-cdef inline void cache_coming(Line* at, int64_t* ready_ps, unsigned int sectors, int64_t now, int64_t ready) noexcept nogil:
-    """Sectors of a line become valid, their data there from `ready` on. Of such times the latest still ahead is kept."""
-    cdef unsigned int line = at[0]
+cdef inline Line cache_coming(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now, int64_t ready) noexcept nogil:
+    """A line whose `sectors` become valid, their data there from `ready` on. Of such times the latest still ahead is kept."""
     cdef unsigned int coming = sectors
     if line >> COMING and ready_ps[0] > now:
         coming |= line >> COMING
         ready = ready if ready > ready_ps[0] else ready_ps[0]
     ready_ps[0] = ready
-    at[0] = <Line>(line & ((1 << COMING) - 1) | sectors | coming << COMING)
+    return <Line>(line & ((1 << COMING) - 1) | sectors | coming << COMING)
 
 
-cdef inline unsigned int cache_not_yet(Line line, const int64_t* ready_ps, int64_t now) noexcept nogil:
+cdef inline unsigned int cache_not_yet(unsigned int line, const int64_t* ready_ps, int64_t now) noexcept nogil:
     """Valid sectors of a line whose data are still on their way at `now`."""
     cdef unsigned int coming = line >> COMING
     return coming if coming and ready_ps[0] > now else 0

@@ -61,6 +61,7 @@ cdef class LruTags:
             if row.tags[way] != SET_EMPTY:
                 evicted = row.tags[way]
             cache_install(&self.cache, &row, way, tag)
+            row.lines[way] = 0
         else:
             hits = row.lines[way] & sectors
             cache_touch(&self.cache, &row, way)

@@ -86,6 +86,7 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
             locate_metadata(m, row.tags[way], &victim)
             dram_write(&m.dram, &victim, m.metadata_sectors, t)
         cache_install(&m.metadata, &row, way, line)
+        row.lines[way] = 0
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
         t = dram_read(&m.dram, &place, m.metadata_sectors, t + m.metadata_ps)
         row.ready_ps[way] = t

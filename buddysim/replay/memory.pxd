@@ -309,22 +309,25 @@ cdef inline void l2_prefetch(const MemorySystem* m, const Spot* spot) noexcept n
     prefetch(m.state + spot.entry)
 
 
-cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, int64_t* t) noexcept nogil:
-    """The way that holds an entry's line, after evicting one for it where it was not there; `t` becomes when it is free."""
+cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, unsigned int* line,
+                           int64_t* t) noexcept nogil:
+    """The way for an entry's line and what it holds of it, after evicting one where there is none; `t` becomes when it is free."""
     cdef int64_t way = cache_find(&m.l2, row, entry)
     m.count.l2_lines += 1
     if way >= 0:
         m.count.l2_line_hits += 1
         cache_touch(&m.l2, row, way)
+        line[0] = row.lines[way]
         return way
+    line[0] = 0
     way = cache_victim(&m.l2, row)
     t[0] = evict_line(m, slice, row, way, t[0])
     cache_install(&m.l2, row, way, entry)
     return way
 
 
-cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, uint32_t entry, Line* line, int64_t* ready_ps, unsigned int missing,
-                             int64_t t) noexcept nogil:
+cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, uint32_t entry, unsigned int* line, int64_t* ready_ps,
+                             unsigned int missing, int64_t t) noexcept nogil:
     """Has the scheme bring missing sectors into a line; returns when they are there."""
     cdef int64_t* mshr = mshr_take(&slice.mshrs)
     cdef int64_t done
@@ -333,10 +336,10 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, uint32_t entry, Line
     m.count.fills += 1
     done = m.fill(m, slice, entry, missing, &filled, larger(t, mshr[0]))
     mshr[0] = done
-    filled &= ~<unsigned int>line[0]
+    filled &= ~line[0]
     m.count.fill_sectors += sector_count(filled)
-    line[0] &= ~(filled << PARTIAL)             # merged with what a store had written
-    cache_coming(line, ready_ps, filled, t, done)
+    # What a store had written is merged.
+    line[0] = cache_coming(line[0] & ~(filled << PARTIAL), ready_ps, filled, t, done)
     histogram_add(m.count.memory_histogram, done - t)
     return done
 
@@ -346,34 +349,33 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Spot* spot, unsi
     """A load's or atomic's sectors of one line, asked for by an SM at `t`; returns when the last of them is usable there."""
     cdef int n = sector_count(wanted)
     cdef int64_t way, data, arrival
-    cdef unsigned int present, missing, merged
+    cdef unsigned int line, present, missing, merged
     cdef Slice* slice = &m.slices[spot.slice]
     cdef Row row = cache_row(&m.l2, spot.set)
-    cdef Line* line
     cdef int64_t* ready_ps
     t = port_pass(&sm.requests, &m.now_ps, t, m.request_cost)
     t += m.request_ps
     m.at_slice_ps = t
     t = port_pass(&slice.port, &m.now_ps, t, n * m.slice_cost)
     arrival = t
-    way = l2_way(m, slice, spot.entry, &row, &arrival)
+    way = l2_way(m, slice, spot.entry, &row, &line, &arrival)
     ready_ps = row.ready_ps + way
     prefetch(ready_ps)
-    line = row.lines + way
     data = arrival
-    present = line[0] & wanted
+    present = line & wanted
     missing = wanted & ~present
     if present:
-        merged = cache_not_yet(line[0], ready_ps, arrival) & present
+        merged = cache_not_yet(line, ready_ps, arrival) & present
         if merged:
             data = ready_ps[0]
             m.count.l2_read_merged += sector_count(merged)
         m.count.l2_read_hits += sector_count(present & ~merged)
     if missing:
-        data = larger(data, l2_fetch(m, slice, spot.entry, line, ready_ps, missing, arrival))
+        data = larger(data, l2_fetch(m, slice, spot.entry, &line, ready_ps, missing, arrival))
     if for_atomic:
-        m.count.dirtied_sectors += sector_count(wanted & ~(<unsigned int>line[0] >> DIRTY))
-        line[0] |= wanted << DIRTY
+        m.count.dirtied_sectors += sector_count(wanted & ~(line >> DIRTY))
+        line |= wanted << DIRTY
+    row.lines[way] = <Line>line
     data += m.reply_ps
     data = port_pass(&sm.replies, &m.now_ps, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
@@ -390,8 +392,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const Spot* spot, uns
     t = port_pass(&sm.requests, &m.now_ps, t, n * m.request_cost)
     arrival = t + m.request_ps
     arrival = port_pass(&slice.port, &m.now_ps, arrival, n * m.slice_cost)
-    way = l2_way(m, slice, spot.entry, &row, &arrival)
-    line = row.lines[way]
+    way = l2_way(m, slice, spot.entry, &row, &line, &arrival)
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line | line >> DIRTY))
     m.count.dirtied_sectors += sector_count(touched & ~(line >> DIRTY))

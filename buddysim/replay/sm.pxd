@@ -236,19 +236,18 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, 
     cdef int64_t hit = t + l1.hit_ps, start = t, way
     cdef int64_t* mshr
     cdef int64_t* ready_ps
-    cdef unsigned int present, merged, missing = wanted
+    cdef unsigned int line = 0, present, merged, missing = wanted
     cdef L1* own = &l1.sms[sm]
     cdef Row row = cache_row(&l1.cache, spot.l1_set)
-    cdef Line* line
     way = cache_find(&l1.cache, &row, spot.entry)
     if way >= 0:
         cache_touch(&l1.cache, &row, way)
         m.count.l1_line_hits += 1
-        line = row.lines + way
+        line = row.lines[way]
         ready_ps = row.ready_ps + way
-        present = line[0] & wanted
+        present = line & wanted
         missing = wanted & ~present
-        merged = cache_not_yet(line[0], ready_ps, t) & present
+        merged = cache_not_yet(line, ready_ps, t) & present
         if merged:
             hit = larger(hit, ready_ps[0])
             m.count.l1_merged += sector_count(merged)
@@ -258,7 +257,6 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, 
     else:
         way = cache_victim(&l1.cache, &row)
         cache_install(&l1.cache, &row, way, spot.entry)
-        line = row.lines + way
         ready_ps = row.ready_ps + way
         own.used = 1
     prefetch(ready_ps)
@@ -269,7 +267,7 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, 
     start = mshr[0] = l2_load(m, &m.sms[sm], spot, missing, False, start)
     m.count.load_ps += start - t
     histogram_add(m.count.load_histogram, start - t)
-    cache_coming(line, ready_ps, missing, t, start)
+    row.lines[way] = cache_coming(line, ready_ps, missing, t, start)
     return larger(hit, start)
 
 
