@@ -85,8 +85,8 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             locate_metadata(m, row.tags[way], &victim)
             dram_write(&m.dram, &victim, m.metadata_sectors, t)
+            row.lines[way] = 0
         cache_install(&m.metadata, &row, way, line)
-        row.lines[way] = 0
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
         t = dram_read(&m.dram, &place, m.metadata_sectors, t + m.metadata_ps)
         row.ready_ps[way] = t

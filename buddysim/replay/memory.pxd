@@ -92,8 +92,8 @@ cdef struct Region:             # an allocation's place
 
 cdef struct Mshrs:              # a ring: the one that was taken first is the next
     int64_t* free_ps            # [n]: when each comes free
-    uint32_t n
-    uint32_t next
+    int64_t* end
+    int64_t* next
 
 cdef struct SmPorts:            # an SM's at the crossbar
     Port requests
@@ -199,15 +199,16 @@ cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
 cdef inline int mshrs_init(HostArena* arena, Mshrs* mshrs, uint32_t n) except -1:
     """Makes `n` MSHRs, all free."""
     mshrs.free_ps = <int64_t*>arena_zeroed(arena, n, sizeof(int64_t))
-    mshrs.n = n
+    mshrs.end = mshrs.free_ps + n
+    mshrs.next = mshrs.free_ps
     return 0
 
 
 cdef inline int64_t* mshr_take(Mshrs* mshrs) noexcept nogil:
     """Takes the next MSHR: when it comes free, to be replaced by when it will."""
-    cdef uint32_t taken = mshrs.next
-    mshrs.next = taken + 1 if taken + 1 < mshrs.n else 0
-    return mshrs.free_ps + taken
+    cdef int64_t* taken = mshrs.next
+    mshrs.next = taken + 1 if taken + 1 != mshrs.end else mshrs.free_ps
+    return taken
 
 
 cdef inline int sectors_needed(int size_class) noexcept nogil:

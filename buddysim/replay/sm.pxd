@@ -67,7 +67,6 @@ cdef struct L1:                 # an SM's, beside its lines; one line of the hos
     Mshrs loads
     Mshrs stores                # those on their way to the L2, each until it takes them
     int64_t used                # has anything been put in since the last invalidation
-    int64_t[2] reserved
 
 cdef struct L1s:
     int enabled
@@ -231,13 +230,13 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         port_prefetch(&m.slices[spot.slice].codec, m.at_codec_ps)
 
 
-cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int wanted, int64_t t) noexcept nogil:
+cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const Spot* spot, unsigned int wanted,
+                            int64_t t) noexcept nogil:
     """A load's sectors of one line; returns when the last of them can be used."""
     cdef int64_t hit = t + l1.hit_ps, start = t, way
     cdef int64_t* mshr
     cdef int64_t* ready_ps
     cdef unsigned int line = 0, present, merged, missing = wanted
-    cdef L1* own = &l1.sms[sm]
     cdef Row row = cache_row(&l1.cache, spot.l1_set)
     way = cache_find(&l1.cache, &row, spot.entry)
     if way >= 0:
@@ -264,22 +263,21 @@ cdef inline int64_t l1_load(L1s* l1, MemorySystem* m, int sm, const Spot* spot, 
     if mshr[0] > t:                 # none is free: this access holds up those behind it
         own.free_ps += mshr[0] - t
         start = mshr[0]
-    start = mshr[0] = l2_load(m, &m.sms[sm], spot, missing, False, start)
+    start = mshr[0] = l2_load(m, ports, spot, missing, False, start)
     m.count.load_ps += start - t
     histogram_add(m.count.load_histogram, start - t)
     row.lines[way] = cache_coming(line, ready_ps, missing, t, start)
     return larger(hit, start)
 
 
-cdef inline int64_t l1_store(L1s* l1, MemorySystem* m, int sm, const Spot* spot, unsigned int touched, unsigned int whole,
-                             int64_t t) noexcept nogil:
+cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Spot* spot, unsigned int touched,
+                             unsigned int whole, int64_t t) noexcept nogil:
     """A store's sectors of one line: written through, nothing allocated. Returns when the SM hears of it."""
-    cdef L1* own = &l1.sms[sm]
     cdef int64_t* place = mshr_take(&own.stores)
     if place[0] > t:
         own.free_ps += place[0] - t
         t = place[0]
-    t = l2_store(m, &m.sms[sm], spot, touched, whole, t)
+    t = l2_store(m, ports, spot, touched, whole, t)
     place[0] = t
     return t
 
@@ -296,6 +294,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     cdef int asked = 0              # sectors of loads
     cdef bint past_l1 = op.kind == OP_LOAD_PAST_L1 or op.kind == OP_ATOMIC or not l1.enabled
     cdef L1* own = &l1.sms[sm]
+    cdef SmPorts* ports = &m.sms[sm]
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
@@ -314,13 +313,13 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
         own.free_ps = t + l1.line_ps
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
-            t = l1_store(l1, m, sm, spot, sectors, lines[i] >> 4 & 15, t)
+            t = l1_store(m, own, ports, spot, sectors, lines[i] >> 4 & 15, t)
         else:
             asked += sector_count(sectors)
             if past_l1:
-                t = load_past_l1(m, &m.sms[sm], spot, sectors, op.kind == OP_ATOMIC, t)
+                t = load_past_l1(m, ports, spot, sectors, op.kind == OP_ATOMIC, t)
             else:
-                t = l1_load(l1, m, sm, spot, sectors, t)
+                t = l1_load(l1, m, own, ports, spot, sectors, t)
         arrival = larger(arrival, t)
     m.count.load_sectors += asked
     if asked and not past_l1:
