@@ -45,24 +45,26 @@ cdef inline uint32_t fold(uint32_t x) noexcept nogil:
     return <uint32_t>(x * <uint64_t>0xD1342543DE82EF95 >> 32)
 
 
-cdef inline char* cache_set(const SectorCache* cache, uint32_t unit, uint32_t local) noexcept nogil:
-    """Where the set for the line number `local` of unit `unit` lies."""
+cdef inline uint32_t cache_set(const SectorCache* cache, uint32_t unit, uint32_t local) noexcept nogil:
+    """Where in `rows` the set for the line number `local` of unit `unit` lies."""
     cdef uint32_t index, group = divide(cache.sets, local), sets = cache.sets.by
     if cache.sets.is_power:
         index = (local ^ fold(group)) & (sets - 1)
     else:
         index = remainder(cache.sets, local - group * sets + remainder(cache.sets, fold(group)))
-    return cache.rows + (unit * sets + index) * <size_t>cache.row_bytes
+    return (unit * sets + index) * cache.row_bytes
 
 
-cdef inline Row cache_row(const SectorCache* cache, char* row) noexcept nogil:
+cdef inline Row cache_row(const SectorCache* cache, uint32_t set) noexcept nogil:
     """Where the ways of a set are."""
     cdef size_t ways = cache.padded_ways
+    cdef char* row = cache.rows + set
     return Row(<uint32_t*>row, row + 4 * ways, <Line*>(row + 6 * ways), <int64_t*>(row + 8 * ways))
 
 
-cdef inline void cache_prefetch(const SectorCache* cache, const char* row) noexcept nogil:
+cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set) noexcept nogil:
     """Has the host fetch a set's row."""
+    cdef const char* row = cache.rows + set
     prefetch(row)
     if cache.padded_ways > 8:
         prefetch(row + 64)

@@ -21,7 +21,7 @@ cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
     cdef uint32_t set, way, first = unit * cache.sets.by
     cdef Row row
     for set in range(first, first + cache.sets.by):
-        row = cache_row(cache, cache.rows + set * <size_t>cache.row_bytes)
+        row = cache_row(cache, set * cache.row_bytes)
         for way in range(cache.padded_ways):
             row.tags[way] = SET_EMPTY
             row.lines[way] = 0

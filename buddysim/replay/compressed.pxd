@@ -9,12 +9,13 @@ from buddysim.replay.cache cimport (
     DIRTY, Line, Row, cache_find, cache_install, cache_row, cache_set, cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.division cimport divide
-from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
+from buddysim.replay.dram cimport Bank, DevicePlace, PseudoChannel, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.memory cimport (
-    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, Slice, Split, link_read,
-    link_write, locate_entry, locate_row, sectors_needed, turned,
+    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, Slice, Split,
+    entry_place, link_read, link_write, locate_entry, locate_row, sectors_needed, turned,
 )
+from buddysim.replay.places cimport Places
 from buddysim.replay.port cimport port_pass
 
 
@@ -58,18 +59,31 @@ cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DevicePla
     locate_row(m, turned(m.stripe_entries, line, group), m.metadata_entry + line * m.metadata_sectors / 4, place)
 
 
-cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, int64_t t) noexcept nogil:
-    """When an entry's size is known to a slice that asks at `t`; `write` changes it."""
-    cdef uint32_t line = entry >> m.metadata_shift
+cdef inline uint32_t metadata_set(const MemorySystem* m, uint32_t line) noexcept nogil:
+    """Where the metadata cache would hold a metadata line."""
     cdef uint32_t local = divide(m.metadata_slices, line)
-    cdef uint32_t unit
+    return cache_set(&m.metadata, turned(m.metadata_slices, line, local), local)
+
+
+cdef inline void metadata_place(const MemorySystem* m, uint32_t line, const Places* places, int i, DevicePlace* place) noexcept nogil:
+    """`locate_metadata`, where that has not been done with all others of an operation's lines."""
+    if places and places.in_memory:
+        place.channel = <PseudoChannel*>(<char*>m.dram.pseudo + places.metadata_channel[i])
+        place.bank = <Bank*>(<char*>m.dram.banks + places.metadata_bank[i])
+        place.row = places.metadata_row[i]
+    else:
+        locate_metadata(m, line, place)
+
+
+cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const Places* places, int i, bint write, int64_t t) noexcept nogil:
+    """When an entry's size is known to a slice that asks at `t`; `write` changes it. `places` (or NULL) has it as line `i`."""
+    cdef uint32_t line = entry >> m.metadata_shift
     cdef int64_t way
     cdef DevicePlace place, victim
     cdef Row row
     if m.perfect_metadata:
         return t
-    unit = turned(m.metadata_slices, line, local)
-    row = cache_row(&m.metadata, cache_set(&m.metadata, unit, local))
+    row = cache_row(&m.metadata, places.metadata_set[i] if places and places.in_memory else metadata_set(m, line))
     way = cache_find(&m.metadata, &row, line)
     m.count.metadata_accesses += 1
     if way >= 0:
@@ -77,7 +91,7 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
         cache_touch(&m.metadata, &row, way)
         t = larger(t + m.metadata_ps, row.ready_ps[way])
     else:
-        locate_metadata(m, line, &place)
+        metadata_place(m, line, places, i, &place)
         dram_prefetch(&place)
         way = cache_victim(&m.metadata, &row)
         prefetch(row.ready_ps + way)
@@ -95,9 +109,11 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, bint write, 
     return t
 
 
-cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, uint32_t entry, unsigned int wanted,
-                                    unsigned int* filled, int64_t t, int kept, bint sizes_known) noexcept nogil:
-    """Brings an entry to the L2: the device part and the buddy part in parallel, then through the decompressor."""
+cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const Places* places, int i,
+                                    unsigned int* sectors, int64_t t, int kept, bint sizes_known) noexcept nogil:
+    """Brings line `i` to the L2: the device part and the buddy part in parallel, then through the decompressor."""
+    cdef uint32_t entry = places.entry[i]
+    cdef unsigned int wanted = sectors[0]
     cdef int size_class = m.state[entry] & 7
     cdef int asked = sector_count(wanted)
     cdef Split split = m.splits[8 * kept + size_class]
@@ -107,10 +123,10 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
     cdef DevicePlace place
     if raw:
         split.device = at_once = useful = asked
-    locate_entry(m, slice, entry, &place)
+    entry_place(m, slice, places, i, &place)
     dram_prefetch(&place)
     if not sizes_known:
-        known = metadata_known(m, entry, False, t)
+        known = metadata_known(m, entry, places, i, False, t)
     if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way
         # The device part is fetched on the guess that the target holds; what the size then disproves is over-fetch.
         if kept == 4:
@@ -138,7 +154,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
         region.buddy += 1
     if raw:
         return done
-    filled[0] = 15
+    sectors[0] = 15
     return codec_done(m, slice, done)
 
 
@@ -160,7 +176,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     cdef DevicePlace place
     locate_entry(m, slice, entry, &place)
     if not sizes_known:
-        t = metadata_known(m, entry, change != 0, t)
+        t = metadata_known(m, entry, NULL, 0, change != 0, t)
     if line & 15 != 15:
         sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
         arrived = t

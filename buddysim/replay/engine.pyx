@@ -7,16 +7,17 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from buddysim.replay.cache cimport DIRTY, Row, cache_clear_unit, cache_init, cache_row
+from buddysim.replay.cache cimport DIRTY, Row, SectorCache, cache_clear_unit, cache_init, cache_row
 from buddysim.replay.compressed cimport prepare_splits
 from buddysim.replay.division cimport divisor
-from buddysim.replay.dram cimport dram_init
+from buddysim.replay.dram cimport Bank, PseudoChannel, dram_init
 from buddysim.replay.events cimport NEVER, EventTree, tree_init, tree_update
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.memory cimport (
     MemorySystem, Region, Slice, SmPorts, Spot, cache_find, cache_install, cache_touch, cache_victim, evict_line, l2_spot,
     larger, mshrs_init,
 )
+from buddysim.replay.places cimport PLACES_MAX, PlaceRules, lane_divisor, places_eight_at_a_time
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.sm cimport (
@@ -73,8 +74,25 @@ cdef struct Room:               # what an SM has left
     int64_t next_block_ps
 
 cdef enum:
+    LANES_FROM = 6              # lines: below, to locate each when it is needed is less work than all eight at a time
     MAX_KERNELS = 128           # running at once
     SHOWN_BINS = 40             # of a histogram of times: the last one is for all longer ones
+
+
+cdef PlaceRules place_rules(const MemorySystem* m, const SectorCache* l1, uint32_t slices_per_channel, bint has_metadata):
+    """What `places_locate` needs."""
+    cdef PlaceRules rules
+    rules.slices, rules.slices_per_channel = lane_divisor(m.n_slices.by), lane_divisor(slices_per_channel)
+    rules.l1_sets, rules.l2_sets = lane_divisor(l1.sets.by), lane_divisor(m.l2.sets.by)
+    rules.pseudo_per_slice, rules.pieces = lane_divisor(m.pseudo_per_slice.by), lane_divisor(m.piece_entries.by)
+    rules.banks_of_group, rules.stripes = lane_divisor(m.banks_of_group.by), lane_divisor(m.stripe_entries.by)
+    rules.metadata_slices, rules.metadata_sets = lane_divisor(m.metadata_slices.by), lane_divisor(m.metadata.sets.by)
+    rules.l1_row_bytes, rules.l2_row_bytes, rules.metadata_row_bytes = l1.row_bytes, m.l2.row_bytes, m.metadata.row_bytes
+    rules.channel_bytes, rules.bank_bytes = sizeof(PseudoChannel), sizeof(Bank)
+    rules.banks, rules.bank_groups = m.dram.n_banks, m.bank_groups
+    rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
+    rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
+    return rules
 
 
 cdef class Engine:
@@ -184,6 +202,8 @@ cdef class Engine:
         m.metadata_slices = divisor(n["metadata_slices"])
         m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
         m.metadata_entry = <uint32_t>states.shape[0]
+        m.rules = place_rules(m, &self.l1.cache, n["slices_per_channel"], scheme.uses_targets and not m.perfect_metadata)
+        m.lanes_from = LANES_FROM if places_eight_at_a_time() else PLACES_MAX
 
         m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
         m.link.read_ps = n["link_read_ps"]
@@ -610,11 +630,11 @@ cdef class Engine:
             for entry in range(first_entry, end_entry):
                 l2_spot(m, <uint32_t>entry, &spot)
                 row = cache_row(&m.l2, spot.set)
-                way = cache_find(&m.l2, &row, spot.entry)
+                way = cache_find(&m.l2, &row, <uint32_t>entry)
                 if way < 0:
                     way = cache_victim(&m.l2, &row)
                     evict_line(m, &m.slices[spot.slice], &row, way, self.now_ps)
-                    cache_install(&m.l2, &row, way, spot.entry)
+                    cache_install(&m.l2, &row, way, <uint32_t>entry)
                 else:
                     cache_touch(&m.l2, &row, way)
                 row.lines[way] = 15
@@ -630,7 +650,7 @@ cdef class Engine:
             for entry in range(first_entry, end_entry):
                 l2_spot(m, <uint32_t>entry, &spot)
                 row = cache_row(&m.l2, spot.set)
-                way = cache_find(&m.l2, &row, spot.entry)
+                way = cache_find(&m.l2, &row, <uint32_t>entry)
                 if way >= 0:
                     m.count.overwritten_sectors += bits_set(row.lines[way] >> DIRTY & 15)
                     row.lines[way] = 0
@@ -696,5 +716,5 @@ cdef class Engine:
         cdef MemorySystem* m = &self.m
         for set in range(<int64_t>m.l2.units * m.l2.sets.by):
             for way in range(m.l2.ways):
-                total += bits_set(cache_row(&m.l2, m.l2.rows + set * m.l2.row_bytes).lines[way] >> DIRTY & 15)
+                total += bits_set(cache_row(&m.l2, <uint32_t>set * m.l2.row_bytes).lines[way] >> DIRTY & 15)
         return total

@@ -10,9 +10,10 @@ from buddysim.replay.cache cimport (
     cache_row, cache_set, cache_touch, cache_victim, fold, sector_count,
 )
 from buddysim.replay.division cimport Divisor, divide, remainder
-from buddysim.replay.dram cimport DevicePlace, Dram, dram_place, larger
+from buddysim.replay.dram cimport Bank, DevicePlace, Dram, PseudoChannel, dram_place, larger
 from buddysim.replay.hints cimport prefetch
 from buddysim.replay.hostmem cimport HostArena, arena_zeroed
+from buddysim.replay.places cimport PlaceRules, Places
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
@@ -24,10 +25,8 @@ cdef enum Place:
     PLACE_HOST = 2              # in host memory, over the link
 
 cdef struct Spot:               # where the L2 would hold an entry
-    uint32_t entry
     uint32_t slice
-    char* set                   # of the slice
-    char* l1_set                # of the SM that asks
+    uint32_t set                # in its rows
 
 cdef enum TrafficKind:          # why sectors move
     DEMAND = 0
@@ -136,8 +135,8 @@ cdef struct Pages:              # Unified Memory: see schemes/um.pyx
 
 cdef struct MemorySystem
 
-ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, uint32_t entry, unsigned int wanted, unsigned int* filled,
-                           int64_t t) noexcept nogil
+ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const Places* places, int i, unsigned int* sectors,
+                           int64_t t) noexcept nogil      # `sectors`: those wanted, then those filled
 ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil
 
 cdef struct MemorySystem:
@@ -181,6 +180,9 @@ cdef struct MemorySystem:
     uint32_t bank_groups        # a power of two
     Link link
     Pages pages
+    # where lines lie
+    PlaceRules rules
+    int lanes_from              # lines of an operation from which on they are located eight at a time
     # contents
     int64_t n_entries
     Split[40] splits            # [kept sectors: 0 to 4][size class]: see `compressed`
@@ -231,7 +233,6 @@ cdef inline uint32_t turned(Divisor divisor, uint32_t x, uint32_t group) noexcep
 cdef inline void l2_spot(const MemorySystem* m, uint32_t entry, Spot* spot) noexcept nogil:
     """The L2 slice and set of an entry."""
     cdef uint32_t local = divide(m.n_slices, entry)
-    spot.entry = entry
     spot.slice = turned(m.n_slices, entry, local)
     spot.set = cache_set(&m.l2, spot.slice, local)
 
@@ -265,6 +266,17 @@ cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_
     """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
     cdef uint32_t local = divide(m.n_slices, entry)
     locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, place)
+
+
+cdef inline void entry_place(const MemorySystem* m, const Slice* slice, const Places* places, int i,
+                             DevicePlace* place) noexcept nogil:
+    """`locate_entry` of line `i`, where that has not been done with all others."""
+    if places.in_memory:
+        place.channel = <PseudoChannel*>(<char*>m.dram.pseudo + places.channel[i])
+        place.bank = <Bank*>(<char*>m.dram.banks + places.bank[i])
+        place.row = places.row[i]
+    else:
+        locate_entry(m, slice, places.entry[i], place)
 
 
 cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
@@ -304,10 +316,10 @@ cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, const Row* row, in
     return m.writeback(m, slice, row.tags[way], line, t)
 
 
-cdef inline void l2_prefetch(const MemorySystem* m, const Spot* spot) noexcept nogil:
+cdef inline void l2_prefetch(const MemorySystem* m, uint32_t set, uint32_t entry) noexcept nogil:
     """Has the host fetch what an access to an entry will look at."""
-    cache_prefetch(&m.l2, spot.set)
-    prefetch(m.state + spot.entry)
+    cache_prefetch(&m.l2, set)
+    prefetch(m.state + entry)
 
 
 cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, unsigned int* line,
@@ -327,15 +339,15 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
     return way
 
 
-cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, uint32_t entry, unsigned int* line, int64_t* ready_ps,
+cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const Places* places, int i, unsigned int* line, int64_t* ready_ps,
                              unsigned int missing, int64_t t) noexcept nogil:
-    """Has the scheme bring missing sectors into a line; returns when they are there."""
+    """Has the scheme bring missing sectors into line `i`; returns when they are there."""
     cdef int64_t* mshr = mshr_take(&slice.mshrs)
     cdef int64_t done
     cdef unsigned int filled = missing
     m.count.demanded += sector_count(missing)
     m.count.fills += 1
-    done = m.fill(m, slice, entry, missing, &filled, larger(t, mshr[0]))
+    done = m.fill(m, slice, places, i, &filled, larger(t, mshr[0]))
     mshr[0] = done
     filled &= ~line[0]
     m.count.fill_sectors += sector_count(filled)
@@ -345,21 +357,21 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, uint32_t entry, unsi
     return done
 
 
-cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Spot* spot, unsigned int wanted, bint for_atomic,
-                            int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of one line, asked for by an SM at `t`; returns when the last of them is usable there."""
+cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Places* places, int i, unsigned int wanted,
+                            bint for_atomic, int64_t t) noexcept nogil:
+    """A load's or atomic's sectors of line `i`, asked for by an SM at `t`; returns when the last of them is usable there."""
     cdef int n = sector_count(wanted)
     cdef int64_t way, data, arrival
     cdef unsigned int line, present, missing, merged
-    cdef Slice* slice = &m.slices[spot.slice]
-    cdef Row row = cache_row(&m.l2, spot.set)
+    cdef Slice* slice = &m.slices[places.slice[i]]
+    cdef Row row = cache_row(&m.l2, places.l2_set[i])
     cdef int64_t* ready_ps
     t = port_pass(&sm.requests, &m.now_ps, t, m.request_cost)
     t += m.request_ps
     m.at_slice_ps = t
     t = port_pass(&slice.port, &m.now_ps, t, n * m.slice_cost)
     arrival = t
-    way = l2_way(m, slice, spot.entry, &row, &line, &arrival)
+    way = l2_way(m, slice, places.entry[i], &row, &line, &arrival)
     ready_ps = row.ready_ps + way
     prefetch(ready_ps)
     data = arrival
@@ -372,7 +384,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Spot* spot, unsi
             m.count.l2_read_merged += sector_count(merged)
         m.count.l2_read_hits += sector_count(present & ~merged)
     if missing:
-        data = larger(data, l2_fetch(m, slice, spot.entry, &line, ready_ps, missing, arrival))
+        data = larger(data, l2_fetch(m, slice, places, i, &line, ready_ps, missing, arrival))
     if for_atomic:
         m.count.dirtied_sectors += sector_count(wanted & ~(line >> DIRTY))
         line |= wanted << DIRTY
@@ -382,18 +394,18 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Spot* spot, unsi
     return data + (n - 1) * m.sector_ps
 
 
-cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const Spot* spot, unsigned int touched, unsigned int whole,
-                             int64_t t) noexcept nogil:
-    """A store's sectors of one line; returns when the SM hears that the L2 has them."""
+cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const Places* places, int i, unsigned int touched,
+                             unsigned int whole, int64_t t) noexcept nogil:
+    """A store's sectors of line `i`; returns when the SM hears that the L2 has them."""
     cdef int n = sector_count(touched)
     cdef int64_t way, arrival
     cdef unsigned int line, partial
-    cdef Slice* slice = &m.slices[spot.slice]
-    cdef Row row = cache_row(&m.l2, spot.set)
+    cdef Slice* slice = &m.slices[places.slice[i]]
+    cdef Row row = cache_row(&m.l2, places.l2_set[i])
     t = port_pass(&sm.requests, &m.now_ps, t, n * m.request_cost)
     arrival = t + m.request_ps
     arrival = port_pass(&slice.port, &m.now_ps, arrival, n * m.slice_cost)
-    way = l2_way(m, slice, spot.entry, &row, &line, &arrival)
+    way = l2_way(m, slice, places.entry[i], &row, &line, &arrival)
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line | line >> DIRTY))
     m.count.dirtied_sectors += sector_count(touched & ~(line >> DIRTY))

@@ -16,6 +16,7 @@ from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.memory cimport (
     MemorySystem, Mshrs, SmPorts, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store, mshr_take,
 )
+from buddysim.replay.places cimport Places, places_locate
 from buddysim.replay.port cimport port_prefetch
 from buddysim.replay.stream cimport NEVER_USED, OP_END, OP_LOAD_PAST_L1, StreamOp, stream_lines, stream_next
 from buddysim.trace.records cimport OP_ATOMIC, OP_STORE
@@ -77,8 +78,8 @@ cdef struct L1s:
     L1* sms                     # [sms]
 
 
-cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const Spot* spot, unsigned int wanted, bint for_atomic,
-                          int64_t t) noexcept nogil
+cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const Places* places, int i, unsigned int wanted,
+                          bint for_atomic, int64_t t) noexcept nogil
 cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil
 
 
@@ -188,16 +189,26 @@ cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint rou
     return warp
 
 
-cdef inline void locate_line(const L1s* l1, const MemorySystem* m, uint32_t sm, uint32_t entry, Spot* spot) noexcept nogil:
-    """Where an SM's L1 and the L2 would hold an entry."""
-    l2_spot(m, entry, spot)
-    spot.l1_set = cache_set(&l1.cache, sm, entry)
+cdef inline void locate_lines(const L1s* l1, const MemorySystem* m, uint32_t sm, const uint64_t* lines, int n,
+                              Places* places) noexcept nogil:
+    """Where an SM's L1, the L2 and, where all is found at once, device memory hold an operation's lines."""
+    cdef Spot spot
+    cdef int i
+    places.in_memory = n >= m.lanes_from
+    if places.in_memory:
+        places_locate(&m.rules, sm, lines, n, places)
+        return
+    for i in range(n):
+        places.entry[i] = <uint32_t>(lines[i] >> 8)
+        places.l1_set[i] = cache_set(&l1.cache, sm, places.entry[i])
+        l2_spot(m, places.entry[i], &spot)
+        places.slice[i], places.l2_set[i] = spot.slice, spot.set
 
 
-cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const Spot* spot) noexcept nogil:
-    """Has the host fetch what an access to a line will look at."""
-    cache_prefetch(&l1.cache, spot.l1_set)
-    l2_prefetch(m, spot)
+cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const Places* places, int i) noexcept nogil:
+    """Has the host fetch what an access to line `i` will look at."""
+    cache_prefetch(&l1.cache, places.l1_set[i])
+    l2_prefetch(m, places.l2_set[i], places.entry[i])
 
 
 cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
@@ -224,21 +235,22 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         for part in range(2, (sizeof(StreamOp) + 8 * warp.op.n_lines + 63) // 64):
             prefetch(<const char*>warp.op + 64 * part)
         entry = <uint32_t>(stream_lines(warp.op)[0] >> 8)
-        locate_line(l1, m, warp.number // MAX_WARPS, entry, &spot)
-        prefetch_line(l1, m, &spot)
+        cache_prefetch(&l1.cache, cache_set(&l1.cache, warp.number // MAX_WARPS, entry))
+        l2_spot(m, entry, &spot)
+        l2_prefetch(m, spot.set, entry)
         port_prefetch(&m.slices[spot.slice].port, m.at_slice_ps)
         port_prefetch(&m.slices[spot.slice].codec, m.at_codec_ps)
 
 
-cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const Spot* spot, unsigned int wanted,
-                            int64_t t) noexcept nogil:
-    """A load's sectors of one line; returns when the last of them can be used."""
+cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const Places* places, int i,
+                            unsigned int wanted, int64_t t) noexcept nogil:
+    """A load's sectors of line `i`; returns when the last of them can be used."""
     cdef int64_t hit = t + l1.hit_ps, start = t, way
     cdef int64_t* mshr
     cdef int64_t* ready_ps
     cdef unsigned int line = 0, present, merged, missing = wanted
-    cdef Row row = cache_row(&l1.cache, spot.l1_set)
-    way = cache_find(&l1.cache, &row, spot.entry)
+    cdef Row row = cache_row(&l1.cache, places.l1_set[i])
+    way = cache_find(&l1.cache, &row, places.entry[i])
     if way >= 0:
         cache_touch(&l1.cache, &row, way)
         m.count.l1_line_hits += 1
@@ -255,7 +267,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
             return hit
     else:
         way = cache_victim(&l1.cache, &row)
-        cache_install(&l1.cache, &row, way, spot.entry)
+        cache_install(&l1.cache, &row, way, places.entry[i])
         ready_ps = row.ready_ps + way
         own.used = 1
     prefetch(ready_ps)
@@ -263,21 +275,21 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     if mshr[0] > t:                 # none is free: this access holds up those behind it
         own.free_ps += mshr[0] - t
         start = mshr[0]
-    start = mshr[0] = l2_load(m, ports, spot, missing, False, start)
+    start = mshr[0] = l2_load(m, ports, places, i, missing, False, start)
     m.count.load_ps += start - t
     histogram_add(m.count.load_histogram, start - t)
     row.lines[way] = cache_coming(line, ready_ps, missing, t, start)
     return larger(hit, start)
 
 
-cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Spot* spot, unsigned int touched,
-                             unsigned int whole, int64_t t) noexcept nogil:
-    """A store's sectors of one line: written through, nothing allocated. Returns when the SM hears of it."""
+cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Places* places, int i,
+                             unsigned int touched, unsigned int whole, int64_t t) noexcept nogil:
+    """A store's sectors of line `i`: written through, nothing allocated. Returns when the SM hears of it."""
     cdef int64_t* place = mshr_take(&own.stores)
     if place[0] > t:
         own.free_ps += place[0] - t
         t = place[0]
-    t = l2_store(m, ports, spot, touched, whole, t)
+    t = l2_store(m, ports, places, i, touched, whole, t)
     place[0] = t
     return t
 
@@ -288,8 +300,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     cdef const uint64_t* lines = stream_lines(op)
     cdef int i, n = op.n_lines
     cdef int64_t arrival = now, t
-    cdef Spot[16] spots             # a ring: the line at hand, and those that are fetched ahead
-    cdef Spot* spot
+    cdef Places places
     cdef unsigned int sectors
     cdef int asked = 0              # sectors of loads
     cdef bint past_l1 = op.kind == OP_LOAD_PAST_L1 or op.kind == OP_ATOMIC or not l1.enabled
@@ -298,28 +309,24 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
-    for i in range(n if n < LINES_AHEAD else LINES_AHEAD):
-        locate_line(l1, m, sm, <uint32_t>(lines[i] >> 8), &spots[i])
-        if i:
-            prefetch_line(l1, m, &spots[i])
+    locate_lines(l1, m, sm, lines, n, &places)
+    for i in range(1, n if n < LINES_AHEAD else LINES_AHEAD):
+        prefetch_line(l1, m, &places, i)
     for i in range(n):
         if i + LINES_AHEAD < n:
-            spot = &spots[(i + LINES_AHEAD) & 15]
-            locate_line(l1, m, sm, <uint32_t>(lines[i + LINES_AHEAD] >> 8), spot)
-            prefetch_line(l1, m, spot)
-        spot = &spots[i & 15]
+            prefetch_line(l1, m, &places, i + LINES_AHEAD)
         sectors = lines[i] & 15
         t = larger(now, own.free_ps)
         own.free_ps = t + l1.line_ps
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
-            t = l1_store(m, own, ports, spot, sectors, lines[i] >> 4 & 15, t)
+            t = l1_store(m, own, ports, &places, i, sectors, lines[i] >> 4 & 15, t)
         else:
             asked += sector_count(sectors)
             if past_l1:
-                t = load_past_l1(m, ports, spot, sectors, op.kind == OP_ATOMIC, t)
+                t = load_past_l1(m, ports, &places, i, sectors, op.kind == OP_ATOMIC, t)
             else:
-                t = l1_load(l1, m, own, ports, spot, sectors, t)
+                t = l1_load(l1, m, own, ports, &places, i, sectors, t)
         arrival = larger(arrival, t)
     m.count.load_sectors += asked
     if asked and not past_l1:
