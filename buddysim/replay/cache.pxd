@@ -39,8 +39,8 @@ cdef struct SectorCache:
 cdef inline uint32_t fold(uint32_t x) noexcept nogil:
     """Mixes the high bits of a line number into the low ones: what spreads strides over sets and slices.
 
-    Bits 32 and up of a product with a multiplier whose multiples lie evenly whatever the number of bits that is looked at (Steele and
-    Vigna, "Computationally easy, spectrally good multipliers for congruential pseudorandom number generators", 2021).
+    Bits 32 and up of a product with a multiplier whose multiples lie evenly however many bits are looked at (Steele and Vigna,
+    "Computationally easy, spectrally good multipliers for congruential pseudorandom number generators", 2021).
     """
     return <uint32_t>(x * <uint64_t>0xD1342543DE82EF95 >> 32)
 
@@ -91,7 +91,8 @@ cdef inline void cache_install(const SectorCache* cache, const Row* row, int64_t
     order_renew_oldest(row.order, cache.ways, victim)
 
 
-cdef inline Line cache_coming(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now, int64_t ready) noexcept nogil:
+cdef inline Line cache_coming(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now,
+                              int64_t ready) noexcept nogil:
     """A line whose `sectors` become valid, their data there from `ready` on. Of such times the latest still ahead is kept."""
     cdef unsigned int coming = sectors
     if line >> COMING and ready_ps[0] > now:

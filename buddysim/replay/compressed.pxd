@@ -65,7 +65,8 @@ cdef inline uint32_t metadata_set(const MemorySystem* m, uint32_t line) noexcept
     return cache_set(&m.metadata, turned(m.metadata_slices, line, local), local)
 
 
-cdef inline void metadata_place(const MemorySystem* m, uint32_t line, const Places* places, int i, DevicePlace* place) noexcept nogil:
+cdef inline void metadata_place(const MemorySystem* m, uint32_t line, const Places* places, int i,
+                                DevicePlace* place) noexcept nogil:
     """`locate_metadata`, where that has not been done with all others of an operation's lines."""
     if places and places.in_memory:
         place.channel = <PseudoChannel*>(<char*>m.dram.pseudo + places.metadata_channel[i])
@@ -75,7 +76,8 @@ cdef inline void metadata_place(const MemorySystem* m, uint32_t line, const Plac
         locate_metadata(m, line, place)
 
 
-cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const Places* places, int i, bint write, int64_t t) noexcept nogil:
+cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const Places* places, int i, bint write,
+                                   int64_t t) noexcept nogil:
     """When an entry's size is known to a slice that asks at `t`; `write` changes it. `places` (or NULL) has it as line `i`."""
     cdef uint32_t line = entry >> m.metadata_shift
     cdef int64_t way

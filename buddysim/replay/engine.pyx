@@ -8,21 +8,21 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from buddysim.replay.cache cimport DIRTY, Row, SectorCache, cache_clear_unit, cache_init, cache_row
-from buddysim.replay.compressed cimport prepare_splits
+from buddysim.replay.compressed cimport locate_metadata, metadata_set, prepare_splits
 from buddysim.replay.division cimport divisor
-from buddysim.replay.dram cimport Bank, PseudoChannel, dram_init
+from buddysim.replay.dram cimport Bank, DevicePlace, PseudoChannel, dram_init
 from buddysim.replay.events cimport NEVER, EventTree, tree_init, tree_update
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.memory cimport (
     MemorySystem, Region, Slice, SmPorts, Spot, cache_find, cache_install, cache_touch, cache_victim, evict_line, l2_spot,
-    larger, mshrs_init,
+    larger, locate_entry, mshrs_init,
 )
-from buddysim.replay.places cimport PLACES_MAX, PlaceRules, lane_divisor, places_eight_at_a_time
+from buddysim.replay.places cimport PLACES_MAX, PlaceRules, Places, lane_divisor, places_eight_at_a_time
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.sm cimport (
-    L1, MAX_LATER, MAX_WARPS, NO_GREEDY, L1s, LookAhead, Pending, Scheduler, Warp, look_ahead, scheduler_add, scheduler_pick,
-    scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
+    L1, MAX_LATER, MAX_WARPS, NO_GREEDY, L1s, LookAhead, Pending, Scheduler, Warp, locate_lines, look_ahead, scheduler_add,
+    scheduler_pick, scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
 )
 from buddysim.replay.stream cimport OP_END, CoreTiming, StreamMemory, StreamOp, stream_fill, stream_free, stream_reserve
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
@@ -703,6 +703,43 @@ cdef class Engine:
             }
             for i in range(self.m.dram.n_pseudo)
         ]
+
+    def places(self, int sm, entries, bint eight_at_a_time):
+        """Where an operation's lines lie, found eight at a time (where the host can) or one by one: the same.
+
+        Parameters
+        ----------
+        sm : whose L1
+        entries : at most 255 entry numbers
+        eight_at_a_time : which of the two
+
+        Returns
+        -------
+        dict of lists: numbers of entry, slice and row, and offsets in the engine's arrays, as in `places.h`
+        """
+        cdef MemorySystem* m = &self.m
+        cdef Places places
+        cdef uint64_t[255] lines
+        cdef DevicePlace place
+        cdef uint32_t line
+        cdef int i, n = len(entries), lanes_from = m.lanes_from
+        memset(&places, 0, sizeof(Places))
+        for i in range(n):
+            lines[i] = <uint64_t>(<uint32_t>entries[i]) << 8
+        m.lanes_from = 0 if eight_at_a_time and places_eight_at_a_time() else PLACES_MAX
+        locate_lines(&self.l1, m, sm, lines, n, &places)
+        m.lanes_from = lanes_from
+        for i in range(n if not places.in_memory else 0):
+            locate_entry(m, &m.slices[places.slice[i]], places.entry[i], &place)
+            places.channel[i] = <uint32_t>(<char*>place.channel - <char*>m.dram.pseudo)
+            places.bank[i], places.row[i] = <uint32_t>(<char*>place.bank - <char*>m.dram.banks), <uint32_t>place.row
+            line = places.entry[i] >> m.metadata_shift
+            places.metadata_set[i] = metadata_set(m, line)
+            locate_metadata(m, line, &place)
+            places.metadata_channel[i] = <uint32_t>(<char*>place.channel - <char*>m.dram.pseudo)
+            places.metadata_bank[i] = <uint32_t>(<char*>place.bank - <char*>m.dram.banks)
+            places.metadata_row[i] = <uint32_t>place.row
+        return {name: values[:n] for name, values in dict(places).items() if name != "in_memory"}
 
     def dirty_sectors(self):
         """Dirty sectors that the L2 holds.

@@ -1,0 +1,70 @@
+"""Where lines lie: what is found eight at a time equals what is found one by one."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.errors import BuddysimError
+from buddysim.machine import Machine
+from buddysim.replay.engine import Engine
+from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.scheme import load_scheme
+from tests.replay.bare import tiny_machine
+
+ENTRIES = 1 << 16
+
+
+def engine_of(machine: Machine) -> Engine:
+    return Engine(
+        engine_numbers(machine, ENTRIES, Fraction(1)),
+        np.array([[0, ENTRIES, 1, 2]], dtype=np.int64),
+        np.zeros(ENTRIES // 64, np.uint32),
+        np.zeros(ENTRIES, np.uint8),
+        load_scheme("buddy"),
+    )
+
+
+def assert_same(engine: Engine, sm: int, entries: list[int]) -> None:
+    eight, one = engine.places(sm, entries, True), engine.places(sm, entries, False)
+    assert eight["entry"] == entries
+    assert eight == one
+
+
+@pytest.mark.parametrize("name", Machine.presets())
+def test_places_on_every_machine(name):
+    machine = Machine.load(name)
+    engine, draw = engine_of(machine), np.random.default_rng(1)
+    for count in (1, 7, 8, 9, 31, 32, 255):
+        assert_same(engine, int(draw.integers(machine.sm.count)), draw.integers(0, 1 << 30, count).tolist())
+
+
+@given(
+    slices=st.sampled_from([4, 5, 6, 7, 12, 32, 48]),
+    of_channel=st.sampled_from([1, 2]),
+    sets=st.integers(8, 40),
+    ways=st.sampled_from([1, 4, 5, 16, 24]),
+    metadata_slices=st.integers(1, 9),
+    entries=st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**12), min_size=1, max_size=20),
+)
+@settings(deadline=None)
+def test_places_on_any_shape(slices, of_channel, sets, ways, metadata_slices, entries):
+    overrides: dict[str, Any] = {
+        "l2__slices": slices * of_channel,
+        "dram__channels": slices,
+        "l2__ways": ways,
+        "l2__size": f"{slices * of_channel * ways * sets * 128} B",
+        "l1__size": f"{2 * sets * 128} B",  # of two ways
+        "metadata_cache__slices": metadata_slices,
+        "metadata_cache__size": f"{metadata_slices * 2 * 3 * 32} B",
+    }
+    assert_same(engine_of(tiny_machine(**overrides)), 1, entries)
+
+
+def test_l1s_too_large_to_simulate_are_named():
+    machine = Machine.load("p100-nvlink2").with_overrides({"l1.size": "15 MiB", "sm.count": 512})
+    with pytest.raises(BuddysimError, match=r"l1\.size: 512 SMs of 15728640 B: expected at most 4 GiB in all"):
+        engine_numbers(machine, ENTRIES, Fraction(1))
