@@ -7,7 +7,7 @@ every byte known (a store wrote a part of a sector that was not there), so it ca
 What an access looks at lies together: a set is one row of tags, then their order, then lines, 64 B (one line of the host's cache)
 for eight ways, and behind them the times at which sectors on their way are there.
 """
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t
 
 from buddysim.replay.division cimport Divisor, divide, remainder
 from buddysim.replay.hints cimport prefetch
@@ -37,12 +37,13 @@ cdef struct SectorCache:
 
 
 cdef inline uint32_t fold(uint32_t x) noexcept nogil:
-    """Mixes the high bits of a line number into the low ones: what spreads strides over sets and slices.
-
-    Bits 32 and up of a product with a multiplier whose multiples lie evenly however many bits are looked at (Steele and Vigna,
-    "Computationally easy, spectrally good multipliers for congruential pseudorandom number generators", 2021).
-    """
-    return <uint32_t>(x * <uint64_t>0xD1342543DE82EF95 >> 32)
+    """Mixes the high bits of a line number into the low ones: what spreads strides over sets and slices."""
+    x ^= x >> 15
+    x *= <uint32_t>0x2C1B3C6D
+    x ^= x >> 12
+    x *= <uint32_t>0x297A2D39
+    x ^= x >> 15
+    return x
 
 
 cdef inline uint32_t cache_set(const SectorCache* cache, uint32_t unit, uint32_t local) noexcept nogil:

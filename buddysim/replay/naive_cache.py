@@ -6,8 +6,12 @@ from collections import OrderedDict
 
 
 def fold(x: int) -> int:
-    """`cache.fold`: mixes the high bits of a line number into the low ones (64-bit arithmetic)."""
-    return (x * 0xD1342543DE82EF95 & 0xFFFFFFFFFFFFFFFF) >> 32
+    """`cache.fold`: mixes the high bits of a line number into the low ones (32-bit arithmetic)."""
+    x ^= x >> 15
+    x = x * 0x2C1B3C6D & 0xFFFFFFFF
+    x ^= x >> 12
+    x = x * 0x297A2D39 & 0xFFFFFFFF
+    return x ^ x >> 15
 
 
 class NaiveLruTags:

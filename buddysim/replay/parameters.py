@@ -13,7 +13,6 @@ COST_PER_PS = 1024  # port.FINE_BITS
 MOST_CCD_SLOTS = 56  # the bus calendar is looked at in steps of 57
 LEAST_BURST_PS = 2
 MOST_WARPS = 64
-MOST_L1_BYTES = 1 << 32  # places in the engine's arrays have 32 bits (other sizes' own limits see to that)
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32
 
@@ -38,10 +37,6 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
     m = machine
     if m.sm.warps > MOST_WARPS:
         raise BuddysimError(f"{m.name}: sm.warps: {m.sm.warps} warps per SM: expected at most {MOST_WARPS}")
-    if m.sm.count * m.l1.size > MOST_L1_BYTES:
-        raise BuddysimError(
-            f"{m.name}: l1.size: {m.sm.count} SMs of {m.l1.size} B: expected at most {MOST_L1_BYTES >> 30} GiB in all"
-        )
     for key, given in (("banks", m.dram.banks), ("bank_groups", m.dram.bank_groups)):
         if given & (given - 1):
             raise BuddysimError(f"{m.name}: dram.{key}: {given}: expected a power of two")

@@ -89,7 +89,9 @@ LANES __m256i lanes_rest(__m256i x, __m256i quotient, const LaneDivisor *divisor
 /* `fold` */
 LANES __m256i lanes_fold(__m256i x)
 {
-    return _mm256_add_epi32(lanes_times(x, 0xD1342543u), lanes_high_product(x, _mm256_set1_epi32((int)0xDE82EF95u)));
+    x = lanes_times(_mm256_xor_si256(x, _mm256_srli_epi32(x, 15)), 0x2C1B3C6Du);
+    x = lanes_times(_mm256_xor_si256(x, _mm256_srli_epi32(x, 12)), 0x297A2D39u);
+    return _mm256_xor_si256(x, _mm256_srli_epi32(x, 15));
 }
 
 /* `turned`: `group` is x / by. A cache's set is found so too. */

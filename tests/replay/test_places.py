@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.replay.engine import Engine
 from buddysim.replay.parameters import engine_numbers
@@ -62,9 +61,3 @@ def test_places_on_any_shape(slices, of_channel, sets, ways, metadata_slices, en
         "metadata_cache__size": f"{metadata_slices * 2 * 3 * 32} B",
     }
     assert_same(engine_of(tiny_machine(**overrides)), 1, entries)
-
-
-def test_l1s_too_large_to_simulate_are_named():
-    machine = Machine.load("p100-nvlink2").with_overrides({"l1.size": "15 MiB", "sm.count": 512})
-    with pytest.raises(BuddysimError, match=r"l1\.size: 512 SMs of 15728640 B: expected at most 4 GiB in all"):
-        engine_numbers(machine, ENTRIES, Fraction(1))
