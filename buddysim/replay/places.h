@@ -126,8 +126,8 @@ LANES void lanes_locate_row(const PlaceRules *rules, __m256i pseudo, __m256i ent
     lanes_store(row_at, row);
 }
 
-static __attribute__((target("avx2"), noinline)) void places_locate(const PlaceRules *rules, uint32_t sm, const uint64_t *lines,
-                                                                    int n, Places *places)
+static __attribute__((target("avx2"), noinline, unused)) void places_locate(const PlaceRules *rules, uint32_t sm,
+                                                                            const uint64_t *lines, int n, Places *places)
 {
     const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
     const __m256i sm_sets = _mm256_set1_epi32((int)(sm * rules->l1_sets.by));
