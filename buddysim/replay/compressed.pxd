@@ -9,11 +9,11 @@ from buddysim.replay.cache cimport (
     DIRTY, Line, Row, cache_find, cache_install, cache_row, cache_set, cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.division cimport divide
-from buddysim.replay.dram cimport Bank, DevicePlace, PseudoChannel, dram_prefetch, dram_read, dram_write, larger
+from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.memory cimport (
     DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, Slice, Split,
-    entry_place, link_read, link_write, locate_entry, locate_row, sectors_needed, turned,
+    entry_place, link_read, link_write, locate_entry, locate_row, place_at, sectors_needed, turned,
 )
 from buddysim.replay.places cimport Places
 from buddysim.replay.port cimport port_pass
@@ -65,27 +65,17 @@ cdef inline uint32_t metadata_set(const MemorySystem* m, uint32_t line) noexcept
     return cache_set(&m.metadata, turned(m.metadata_slices, line, local), local)
 
 
-cdef inline void metadata_place(const MemorySystem* m, uint32_t line, const Places* places, int i,
-                                DevicePlace* place) noexcept nogil:
-    """`locate_metadata`, where that has not been done with all others of an operation's lines."""
-    if places and places.in_memory:
-        place.channel = <PseudoChannel*>(<char*>m.dram.pseudo + places.metadata_channel[i])
-        place.bank = <Bank*>(<char*>m.dram.banks + places.metadata_bank[i])
-        place.row = places.metadata_row[i]
-    else:
-        locate_metadata(m, line, place)
-
-
 cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const Places* places, int i, bint write,
                                    int64_t t) noexcept nogil:
     """When an entry's size is known to a slice that asks at `t`; `write` changes it. `places` (or NULL) has it as line `i`."""
     cdef uint32_t line = entry >> m.metadata_shift
+    cdef bint located = places and places.in_memory
     cdef int64_t way
     cdef DevicePlace place, victim
     cdef Row row
     if m.perfect_metadata:
         return t
-    row = cache_row(&m.metadata, places.metadata_set[i] if places and places.in_memory else metadata_set(m, line))
+    row = cache_row(&m.metadata, places.metadata_set[i] if located else metadata_set(m, line))
     way = cache_find(&m.metadata, &row, line)
     m.count.metadata_accesses += 1
     if way >= 0:
@@ -93,7 +83,10 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const Places
         cache_touch(&m.metadata, &row, way)
         t = larger(t + m.metadata_ps, row.ready_ps[way])
     else:
-        metadata_place(m, line, places, i, &place)
+        if located:
+            place_at(m, places.metadata_channel[i], places.metadata_bank[i], places.metadata_row[i], &place)
+        else:
+            locate_metadata(m, line, &place)
         dram_prefetch(&place)
         way = cache_victim(&m.metadata, &row)
         prefetch(row.ready_ps + way)

@@ -268,13 +268,18 @@ cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_
     locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, place)
 
 
+cdef inline void place_at(const MemorySystem* m, uint32_t channel, uint32_t bank, uint32_t row, DevicePlace* place) noexcept nogil:
+    """A place in device memory that `places_locate` has found."""
+    place.channel = <PseudoChannel*>(<char*>m.dram.pseudo + channel)
+    place.bank = <Bank*>(<char*>m.dram.banks + bank)
+    place.row = row
+
+
 cdef inline void entry_place(const MemorySystem* m, const Slice* slice, const Places* places, int i,
                              DevicePlace* place) noexcept nogil:
     """`locate_entry` of line `i`, where that has not been done with all others."""
     if places.in_memory:
-        place.channel = <PseudoChannel*>(<char*>m.dram.pseudo + places.channel[i])
-        place.bank = <Bank*>(<char*>m.dram.banks + places.bank[i])
-        place.row = places.row[i]
+        place_at(m, places.channel[i], places.bank[i], places.row[i], place)
     else:
         locate_entry(m, slice, places.entry[i], place)
 

@@ -7,7 +7,6 @@ from buddysim.replay.memory cimport (
     DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, Slice, entry_place, link_read, link_write, locate_entry,
     region_of,
 )
-
 from buddysim.replay.places cimport Places
 
 
