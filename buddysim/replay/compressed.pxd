@@ -6,16 +6,16 @@ free, `buddy` is `bandwidth`, cycle for cycle.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    DIRTY, Line, Row, cache_find, cache_install, cache_row, cache_set, cache_touch, cache_victim, sector_count,
+    DIRTY, Line, Row, cache_find, cache_install, cache_row, cache_touch, cache_victim, sector_count,
 )
-from buddysim.replay.division cimport divide
 from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.hints cimport prefetch, unlikely
+from buddysim.replay.locate cimport locate_entry, locate_metadata, metadata_set, place_at
 from buddysim.replay.memory cimport (
     DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, Slice, Split,
-    entry_place, link_read, link_write, locate_entry, locate_row, place_at, sectors_needed, turned,
+    link_read, link_write, sectors_needed,
 )
-from buddysim.replay.places cimport Places
+from buddysim.replay.places cimport LinePlace
 from buddysim.replay.port cimport port_pass
 
 
@@ -53,29 +53,16 @@ cdef inline int64_t codec_done(MemorySystem* m, Slice* slice, int64_t t) noexcep
     return port_pass(&slice.codec, &m.now_ps, t, m.codec_cost) + m.codec_ps
 
 
-cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DevicePlace* place) noexcept nogil:
-    """Where a metadata line lies: in a region behind the data, spread over the channels as data are."""
-    cdef uint32_t group = divide(m.stripe_entries, line)
-    locate_row(m, turned(m.stripe_entries, line, group), m.metadata_entry + line * m.metadata_sectors / 4, place)
-
-
-cdef inline uint32_t metadata_set(const MemorySystem* m, uint32_t line) noexcept nogil:
-    """Where the metadata cache would hold a metadata line."""
-    cdef uint32_t local = divide(m.metadata_slices, line)
-    return cache_set(&m.metadata, turned(m.metadata_slices, line, local), local)
-
-
-cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const Places* places, int i, bint write,
+cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePlace* at, bint write,
                                    int64_t t) noexcept nogil:
-    """When an entry's size is known to a slice that asks at `t`; `write` changes it. `places` (or NULL) has it as line `i`."""
+    """When an entry's size is known to a slice that asks at `t`; `write` changes it. `at` is NULL where it has not been located."""
     cdef uint32_t line = entry >> m.metadata_shift
-    cdef bint located = places and places.in_memory
     cdef int64_t way
     cdef DevicePlace place, victim
     cdef Row row
     if m.perfect_metadata:
         return t
-    row = cache_row(&m.metadata, places.metadata_set[i] if located else metadata_set(m, line))
+    row = cache_row(&m.metadata, at.metadata_set if at else metadata_set(m, line))
     way = cache_find(&m.metadata, &row, line)
     m.count.metadata_accesses += 1
     if way >= 0:
@@ -83,8 +70,8 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const Places
         cache_touch(&m.metadata, &row, way)
         t = larger(t + m.metadata_ps, row.ready_ps[way])
     else:
-        if located:
-            place_at(m, places.metadata_channel[i], places.metadata_bank[i], places.metadata_row[i], &place)
+        if at:
+            place_at(m, at.metadata_channel, at.metadata_bank, at.metadata_row, &place)
         else:
             locate_metadata(m, line, &place)
         dram_prefetch(&place)
@@ -104,12 +91,11 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const Places
     return t
 
 
-cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const Places* places, int i,
+cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const LinePlace* at,
                                     unsigned int* sectors, int64_t t, int kept, bint sizes_known) noexcept nogil:
-    """Brings line `i` to the L2: the device part and the buddy part in parallel, then through the decompressor."""
-    cdef uint32_t entry = places.entry[i]
+    """Brings a line to the L2: the device part and the buddy part in parallel, then through the decompressor."""
     cdef unsigned int wanted = sectors[0]
-    cdef int size_class = m.state[entry] & 7
+    cdef int size_class = m.state[at.entry] & 7
     cdef int asked = sector_count(wanted)
     cdef Split split = m.splits[8 * kept + size_class]
     cdef bint raw = size_class == 7 and kept == 4 and not m.whole_raw_entry
@@ -118,10 +104,10 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
     cdef DevicePlace place
     if raw:
         split.device = at_once = useful = asked
-    entry_place(m, slice, places, i, &place)
+    place_at(m, at.channel, at.bank, at.row, &place)
     dram_prefetch(&place)
     if not sizes_known:
-        known = metadata_known(m, entry, places, i, False, t)
+        known = metadata_known(m, at.entry, at, False, t)
     if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way
         # The device part is fetched on the guess that the target holds; what the size then disproves is over-fetch.
         if kept == 4:
@@ -171,7 +157,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     cdef DevicePlace place
     locate_entry(m, slice, entry, &place)
     if not sizes_known:
-        t = metadata_known(m, entry, NULL, 0, change != 0, t)
+        t = metadata_known(m, entry, NULL, change != 0, t)
     if line & 15 != 15:
         sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
         arrived = t

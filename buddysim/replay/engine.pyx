@@ -8,16 +8,16 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from buddysim.replay.cache cimport DIRTY, Row, SectorCache, cache_clear_unit, cache_init, cache_row
-from buddysim.replay.compressed cimport locate_metadata, metadata_set, prepare_splits
+from buddysim.replay.compressed cimport prepare_splits
 from buddysim.replay.division cimport divisor
-from buddysim.replay.dram cimport Bank, DevicePlace, PseudoChannel, dram_init
+from buddysim.replay.dram cimport Bank, dram_init
 from buddysim.replay.events cimport NEVER, EventTree, tree_init, tree_update
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
+from buddysim.replay.locate cimport Spot, l2_spot
 from buddysim.replay.memory cimport (
-    MemorySystem, Region, Slice, SmPorts, Spot, cache_find, cache_install, cache_touch, cache_victim, evict_line, l2_spot,
-    larger, locate_entry, mshrs_init,
+    MemorySystem, Region, Slice, SmPorts, cache_find, cache_install, cache_touch, cache_victim, evict_line, larger, mshrs_init,
 )
-from buddysim.replay.places cimport PLACES_MAX, PlaceRules, Places, lane_divisor, places_eight_at_a_time
+from buddysim.replay.places cimport LinePlace, PlaceRules, lane_divisor, places_eight_at_a_time
 from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.sm cimport (
@@ -74,7 +74,6 @@ cdef struct Room:               # what an SM has left
     int64_t next_block_ps
 
 cdef enum:
-    LANES_FROM = 6              # lines: below, to locate each when it is needed is less work than all eight at a time
     MAX_KERNELS = 128           # running at once
     SHOWN_BINS = 40             # of a histogram of times: the last one is for all longer ones
 
@@ -88,8 +87,7 @@ cdef PlaceRules place_rules(const MemorySystem* m, const SectorCache* l1, uint32
     rules.banks_of_group, rules.stripes = lane_divisor(m.banks_of_group.by), lane_divisor(m.stripe_entries.by)
     rules.metadata_slices, rules.metadata_sets = lane_divisor(m.metadata_slices.by), lane_divisor(m.metadata.sets.by)
     rules.l1_row_bytes, rules.l2_row_bytes, rules.metadata_row_bytes = l1.row_bytes, m.l2.row_bytes, m.metadata.row_bytes
-    rules.channel_bytes, rules.bank_bytes = sizeof(PseudoChannel), sizeof(Bank)
-    rules.banks, rules.bank_groups = m.dram.n_banks, m.bank_groups
+    rules.bank_bytes, rules.banks, rules.bank_groups = sizeof(Bank), m.dram.n_banks, m.bank_groups
     rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
     rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
     return rules
@@ -166,6 +164,7 @@ cdef class Engine:
         self.l1.hit_ps, self.l1.line_ps, self.l1.queue_ps = n["l1_hit_ps"], n["l1_line_ps"], n["l1_queue_ps"]
         self.l1.sms = <L1*>arena_zeroed(&self.arena, self.n_sms, sizeof(L1))
         for i in range(self.n_sms):
+            self.l1.sms[i].sets = i * self.l1.cache.sets.by * self.l1.cache.row_bytes
             mshrs_init(&self.arena, &self.l1.sms[i].loads, n["l1_mshrs"])
             mshrs_init(&self.arena, &self.l1.sms[i].stores, n["l1_mshrs"])
 
@@ -203,7 +202,7 @@ cdef class Engine:
         m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
         m.metadata_entry = <uint32_t>states.shape[0]
         m.rules = place_rules(m, &self.l1.cache, n["slices_per_channel"], scheme.uses_targets and not m.perfect_metadata)
-        m.lanes_from = LANES_FROM if places_eight_at_a_time() else PLACES_MAX
+        m.eight_at_a_time = places_eight_at_a_time()
 
         m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
         m.link.read_ps = n["link_read_ps"]
@@ -321,7 +320,7 @@ cdef class Engine:
         stream_reserve(&chunk.streams, n_warps, n_ops, lines.shape[0])
         if n_warps:
             with nogil:
-                outside = stream_fill(&chunk.streams, &self.core, <const WarpRecord*>&warps[0], n_warps,
+                outside = stream_fill(&chunk.streams, &self.core, &self.m, &self.l1.cache, <const WarpRecord*>&warps[0], n_warps,
                                       <const WarpOp*>&ops[0] if n_ops else NULL, &lines[0] if lines.shape[0] else NULL, table)
         if outside >= 0:
             return outside
@@ -704,42 +703,37 @@ cdef class Engine:
             for i in range(self.m.dram.n_pseudo)
         ]
 
-    def places(self, int sm, entries, bint eight_at_a_time):
+    def places(self, entries, bint eight_at_a_time):
         """Where an operation's lines lie, found eight at a time (where the host can) or one by one: the same.
 
         Parameters
         ----------
-        sm : whose L1
         entries : at most 255 entry numbers
         eight_at_a_time : which of the two
 
         Returns
         -------
-        dict of lists: numbers of entry, slice and row, and offsets in the engine's arrays, as in `places.h`
+        list of dict: for each line numbers of entry, slice and rows, and offsets in the engine's arrays, as in `places.h`
         """
         cdef MemorySystem* m = &self.m
-        cdef Places places
-        cdef uint64_t[255] lines
-        cdef DevicePlace place
-        cdef uint32_t line
-        cdef int i, n = len(entries), lanes_from = m.lanes_from
-        memset(&places, 0, sizeof(Places))
+        cdef LinePlace[256] lines
+        cdef uint64_t[256] words
+        cdef bint possible = m.eight_at_a_time
+        cdef int i, n = len(entries)
         for i in range(n):
-            lines[i] = <uint64_t>(<uint32_t>entries[i]) << 8
-        m.lanes_from = 0 if eight_at_a_time and places_eight_at_a_time() else PLACES_MAX
-        locate_lines(&self.l1, m, sm, lines, n, &places)
-        m.lanes_from = lanes_from
-        for i in range(n if not places.in_memory else 0):
-            locate_entry(m, &m.slices[places.slice[i]], places.entry[i], &place)
-            places.channel[i] = <uint32_t>(<char*>place.channel - <char*>m.dram.pseudo)
-            places.bank[i], places.row[i] = <uint32_t>(<char*>place.bank - <char*>m.dram.banks), <uint32_t>place.row
-            line = places.entry[i] >> m.metadata_shift
-            places.metadata_set[i] = metadata_set(m, line)
-            locate_metadata(m, line, &place)
-            places.metadata_channel[i] = <uint32_t>(<char*>place.channel - <char*>m.dram.pseudo)
-            places.metadata_bank[i] = <uint32_t>(<char*>place.bank - <char*>m.dram.banks)
-            places.metadata_row[i] = <uint32_t>place.row
-        return {name: values[:n] for name, values in dict(places).items() if name != "in_memory"}
+            words[i] = <uint64_t>(<uint32_t>entries[i]) << 8 | i
+        m.eight_at_a_time = possible and eight_at_a_time
+        locate_lines(m, &self.l1.cache, words, n, lines)
+        m.eight_at_a_time = possible
+        return [
+            {
+                "entry": lines[i].entry, "masks": lines[i].masks, "slice": lines[i].slice, "l1_set": lines[i].l1_set,
+                "l2_set": lines[i].l2_set, "channel": lines[i].channel, "bank": lines[i].bank, "row": lines[i].row,
+                "metadata_set": lines[i].metadata_set, "metadata_channel": lines[i].metadata_channel,
+                "metadata_bank": lines[i].metadata_bank, "metadata_row": lines[i].metadata_row,
+            }
+            for i in range(n)
+        ]
 
     def dirty_sectors(self):
         """Dirty sectors that the L2 holds.

@@ -7,13 +7,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch,
-    cache_row, cache_set, cache_touch, cache_victim, fold, sector_count,
+    cache_row, cache_touch, cache_victim, sector_count,
 )
-from buddysim.replay.division cimport Divisor, divide, remainder
-from buddysim.replay.dram cimport Bank, DevicePlace, Dram, PseudoChannel, dram_place, larger
+from buddysim.replay.division cimport Divisor
+from buddysim.replay.dram cimport Dram, larger
 from buddysim.replay.hints cimport prefetch
 from buddysim.replay.hostmem cimport HostArena, arena_zeroed
-from buddysim.replay.places cimport PlaceRules, Places
+from buddysim.replay.places cimport LinePlace, PlaceRules
 from buddysim.replay.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
@@ -23,10 +23,6 @@ cdef enum Place:
     PLACE_DEVICE = 0            # uncompressed in device memory
     PLACE_COMPRESSED = 1        # compressed in device memory, what overflows in buddy memory
     PLACE_HOST = 2              # in host memory, over the link
-
-cdef struct Spot:               # where the L2 would hold an entry
-    uint32_t slice
-    uint32_t set                # in its rows
 
 cdef enum TrafficKind:          # why sectors move
     DEMAND = 0
@@ -135,7 +131,7 @@ cdef struct Pages:              # Unified Memory: see schemes/um.pyx
 
 cdef struct MemorySystem
 
-ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const Places* places, int i, unsigned int* sectors,
+ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
                            int64_t t) noexcept nogil      # `sectors`: those wanted, then those filled
 ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil
 
@@ -182,7 +178,7 @@ cdef struct MemorySystem:
     Pages pages
     # where lines lie
     PlaceRules rules
-    int lanes_from              # lines of an operation from which on they are located eight at a time
+    bint eight_at_a_time        # can the host find them so?
     # contents
     int64_t n_entries
     Split[40] splits            # [kept sectors: 0 to 4][size class]: see `compressed`
@@ -218,25 +214,6 @@ cdef inline int sectors_needed(int size_class) noexcept nogil:
     return <int>((<uint32_t>0x43321110 >> (size_class << 2)) & 15)
 
 
-cdef inline uint32_t turned(Divisor divisor, uint32_t x, uint32_t group) noexcept nogil:
-    """Position of `x` in its group of `divisor` neighbours, in an order that a hash of the group's number turns.
-
-    So every group covers every position once, and strides spread all the same.
-    """
-    cdef uint32_t position
-    if divisor.is_power:
-        return (x ^ fold(group)) & (divisor.by - 1)
-    position = x - group * divisor.by + remainder(divisor, fold(group))
-    return position - divisor.by if position >= divisor.by else position
-
-
-cdef inline void l2_spot(const MemorySystem* m, uint32_t entry, Spot* spot) noexcept nogil:
-    """The L2 slice and set of an entry."""
-    cdef uint32_t local = divide(m.n_slices, entry)
-    spot.slice = turned(m.n_slices, entry, local)
-    spot.set = cache_set(&m.l2, spot.slice, local)
-
-
 cdef inline Region* region_of(MemorySystem* m, uint32_t entry) noexcept nogil:
     """The region that holds an entry: often the one that held the last."""
     cdef Region* region = m.last_region
@@ -246,42 +223,6 @@ cdef inline Region* region_of(MemorySystem* m, uint32_t entry) noexcept nogil:
             region += 1
         m.last_region = region
     return region
-
-
-cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t entry, DevicePlace* place) noexcept nogil:
-    """Where an entry lies in its pseudo-channel.
-
-    One entry of every pseudo-channel is a stripe; stripes go round the bank groups, so that a stream's columns follow each other at
-    tCCD_S; one row in every bank group of every pseudo-channel is a piece, and a hash spreads pieces over the banks. Uncompressed
-    addresses count in every scheme, so that schemes differ in time only by what they move and wait for.
-    """
-    cdef uint32_t piece = divide(m.piece_entries, entry)
-    cdef uint32_t row = divide(m.banks_of_group, piece)
-    cdef uint32_t group = divide(m.stripe_entries, entry) & (m.bank_groups - 1)
-    cdef uint32_t in_group = (piece ^ fold(row)) & (m.banks_of_group.by - 1)
-    dram_place(&m.dram, pseudo, group + in_group * m.bank_groups, row, place)
-
-
-cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_t entry, DevicePlace* place) noexcept nogil:
-    """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
-    cdef uint32_t local = divide(m.n_slices, entry)
-    locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, place)
-
-
-cdef inline void place_at(const MemorySystem* m, uint32_t channel, uint32_t bank, uint32_t row, DevicePlace* place) noexcept nogil:
-    """A place in device memory that `places_locate` has found."""
-    place.channel = <PseudoChannel*>(<char*>m.dram.pseudo + channel)
-    place.bank = <Bank*>(<char*>m.dram.banks + bank)
-    place.row = row
-
-
-cdef inline void entry_place(const MemorySystem* m, const Slice* slice, const Places* places, int i,
-                             DevicePlace* place) noexcept nogil:
-    """`locate_entry` of line `i`, where that has not been done with all others."""
-    if places.in_memory:
-        place_at(m, places.channel[i], places.bank[i], places.row[i], place)
-    else:
-        locate_entry(m, slice, places.entry[i], place)
 
 
 cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
@@ -321,10 +262,10 @@ cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, const Row* row, in
     return m.writeback(m, slice, row.tags[way], line, t)
 
 
-cdef inline void l2_prefetch(const MemorySystem* m, uint32_t set, uint32_t entry) noexcept nogil:
-    """Has the host fetch what an access to an entry will look at."""
-    cache_prefetch(&m.l2, set)
-    prefetch(m.state + entry)
+cdef inline void l2_prefetch(const MemorySystem* m, const LinePlace* at) noexcept nogil:
+    """Has the host fetch what an access to a line will look at."""
+    cache_prefetch(&m.l2, at.l2_set)
+    prefetch(m.state + at.entry)
 
 
 cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, unsigned int* line,
@@ -344,15 +285,15 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
     return way
 
 
-cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const Places* places, int i, unsigned int* line, int64_t* ready_ps,
+cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* line, int64_t* ready_ps,
                              unsigned int missing, int64_t t) noexcept nogil:
-    """Has the scheme bring missing sectors into line `i`; returns when they are there."""
+    """Has the scheme bring a line's missing sectors; returns when they are there."""
     cdef int64_t* mshr = mshr_take(&slice.mshrs)
     cdef int64_t done
     cdef unsigned int filled = missing
     m.count.demanded += sector_count(missing)
     m.count.fills += 1
-    done = m.fill(m, slice, places, i, &filled, larger(t, mshr[0]))
+    done = m.fill(m, slice, at, &filled, larger(t, mshr[0]))
     mshr[0] = done
     filled &= ~line[0]
     m.count.fill_sectors += sector_count(filled)
@@ -362,21 +303,21 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const Places* places
     return done
 
 
-cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Places* places, int i, unsigned int wanted,
-                            bint for_atomic, int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of line `i`, asked for by an SM at `t`; returns when the last of them is usable there."""
+cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int wanted, bint for_atomic,
+                            int64_t t) noexcept nogil:
+    """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
     cdef int n = sector_count(wanted)
     cdef int64_t way, data, arrival
     cdef unsigned int line, present, missing, merged
-    cdef Slice* slice = &m.slices[places.slice[i]]
-    cdef Row row = cache_row(&m.l2, places.l2_set[i])
+    cdef Slice* slice = &m.slices[at.slice]
+    cdef Row row = cache_row(&m.l2, at.l2_set)
     cdef int64_t* ready_ps
     t = port_pass(&sm.requests, &m.now_ps, t, m.request_cost)
     t += m.request_ps
     m.at_slice_ps = t
     t = port_pass(&slice.port, &m.now_ps, t, n * m.slice_cost)
     arrival = t
-    way = l2_way(m, slice, places.entry[i], &row, &line, &arrival)
+    way = l2_way(m, slice, at.entry, &row, &line, &arrival)
     ready_ps = row.ready_ps + way
     prefetch(ready_ps)
     data = arrival
@@ -389,7 +330,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Places* places, 
             m.count.l2_read_merged += sector_count(merged)
         m.count.l2_read_hits += sector_count(present & ~merged)
     if missing:
-        data = larger(data, l2_fetch(m, slice, places, i, &line, ready_ps, missing, arrival))
+        data = larger(data, l2_fetch(m, slice, at, &line, ready_ps, missing, arrival))
     if for_atomic:
         m.count.dirtied_sectors += sector_count(wanted & ~(line >> DIRTY))
         line |= wanted << DIRTY
@@ -399,18 +340,18 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const Places* places, 
     return data + (n - 1) * m.sector_ps
 
 
-cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const Places* places, int i, unsigned int touched,
-                             unsigned int whole, int64_t t) noexcept nogil:
-    """A store's sectors of line `i`; returns when the SM hears that the L2 has them."""
+cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int touched, unsigned int whole,
+                             int64_t t) noexcept nogil:
+    """A store's sectors of a line; returns when the SM hears that the L2 has them."""
     cdef int n = sector_count(touched)
     cdef int64_t way, arrival
     cdef unsigned int line, partial
-    cdef Slice* slice = &m.slices[places.slice[i]]
-    cdef Row row = cache_row(&m.l2, places.l2_set[i])
+    cdef Slice* slice = &m.slices[at.slice]
+    cdef Row row = cache_row(&m.l2, at.l2_set)
     t = port_pass(&sm.requests, &m.now_ps, t, n * m.request_cost)
     arrival = t + m.request_ps
     arrival = port_pass(&slice.port, &m.now_ps, arrival, n * m.slice_cost)
-    way = l2_way(m, slice, places.entry[i], &row, &line, &arrival)
+    way = l2_way(m, slice, at.entry, &row, &line, &arrival)
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line | line >> DIRTY))
     m.count.dirtied_sectors += sector_count(touched & ~(line >> DIRTY))

@@ -1,28 +1,36 @@
-/* Where an operation's lines lie in caches and device memory, eight lines at a time.
+/* Where lines lie in caches and device memory, eight lines at a time.
  *
- * The same as the functions of cache.pxd, memory.pxd and compressed.pxd that find one line's place; results are offsets into the
- * engine's arrays. Needs AVX2: places_eight_at_a_time() says whether the host has it.
+ * The same as the functions of locate.pxd, which find one line's place; results are offsets into the engine's arrays. Needs AVX2:
+ * places_eight_at_a_time() says whether the host has it.
  */
 #ifndef BUDDYSIM_PLACES_H
 #define BUDDYSIM_PLACES_H
 #include <stdint.h>
+#include <string.h>
 
-#define PLACES_MAX 256      /* lines of an operation */
+#define PLACES_MAX 256      /* lines of an operation, in whole eights */
 
-typedef struct {            /* of an operation's lines; bytes from the start of the engine's array, unless said otherwise */
-    uint32_t entry[PLACES_MAX];             /* a number */
-    uint32_t slice[PLACES_MAX];             /* a number */
-    uint32_t l1_set[PLACES_MAX];
-    uint32_t l2_set[PLACES_MAX];
-    uint32_t channel[PLACES_MAX];
-    uint32_t bank[PLACES_MAX];
-    uint32_t row[PLACES_MAX];               /* a number */
-    uint32_t metadata_set[PLACES_MAX];
-    uint32_t metadata_channel[PLACES_MAX];
-    uint32_t metadata_bank[PLACES_MAX];
-    uint32_t metadata_row[PLACES_MAX];      /* a number */
-    int in_memory;                          /* have the places in device memory been found? */
-} Places;
+typedef struct {            /* of a line; bytes from the start of the engine's array, unless said otherwise */
+    uint32_t entry;                         /* a number */
+    uint32_t masks : 8;                     /* of its sectors: whole_mask << 4 | sector_mask */
+    uint32_t slice : 24;                    /* a number */
+    uint32_t l1_set;                        /* from where an SM's sets begin */
+    uint32_t l2_set;
+    uint16_t channel;                       /* a number */
+    uint16_t metadata_channel;              /* a number */
+    uint32_t bank;
+    uint32_t row;                           /* a number */
+    uint32_t metadata_set;
+    uint32_t metadata_bank;
+    uint32_t metadata_row;                  /* a number */
+} LinePlace;
+
+/* A line's place, still to be found, from its word: entry << 8 | masks. */
+static inline void place_begin(LinePlace *place, uint64_t line)
+{
+    const uint64_t entry_and_masks = (uint32_t)(line >> 8) | (line & 0xFF) << 32;
+    memcpy(place, &entry_and_masks, sizeof entry_and_masks);
+}
 
 typedef struct {            /* Granlund and Montgomery, "Division by invariant integers using multiplication", 1994, fig. 4.1 */
     uint32_t by;
@@ -37,7 +45,7 @@ typedef struct {
     LaneDivisor pseudo_per_slice, pieces, banks_of_group, stripes;
     LaneDivisor metadata_slices, metadata_sets;
     uint32_t l1_row_bytes, l2_row_bytes, metadata_row_bytes;
-    uint32_t channel_bytes, bank_bytes;
+    uint32_t bank_bytes;
     uint32_t banks;                         /* of a pseudo-channel */
     uint32_t bank_groups;
     uint32_t metadata_shift, metadata_sectors, metadata_entry;
@@ -106,72 +114,118 @@ LANES __m256i lanes_turned(__m256i x, __m256i group, const LaneDivisor *divisor)
     return _mm256_min_epu32(position, _mm256_sub_epi32(position, _mm256_add_epi32(most, _mm256_set1_epi32(1))));
 }
 
-LANES void lanes_store(uint32_t *at, __m256i x)
-{
-    _mm256_storeu_si256((__m256i *)at, x);
-}
-
 /* `locate_row` */
-LANES void lanes_locate_row(const PlaceRules *rules, __m256i pseudo, __m256i entry, uint32_t *channel, uint32_t *bank,
-                            uint32_t *row_at)
+LANES void lanes_locate_row(const PlaceRules *rules, __m256i pseudo, __m256i entry, __m256i *bank, __m256i *row)
 {
     __m256i piece = lanes_divide(entry, &rules->pieces);
-    __m256i row = lanes_divide(piece, &rules->banks_of_group);
     __m256i group = _mm256_and_si256(lanes_divide(entry, &rules->stripes), _mm256_set1_epi32((int)(rules->bank_groups - 1)));
-    __m256i in_group = _mm256_and_si256(_mm256_xor_si256(piece, lanes_fold(row)),
-                                        _mm256_set1_epi32((int)(rules->banks_of_group.by - 1)));
-    __m256i number = _mm256_add_epi32(group, lanes_times(in_group, rules->bank_groups));
-    lanes_store(channel, lanes_times(pseudo, rules->channel_bytes));
-    lanes_store(bank, lanes_times(_mm256_add_epi32(number, lanes_times(pseudo, rules->banks)), rules->bank_bytes));
-    lanes_store(row_at, row);
+    __m256i in_group;
+    *row = lanes_divide(piece, &rules->banks_of_group);
+    in_group = _mm256_and_si256(_mm256_xor_si256(piece, lanes_fold(*row)), _mm256_set1_epi32((int)(rules->banks_of_group.by - 1)));
+    group = _mm256_add_epi32(group, lanes_times(in_group, rules->bank_groups));
+    *bank = lanes_times(_mm256_add_epi32(group, lanes_times(pseudo, rules->banks)), rules->bank_bytes);
 }
 
-static __attribute__((target("avx2"), noinline, unused)) void places_locate(const PlaceRules *rules, uint32_t sm,
-                                                                            const uint64_t *lines, int n, Places *places)
+/* From eight vectors of a field of each line to eight lines of fields. */
+LANES void lanes_turn(__m256i *x)
 {
-    const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-    const __m256i sm_sets = _mm256_set1_epi32((int)(sm * rules->l1_sets.by));
-    __m256i entry, local, slice, set, pseudo, unit, line, group, low, high;
-    for (int i = 0; i < n; i += 8) {
-        if (n - i >= 8) {
-            low = _mm256_loadu_si256((const __m256i *)(lines + i));
-            high = _mm256_loadu_si256((const __m256i *)(lines + i + 4));
-            low = _mm256_permutevar8x32_epi32(_mm256_srli_epi64(low, 8), evens);
-            high = _mm256_permutevar8x32_epi32(_mm256_srli_epi64(high, 8), evens);
-            lanes_store(places->entry + i, _mm256_permute2x128_si256(low, high, 0x20));
-        } else {
-            for (int j = i; j < i + 8; j++)
-                places->entry[j] = j < n ? (uint32_t)(lines[j] >> 8) : 0;
-        }
-        entry = _mm256_loadu_si256((const __m256i *)(places->entry + i));
-        local = lanes_divide(entry, &rules->slices);
-        slice = lanes_turned(entry, local, &rules->slices);
-        lanes_store(places->slice + i, slice);
-        set = lanes_turned(local, lanes_divide(local, &rules->l2_sets), &rules->l2_sets);
-        set = _mm256_add_epi32(set, lanes_times(slice, rules->l2_sets.by));
-        lanes_store(places->l2_set + i, lanes_times(set, rules->l2_row_bytes));
-        set = lanes_turned(entry, lanes_divide(entry, &rules->l1_sets), &rules->l1_sets);
-        lanes_store(places->l1_set + i, lanes_times(_mm256_add_epi32(set, sm_sets), rules->l1_row_bytes));
-        /* The device part */
-        pseudo = _mm256_xor_si256(local, _mm256_xor_si256(_mm256_srli_epi32(local, 3), _mm256_srli_epi32(local, 7)));
-        pseudo = lanes_rest(pseudo, lanes_divide(pseudo, &rules->pseudo_per_slice), &rules->pseudo_per_slice);
-        slice = lanes_divide(slice, &rules->slices_per_channel);
-        pseudo = _mm256_add_epi32(pseudo, lanes_times(slice, rules->pseudo_per_slice.by));
-        lanes_locate_row(rules, pseudo, entry, places->channel + i, places->bank + i, places->row + i);
-        if (!rules->has_metadata)
-            continue;
+    __m256i pairs[8], fours[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        pairs[i] = _mm256_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
+        pairs[4 + i] = _mm256_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        fours[i] = _mm256_unpacklo_epi64(pairs[2 * i], pairs[2 * i + 1]);
+        fours[4 + i] = _mm256_unpackhi_epi64(pairs[2 * i], pairs[2 * i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {           /* two halves of line 0, 2, 1, 3, and of the one four lines on */
+        const int line = (i & 1) << 1 | i >> 1;
+        x[line] = _mm256_permute2x128_si256(fours[2 * i], fours[2 * i + 1], 0x20);
+        x[line + 4] = _mm256_permute2x128_si256(fours[2 * i], fours[2 * i + 1], 0x31);
+    }
+}
+
+/* Writes the places of eight lines. */
+LANES void lanes_locate(const PlaceRules *rules, __m256i entry, __m256i masks, LinePlace *const *places)
+{
+    __m256i local = lanes_divide(entry, &rules->slices), set, unit, pseudo, slice, line, bank, row, x[8];
+    __m128i two[4];
+    slice = lanes_turned(entry, local, &rules->slices);
+    x[0] = entry;
+    x[1] = _mm256_or_si256(masks, _mm256_slli_epi32(slice, 8));
+    set = lanes_turned(entry, lanes_divide(entry, &rules->l1_sets), &rules->l1_sets);
+    x[2] = lanes_times(set, rules->l1_row_bytes);
+    set = lanes_turned(local, lanes_divide(local, &rules->l2_sets), &rules->l2_sets);
+    set = _mm256_add_epi32(set, lanes_times(slice, rules->l2_sets.by));
+    x[3] = lanes_times(set, rules->l2_row_bytes);
+    pseudo = _mm256_xor_si256(local, _mm256_xor_si256(_mm256_srli_epi32(local, 3), _mm256_srli_epi32(local, 7)));
+    pseudo = lanes_rest(pseudo, lanes_divide(pseudo, &rules->pseudo_per_slice), &rules->pseudo_per_slice);
+    slice = lanes_divide(slice, &rules->slices_per_channel);
+    x[4] = pseudo = _mm256_add_epi32(pseudo, lanes_times(slice, rules->pseudo_per_slice.by));
+    lanes_locate_row(rules, pseudo, entry, &x[5], &x[6]);
+    x[7] = bank = row = _mm256_setzero_si256();
+    if (rules->has_metadata) {
         line = _mm256_srl_epi32(entry, _mm_cvtsi32_si128((int)rules->metadata_shift));
         local = lanes_divide(line, &rules->metadata_slices);
         unit = lanes_turned(line, local, &rules->metadata_slices);
         set = lanes_turned(local, lanes_divide(local, &rules->metadata_sets), &rules->metadata_sets);
         set = _mm256_add_epi32(set, lanes_times(unit, rules->metadata_sets.by));
-        lanes_store(places->metadata_set + i, lanes_times(set, rules->metadata_row_bytes));
-        group = lanes_divide(line, &rules->stripes);
-        pseudo = lanes_turned(line, group, &rules->stripes);
+        x[7] = lanes_times(set, rules->metadata_row_bytes);
+        pseudo = lanes_turned(line, lanes_divide(line, &rules->stripes), &rules->stripes);
+        x[4] = _mm256_or_si256(x[4], _mm256_slli_epi32(pseudo, 16));
         entry = _mm256_srli_epi32(lanes_times(line, rules->metadata_sectors), 2);
         entry = _mm256_add_epi32(entry, _mm256_set1_epi32((int)rules->metadata_entry));
-        lanes_locate_row(rules, pseudo, entry, places->metadata_channel + i, places->metadata_bank + i, places->metadata_row + i);
+        lanes_locate_row(rules, pseudo, entry, &bank, &row);
     }
+    lanes_turn(x);
+    line = _mm256_unpacklo_epi32(bank, row);
+    two[0] = _mm256_castsi256_si128(line), two[2] = _mm256_extracti128_si256(line, 1);
+    line = _mm256_unpackhi_epi32(bank, row);
+    two[1] = _mm256_castsi256_si128(line), two[3] = _mm256_extracti128_si256(line, 1);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        _mm256_storeu_si256((__m256i *)places[i], x[i]);
+        if (i & 1)
+            _mm_storeh_pd((double *)&places[i]->metadata_bank, _mm_castsi128_pd(two[i / 2]));
+        else
+            _mm_storel_epi64((__m128i *)&places[i]->metadata_bank, two[i / 2]);
+    }
+}
+
+#define LOCATE static __attribute__((target("avx2"), noinline, unused)) void
+
+/* The places of an operation's lines, each entry << 8 | masks; written in whole eights. */
+LOCATE places_of_lines(const PlaceRules *rules, const uint64_t *lines, int n, LinePlace *places)
+{
+    const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+    __m256i low, high, entry, masks;
+    uint64_t last[8];
+    for (int i = 0; i < n; i += 8, lines += 8, places += 8) {
+        LinePlace *const eight[8] = {places, places + 1, places + 2, places + 3, places + 4, places + 5, places + 6, places + 7};
+        if (n - i < 8) {
+            for (int j = 0; j < 8; j++)
+                last[j] = lines[j < n - i ? j : 0];
+            lines = last;
+        }
+        low = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)lines), evens);
+        high = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)(lines + 4)), evens);
+        masks = _mm256_permute2x128_si256(low, high, 0x20);
+        entry = _mm256_permute2x128_si256(low, high, 0x31);
+        entry = _mm256_or_si256(_mm256_srli_epi32(masks, 8), _mm256_slli_epi32(entry, 24));
+        lanes_locate(rules, entry, _mm256_and_si256(masks, _mm256_set1_epi32(0xFF)), eight);
+    }
+}
+
+/* Completes eight places, of which entry and masks are there. */
+LOCATE places_complete(const PlaceRules *rules, LinePlace *const *places)
+{
+    uint32_t entry[8], masks[8];
+    for (int i = 0; i < 8; i++)
+        entry[i] = places[i]->entry, masks[i] = places[i]->masks;
+    lanes_locate(rules, _mm256_loadu_si256((const __m256i *)entry), _mm256_loadu_si256((const __m256i *)masks), places);
 }
 
 static inline int places_eight_at_a_time(void)
@@ -179,7 +233,11 @@ static inline int places_eight_at_a_time(void)
     return __builtin_cpu_supports("avx2");
 }
 #else
-static inline void places_locate(const PlaceRules *rules, uint32_t sm, const uint64_t *lines, int n, Places *places)
+static inline void places_of_lines(const PlaceRules *rules, const uint64_t *lines, int n, LinePlace *places)
+{
+}
+
+static inline void places_complete(const PlaceRules *rules, LinePlace *const *places)
 {
 }
 

@@ -1,22 +1,22 @@
-"""Where an operation's lines lie in caches and device memory (`places.h`)."""
-from libc.stdint cimport uint32_t, uint64_t
+"""Where lines lie in caches and device memory, eight at a time (`places.h`)."""
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
 cdef extern from "places.h" nogil:
     enum:
         PLACES_MAX
-    ctypedef struct Places:                 # of an operation's lines; bytes from the start of the engine's array, or numbers
-        uint32_t[256] entry                 # a number
-        uint32_t[256] slice                 # a number
-        uint32_t[256] l1_set
-        uint32_t[256] l2_set
-        uint32_t[256] channel
-        uint32_t[256] bank
-        uint32_t[256] row                   # a number
-        uint32_t[256] metadata_set
-        uint32_t[256] metadata_channel
-        uint32_t[256] metadata_bank
-        uint32_t[256] metadata_row          # a number
-        bint in_memory                      # have the places in device memory been found?
+    ctypedef struct LinePlace:              # of a line; bytes from the start of the engine's array, or numbers
+        uint32_t entry                      # a number
+        uint32_t masks                      # whole_mask << 4 | sector_mask
+        uint32_t slice                      # a number
+        uint32_t l1_set                     # from where an SM's sets begin
+        uint32_t l2_set
+        uint16_t channel                    # a number
+        uint16_t metadata_channel           # a number
+        uint32_t bank
+        uint32_t row                        # a number
+        uint32_t metadata_set
+        uint32_t metadata_bank
+        uint32_t metadata_row               # a number
     ctypedef struct LaneDivisor:
         uint32_t by
     ctypedef struct PlaceRules:
@@ -33,7 +33,6 @@ cdef extern from "places.h" nogil:
         uint32_t l1_row_bytes
         uint32_t l2_row_bytes
         uint32_t metadata_row_bytes
-        uint32_t channel_bytes
         uint32_t bank_bytes
         uint32_t banks                      # of a pseudo-channel
         uint32_t bank_groups
@@ -42,5 +41,7 @@ cdef extern from "places.h" nogil:
         uint32_t metadata_entry
         bint has_metadata
     LaneDivisor lane_divisor(uint32_t by) noexcept
-    void places_locate(const PlaceRules* rules, uint32_t sm, const uint64_t* lines, int n, Places* places) noexcept
+    void place_begin(LinePlace* place, uint64_t line) noexcept      # from entry << 8 | masks; the rest is still to be found
+    void places_of_lines(const PlaceRules* rules, const uint64_t* lines, int n, LinePlace* places) noexcept
+    void places_complete(const PlaceRules* rules, LinePlace* const* places) noexcept    # eight
     bint places_eight_at_a_time() noexcept

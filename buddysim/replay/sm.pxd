@@ -7,18 +7,19 @@ on the shift is at least (arrival - time of the use on the clock).
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport (
-    Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_row, cache_set,
+    Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_row,
     cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport larger
 from buddysim.replay.events cimport NEVER, smaller
 from buddysim.replay.hints cimport prefetch, unlikely
+from buddysim.replay.locate cimport locate_line
 from buddysim.replay.memory cimport (
-    MemorySystem, Mshrs, SmPorts, Spot, histogram_add, l2_load, l2_prefetch, l2_spot, l2_store, mshr_take,
+    MemorySystem, Mshrs, SmPorts, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take,
 )
-from buddysim.replay.places cimport Places, places_locate
+from buddysim.replay.places cimport LinePlace, place_begin, places_of_lines
 from buddysim.replay.port cimport port_prefetch
-from buddysim.replay.stream cimport NEVER_USED, OP_END, OP_LOAD_PAST_L1, StreamOp, stream_lines, stream_next
+from buddysim.replay.stream cimport MANY_LINES, NEVER_USED, OP_END, OP_LOAD_PAST_L1, StreamOp, stream_bytes, stream_next
 from buddysim.trace.records cimport OP_ATOMIC, OP_STORE
 
 cdef enum:
@@ -67,7 +68,8 @@ cdef struct L1:                 # an SM's, beside its lines; one line of the hos
     int64_t free_ps             # of its port
     Mshrs loads
     Mshrs stores                # those on their way to the L2, each until it takes them
-    int64_t used                # has anything been put in since the last invalidation
+    uint32_t sets               # where its sets begin in the rows of all
+    int32_t used                # has anything been put in since the last invalidation
 
 cdef struct L1s:
     int enabled
@@ -78,7 +80,7 @@ cdef struct L1s:
     L1* sms                     # [sms]
 
 
-cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const Places* places, int i, unsigned int wanted,
+cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int wanted,
                           bint for_atomic, int64_t t) noexcept nogil
 cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil
 
@@ -189,26 +191,22 @@ cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint rou
     return warp
 
 
-cdef inline void locate_lines(const L1s* l1, const MemorySystem* m, uint32_t sm, const uint64_t* lines, int n,
-                              Places* places) noexcept nogil:
-    """Where an SM's L1, the L2 and, where all is found at once, device memory hold an operation's lines."""
-    cdef Spot spot
+cdef inline void locate_lines(const MemorySystem* m, const SectorCache* l1, const uint64_t* lines, int n,
+                              LinePlace* places) noexcept nogil:
+    """Where an operation's lines, `entry << 8 | masks`, lie."""
     cdef int i
-    places.in_memory = n >= m.lanes_from
-    if places.in_memory:
-        places_locate(&m.rules, sm, lines, n, places)
+    if m.eight_at_a_time:
+        places_of_lines(&m.rules, lines, n, places)
         return
     for i in range(n):
-        places.entry[i] = <uint32_t>(lines[i] >> 8)
-        places.l1_set[i] = cache_set(&l1.cache, sm, places.entry[i])
-        l2_spot(m, places.entry[i], &spot)
-        places.slice[i], places.l2_set[i] = spot.slice, spot.set
+        place_begin(&places[i], lines[i])
+        locate_line(m, l1, &places[i])
 
 
-cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const Places* places, int i) noexcept nogil:
-    """Has the host fetch what an access to line `i` will look at."""
-    cache_prefetch(&l1.cache, places.l1_set[i])
-    l2_prefetch(m, places.l2_set[i], places.entry[i])
+cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const L1* own, const LinePlace* at) noexcept nogil:
+    """Has the host fetch what an access to a line will look at."""
+    cache_prefetch(&l1.cache, own.sets + at.l1_set)
+    l2_prefetch(m, at)
 
 
 cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
@@ -218,8 +216,7 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
     Thousands of warps take turns, each with a stream of its own: by its turn nothing of a warp is left in the host's caches.
     """
     cdef Warp* warp = NULL
-    cdef uint32_t entry
-    cdef Spot spot
+    cdef const LinePlace* at
     cdef unsigned int part
     ahead.at += 1
     if scheduler.n:
@@ -232,25 +229,24 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         prefetch(<const char*>warp.op + 64)
     warp = ahead.warps[(ahead.at - SETS_AHEAD) % LOOK_AHEAD]
     if warp and warp.op.n_lines:
-        for part in range(2, (sizeof(StreamOp) + 8 * warp.op.n_lines + 63) // 64):
+        for part in range(2, (stream_bytes(warp.op) + 63) // 64):
             prefetch(<const char*>warp.op + 64 * part)
-        entry = <uint32_t>(stream_lines(warp.op)[0] >> 8)
-        cache_prefetch(&l1.cache, cache_set(&l1.cache, warp.number // MAX_WARPS, entry))
-        l2_spot(m, entry, &spot)
-        l2_prefetch(m, spot.set, entry)
-        port_prefetch(&m.slices[spot.slice].port, m.at_slice_ps)
-        port_prefetch(&m.slices[spot.slice].codec, m.at_codec_ps)
+        if warp.op.n_lines < MANY_LINES:
+            at = <const LinePlace*>(warp.op + 1)
+            prefetch_line(l1, m, &l1.sms[warp.number // MAX_WARPS], at)
+            port_prefetch(&m.slices[at.slice].port, m.at_slice_ps)
+            port_prefetch(&m.slices[at.slice].codec, m.at_codec_ps)
 
 
-cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const Places* places, int i,
+cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const LinePlace* at,
                             unsigned int wanted, int64_t t) noexcept nogil:
-    """A load's sectors of line `i`; returns when the last of them can be used."""
+    """A load's sectors of a line; returns when the last of them can be used."""
     cdef int64_t hit = t + l1.hit_ps, start = t, way
     cdef int64_t* mshr
     cdef int64_t* ready_ps
     cdef unsigned int line = 0, present, merged, missing = wanted
-    cdef Row row = cache_row(&l1.cache, places.l1_set[i])
-    way = cache_find(&l1.cache, &row, places.entry[i])
+    cdef Row row = cache_row(&l1.cache, own.sets + at.l1_set)
+    way = cache_find(&l1.cache, &row, at.entry)
     if way >= 0:
         cache_touch(&l1.cache, &row, way)
         m.count.l1_line_hits += 1
@@ -267,7 +263,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
             return hit
     else:
         way = cache_victim(&l1.cache, &row)
-        cache_install(&l1.cache, &row, way, places.entry[i])
+        cache_install(&l1.cache, &row, way, at.entry)
         ready_ps = row.ready_ps + way
         own.used = 1
     prefetch(ready_ps)
@@ -275,21 +271,21 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     if mshr[0] > t:                 # none is free: this access holds up those behind it
         own.free_ps += mshr[0] - t
         start = mshr[0]
-    start = mshr[0] = l2_load(m, ports, places, i, missing, False, start)
+    start = mshr[0] = l2_load(m, ports, at, missing, False, start)
     m.count.load_ps += start - t
     histogram_add(m.count.load_histogram, start - t)
     row.lines[way] = cache_coming(line, ready_ps, missing, t, start)
     return larger(hit, start)
 
 
-cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Places* places, int i,
-                             unsigned int touched, unsigned int whole, int64_t t) noexcept nogil:
-    """A store's sectors of line `i`: written through, nothing allocated. Returns when the SM hears of it."""
+cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const LinePlace* at, unsigned int touched,
+                             unsigned int whole, int64_t t) noexcept nogil:
+    """A store's sectors of a line: written through, nothing allocated. Returns when the SM hears of it."""
     cdef int64_t* place = mshr_take(&own.stores)
     if place[0] > t:
         own.free_ps += place[0] - t
         t = place[0]
-    t = l2_store(m, ports, places, i, touched, whole, t)
+    t = l2_store(m, ports, at, touched, whole, t)
     place[0] = t
     return t
 
@@ -297,10 +293,10 @@ cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Pla
 cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* later, int sm, int64_t now) noexcept nogil:
     """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
     cdef const StreamOp* op = warp.op
-    cdef const uint64_t* lines = stream_lines(op)
+    cdef const LinePlace* at = <const LinePlace*>(op + 1)
+    cdef LinePlace[256] places
     cdef int i, n = op.n_lines
     cdef int64_t arrival = now, t
-    cdef Places places
     cdef unsigned int sectors
     cdef int asked = 0              # sectors of loads
     cdef bint past_l1 = op.kind == OP_LOAD_PAST_L1 or op.kind == OP_ATOMIC or not l1.enabled
@@ -309,25 +305,28 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
-    locate_lines(l1, m, sm, lines, n, &places)
+    if n >= MANY_LINES:
+        locate_lines(m, &l1.cache, <const uint64_t*>(op + 1), n, places)
+        at = places
     for i in range(1, n if n < LINES_AHEAD else LINES_AHEAD):
-        prefetch_line(l1, m, &places, i)
+        prefetch_line(l1, m, own, &at[i])
     for i in range(n):
         if i + LINES_AHEAD < n:
-            prefetch_line(l1, m, &places, i + LINES_AHEAD)
-        sectors = lines[i] & 15
+            prefetch_line(l1, m, own, &at[LINES_AHEAD])
+        sectors = at.masks & 15
         t = larger(now, own.free_ps)
         own.free_ps = t + l1.line_ps
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
-            t = l1_store(m, own, ports, &places, i, sectors, lines[i] >> 4 & 15, t)
+            t = l1_store(m, own, ports, at, sectors, at.masks >> 4, t)
         else:
             asked += sector_count(sectors)
             if past_l1:
-                t = load_past_l1(m, ports, &places, i, sectors, op.kind == OP_ATOMIC, t)
+                t = load_past_l1(m, ports, at, sectors, op.kind == OP_ATOMIC, t)
             else:
-                t = l1_load(l1, m, own, ports, &places, i, sectors, t)
+                t = l1_load(l1, m, own, ports, at, sectors, t)
         arrival = larger(arrival, t)
+        at += 1
     m.count.load_sectors += asked
     if asked and not past_l1:
         m.count.l1_accesses += asked

@@ -1,10 +1,10 @@
 """What an SM does less often, out of the straight path of its loads and stores."""
 
 
-cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const Places* places, int i, unsigned int wanted,
+cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int wanted,
                           bint for_atomic, int64_t t) noexcept nogil:
-    """Sectors of line `i` for an atomic, or for a load that does not look into the L1; returns when the last can be used."""
-    return l2_load(m, sm, places, i, wanted, for_atomic, t)
+    """Sectors of a line for an atomic, or for a load that does not look into the L1; returns when the last can be used."""
+    return l2_load(m, sm, at, wanted, for_atomic, t)
 
 
 cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil:

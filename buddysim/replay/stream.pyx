@@ -5,6 +5,8 @@ from libc.stdlib cimport free
 from buddysim.replay.events cimport smaller
 from buddysim.replay.hints cimport unlikely
 from buddysim.replay.hostmem cimport host_block
+from buddysim.replay.locate cimport locate_line
+from buddysim.replay.places cimport place_begin, places_complete
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE
 
 
@@ -58,7 +60,8 @@ cdef int64_t row_of(uint64_t line, const int64_t[:, ::1] table) noexcept nogil:
 
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1:
     """Makes room for the streams of that many warps, operations and lines. Raises MemoryError."""
-    cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + <size_t>lines * sizeof(uint64_t)
+    cdef size_t few = <size_t>smaller(lines, ops * (MANY_LINES - 1))
+    cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + <size_t>lines * sizeof(uint64_t) + few * sizeof(LinePlace)
     cdef size_t starts_bytes = <size_t>warps * sizeof(uint64_t)
     if memory.ops_bytes < ops_bytes:
         free(memory.ops)
@@ -73,8 +76,35 @@ cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_
     return 0
 
 
-cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const WarpRecord* warps, int64_t n_warps,
-                         const WarpOp* ops, const uint64_t* lines, const int64_t[:, ::1] table) noexcept nogil:
+cdef struct Unlocated:          # lines whose places are still to be found, with others
+    LinePlace* lines[8]
+    int n
+
+
+cdef inline void locate_later(Unlocated* unlocated, const MemorySystem* m, const SectorCache* l1, LinePlace* line) noexcept nogil:
+    """Has a line's place completed, at the latest by `locate_rest`."""
+    if not m.eight_at_a_time:
+        locate_line(m, l1, line)
+        return
+    unlocated.lines[unlocated.n] = line
+    unlocated.n += 1
+    if unlocated.n == 8:
+        places_complete(&m.rules, unlocated.lines)
+        unlocated.n = 0
+
+
+cdef void locate_rest(Unlocated* unlocated, const MemorySystem* m) noexcept nogil:
+    """Completes the places of the lines that are left."""
+    cdef int i
+    if unlocated.n:
+        for i in range(unlocated.n, 8):
+            unlocated.lines[i] = unlocated.lines[0]
+        places_complete(&m.rules, unlocated.lines)
+
+
+cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
+                         const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines,
+                         const int64_t[:, ::1] table) noexcept nogil:
     """Writes the streams of a chunk's warps.
 
     `table` has a row for each allocation, sorted: first line, end line, entry of the first line. Returns the index of the first
@@ -83,10 +113,12 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const War
     cdef StreamOp* at = <StreamOp*>memory.ops
     cdef const WarpRecord* warp
     cdef const WarpOp* op
-    cdef uint64_t* written
+    cdef char* written
+    cdef Unlocated unlocated
     cdef Window window = window_at(table, 0)
     cdef int64_t w, i, j, gap, row
     cdef bint timed
+    unlocated.n = 0
     for w in range(n_warps):
         warp = &warps[w]
         memory.starts[w] = <char*>at - memory.ops
@@ -104,21 +136,27 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const War
             at.unit_slots = <uint16_t>smaller(scaled(core, op.unit_slots), 0xFFFF)
             at.kind = OP_LOAD_PAST_L1 if op.kind == OP_LOAD and op.flags & FLAG_BYPASS_L1 else op.kind
             at.n_lines = op.n_lines
-            written = <uint64_t*>(at + 1)
+            written = <char*>(at + 1)
             for j in range(op.first_line, <int64_t>op.first_line + op.n_lines):
                 if unlikely(lines[j] - window.first >= window.length):
                     row = row_of(lines[j], table)
                     if row < 0:
                         return j
                     window = window_at(table, row)
-                written[0] = lines[j] + window.to_entry
-                written += 1
+                if op.n_lines >= MANY_LINES:
+                    (<uint64_t*>written)[0] = lines[j] + window.to_entry
+                    written += sizeof(uint64_t)
+                else:
+                    place_begin(<LinePlace*>written, lines[j] + window.to_entry)
+                    locate_later(&unlocated, m, l1, <LinePlace*>written)
+                    written += sizeof(LinePlace)
             at = <StreamOp*>written
         at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
         at.use_ps = NEVER_USED
         at.slots = issue_slots(warp.tail_gap)
         at.kind, at.unit_slots, at.n_lines = OP_END, 0, 0
         at += 1
+    locate_rest(&unlocated, m)
     return -1
 
 

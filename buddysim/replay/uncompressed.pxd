@@ -3,21 +3,21 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.dram cimport DevicePlace, dram_read, dram_write
+from buddysim.replay.locate cimport locate_entry, place_at
 from buddysim.replay.memory cimport (
-    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, Slice, entry_place, link_read, link_write, locate_entry,
-    region_of,
+    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, Slice, link_read, link_write, region_of,
 )
-from buddysim.replay.places cimport Places
+from buddysim.replay.places cimport LinePlace
 
 
-cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, Slice* slice, const Places* places, int i,
-                             unsigned int wanted, int64_t t) noexcept nogil:
+cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LinePlace* at, unsigned int wanted,
+                             int64_t t) noexcept nogil:
     cdef int sectors = sector_count(wanted)
     cdef DevicePlace place
     if region.place == PLACE_HOST:
         return link_read(m, 32 * sectors, DEMAND, t)
     m.count.device[<int>DEMAND] += sectors
-    entry_place(m, slice, places, i, &place)
+    place_at(m, at.channel, at.bank, at.row, &place)
     return dram_read(&m.dram, &place, sectors, t)
 
 
@@ -33,12 +33,12 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* 
     return dram_write(&m.dram, &place, sectors, t)
 
 
-cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const Places* places, int i, unsigned int* sectors,
+cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
                                       int64_t t) noexcept nogil:
     """The fill of a scheme that compresses nothing."""
-    cdef Region* region = region_of(m, places.entry[i])
+    cdef Region* region = region_of(m, at.entry)
     region.fills += 1
-    return raw_fill(m, region, slice, places, i, sectors[0], t)
+    return raw_fill(m, region, at, sectors[0], t)
 
 
 cdef inline int64_t uncompressed_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:

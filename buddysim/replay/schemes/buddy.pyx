@@ -7,17 +7,18 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.replay.cache cimport Line
 from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.memory cimport PLACE_COMPRESSED, MemorySystem, Region, Slice, region_of
-from buddysim.replay.places cimport Places
+from buddysim.replay.places cimport LinePlace
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
 
 
-cdef int64_t fill(MemorySystem* m, Slice* slice, const Places* places, int i, unsigned int* sectors, int64_t t) noexcept nogil:
-    cdef Region* region = region_of(m, places.entry[i])
+cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
+                  int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, at.entry)
     region.fills += 1
     if region.place == PLACE_COMPRESSED:
-        return compressed_fill(m, region, slice, places, i, sectors, t, region.kept, False)
-    return raw_fill(m, region, slice, places, i, sectors[0], t)
+        return compressed_fill(m, region, slice, at, sectors, t, region.kept, False)
+    return raw_fill(m, region, at, sectors[0], t)
 
 
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:

@@ -12,7 +12,7 @@ from buddysim.replay.dram cimport larger
 from buddysim.replay.memory cimport (
     MIGRATION_IN, MIGRATION_OUT, PLACE_HOST, MemorySystem, Pages, Region, Slice, link_read, link_write, region_of,
 )
-from buddysim.replay.places cimport Places
+from buddysim.replay.places cimport LinePlace
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
 
@@ -93,12 +93,13 @@ cdef inline int64_t page_ready(MemorySystem* m, uint32_t entry, int64_t t) noexc
     return larger(t, pages.ready_ps[page])
 
 
-cdef int64_t fill(MemorySystem* m, Slice* slice, const Places* places, int i, unsigned int* sectors, int64_t t) noexcept nogil:
-    cdef Region* region = region_of(m, places.entry[i])
+cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
+                  int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, at.entry)
     region.fills += 1
     if region.place != PLACE_HOST:
-        t = page_ready(m, places.entry[i], t)
-    return raw_fill(m, region, slice, places, i, sectors[0], t)
+        t = page_ready(m, at.entry, t)
+    return raw_fill(m, region, at, sectors[0], t)
 
 
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
