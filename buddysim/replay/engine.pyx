@@ -11,7 +11,7 @@ from buddysim.replay.cache cimport DIRTY, Row, SectorCache, cache_clear_unit, ca
 from buddysim.replay.compressed cimport prepare_splits
 from buddysim.replay.division cimport divisor
 from buddysim.replay.dram cimport Bank, dram_init
-from buddysim.replay.events cimport NEVER, EventTree, tree_init, tree_update
+from buddysim.replay.events cimport KEY_NEVER, NEVER, Events, events_init, events_put, events_set, events_take, key_number, key_time
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.locate cimport Spot, l2_spot
 from buddysim.replay.memory cimport (
@@ -22,7 +22,8 @@ from buddysim.replay.port cimport Port
 from buddysim.replay.scheme cimport SchemeBase
 from buddysim.replay.sm cimport (
     L1, MAX_LATER, MAX_WARPS, NO_GREEDY, L1s, LookAhead, Pending, Scheduler, Warp, locate_lines, look_ahead, scheduler_add,
-    scheduler_pick, scheduler_remove, scheduler_set, scheduler_time, warp_access, warp_next, warp_passed,
+    scheduler_pick, scheduler_put, scheduler_remove, scheduler_set, scheduler_take, scheduler_time, warp_access, warp_next,
+    warp_passed,
 )
 from buddysim.replay.stream cimport OP_END, CoreTiming, StreamMemory, StreamOp, stream_fill, stream_free, stream_reserve
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
@@ -113,7 +114,7 @@ cdef class Engine:
     cdef MemorySystem m
     cdef L1s l1
     cdef CoreTiming core
-    cdef EventTree tree
+    cdef Events events
     cdef LookAhead ahead
     cdef int n_sms, n_schedulers, max_blocks
     cdef int64_t block_interval_ps, block_latency_ps
@@ -235,14 +236,12 @@ cdef class Engine:
         self.later = <Pending*>arena_zeroed(&self.arena, <size_t>self.n_sms * MAX_WARPS * MAX_LATER, sizeof(Pending))
         self.rooms = <Room*>arena_zeroed(&self.arena, self.n_sms, sizeof(Room))
         self.blocks = <ResidentBlock*>arena_zeroed(&self.arena, <size_t>self.n_sms * self.max_blocks, sizeof(ResidentBlock))
-        tree_init(&self.arena, &self.tree, self.n_sms * self.n_schedulers)
+        events_init(&self.arena, &self.events, self.n_sms * self.n_schedulers)
         for i in range(self.n_sms * self.n_schedulers):
             self.schedulers[i].greedy = NO_GREEDY
-            self.schedulers[i].leaves = 2
-            while self.schedulers[i].leaves * self.n_schedulers < n["sm_warps"]:
-                self.schedulers[i].leaves *= 2
-            for slots in range(128):
-                self.schedulers[i].ready[slots] = NEVER
+            self.schedulers[i].first = KEY_NEVER
+            for slots in range(MAX_WARPS):
+                self.schedulers[i].ready[slots] = KEY_NEVER
         slots = n["sm_warps"]
         self.empty_room.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
         self.empty_room.blocks, self.empty_room.threads = self.max_blocks, n["sm_threads"]
@@ -363,7 +362,7 @@ cdef class Engine:
 
     cdef Stop loop(self, int64_t operations) noexcept nogil:
         cdef int leaf, sm, position, place
-        cdef int64_t key, now, finish, busy_ps
+        cdef int64_t now, finish, busy_ps
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef Pending* later
@@ -374,8 +373,7 @@ cdef class Engine:
             if stop != STOP_IDLE:
                 return stop
         while True:
-            key = self.tree.keys[1]
-            now = key >> self.tree.bits if key != NEVER else NEVER
+            now = key_time(self.events.first, self.events.bits)
             place = self.next_start(now) if self.n_waiting else -1
             if place >= 0:
                 self.n_waiting -= 1
@@ -388,11 +386,13 @@ cdef class Engine:
                 continue
             if now == NEVER:
                 return STOP_IDLE
-            leaf = <int>(key & (self.tree.size - 1))
+            leaf = key_number(self.events.first, self.events.bits)
             self.now_ps = now
             scheduler = &self.schedulers[leaf]
             sm = <int>(<unsigned int>leaf / <unsigned int>self.n_schedulers)
             position = scheduler_pick(scheduler, now, self.core.round_robin)
+            events_take(&self.events, leaf)
+            scheduler_take(scheduler, position)
             warp = &self.warps[sm * MAX_WARPS + scheduler.slot[position]]
             if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
                 finish = larger(scheduler.slots_free_ps, now - warp.op.chain_ps)
@@ -404,8 +404,8 @@ cdef class Engine:
                 self.issue_busy_ps += warp.slots * self.core.cycle_ps + busy_ps
                 warp.slots = 0
                 if finish - self.core.cycle_ps > now:
-                    scheduler_set(scheduler, position, finish - self.core.cycle_ps)
-                    tree_update(&self.tree, leaf, scheduler_time(scheduler))
+                    scheduler_put(scheduler, position, finish - self.core.cycle_ps)
+                    events_put(&self.events, leaf, scheduler_time(scheduler))
                     continue
             if warp.op.kind == OP_END:
                 stop = self.exit_warp(leaf, sm, position, warp, now)
@@ -416,12 +416,13 @@ cdef class Engine:
             scheduler.greedy = position
             if warp.op.kind == OP_BARRIER:
                 self.reach_barrier(leaf, position, warp, now)
+                events_set(&self.events, leaf, scheduler_time(scheduler))
             else:
                 later = self.later + warp.number * MAX_LATER
                 warp_access(&self.l1, &self.m, warp, later, sm, now)
-                scheduler_set(scheduler, position, warp_next(warp, later))
+                scheduler_put(scheduler, position, warp_next(warp, later))
                 operations -= 1
-            tree_update(&self.tree, leaf, scheduler_time(scheduler))
+                events_put(&self.events, leaf, scheduler_time(scheduler))
             look_ahead(&self.ahead, scheduler, self.warps + sm * MAX_WARPS, &self.l1, &self.m)
             if operations <= 0:
                 return STOP_PAUSE
@@ -554,7 +555,7 @@ cdef class Engine:
             scheduler = &self.schedulers[sm * self.n_schedulers + slot % self.n_schedulers]
             scheduler_add(scheduler, slot, warp_next(warp, self.later + warp.number * MAX_LATER))
         for i in range(sm * self.n_schedulers, (sm + 1) * self.n_schedulers):
-            tree_update(&self.tree, i, scheduler_time(&self.schedulers[i]))
+            events_set(&self.events, i, scheduler_time(&self.schedulers[i]))
         return STOP_IDLE
 
     cdef Stop exit_warp(self, int leaf, int sm, int position, Warp* warp, int64_t now) noexcept nogil:
@@ -564,7 +565,7 @@ cdef class Engine:
         cdef Room* room = &self.rooms[sm]
         room.free_slots |= <uint64_t>1 << scheduler.slot[position]
         scheduler_remove(scheduler, position)
-        tree_update(&self.tree, leaf, scheduler_time(scheduler))
+        events_set(&self.events, leaf, scheduler_time(scheduler))
         block.warps_left -= 1
         if block.warps_left:
             if block.at_barrier == block.warps_left:
@@ -609,7 +610,7 @@ cdef class Engine:
                     warp.at_barrier = 0
                     warp.shift_ps = larger(warp.shift_ps, now + self.core.barrier_ps - warp.v_ps)
                     scheduler_set(scheduler, position, warp_next(warp, self.later + warp.number * MAX_LATER))
-            tree_update(&self.tree, leaf, scheduler_time(scheduler))
+            events_set(&self.events, leaf, scheduler_time(scheduler))
 
     # Events between kernels
 

@@ -33,7 +33,7 @@ cdef inline void port_prefetch(const Port* port, int64_t t) noexcept nogil:
 
 
 cdef inline int64_t port_pass(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:
-    """Sends a request of `cost` (1/1024 ps) through a port at which it arrives at `t`.
+    """Sends a request of `cost` (1/1024 ps, at least 1) through a port at which it arrives at `t`.
 
     `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the request's turn comes, at the
     earliest `t`.

@@ -11,7 +11,7 @@ from buddysim.replay.cache cimport (
     cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport larger
-from buddysim.replay.events cimport NEVER, smaller
+from buddysim.replay.events cimport KEY_NEVER, NEVER, earlier, event_key, key_number, key_time, least_key
 from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.locate cimport locate_line
 from buddysim.replay.memory cimport (
@@ -46,13 +46,14 @@ cdef struct Warp:               # one line of the host's cache
     int32_t number              # sm * MAX_WARPS + its slot there
 
 cdef struct Scheduler:
-    int64_t[128] ready          # a winner tree as in `events`: leaf i is warp i, oldest first; time << WARP_BITS | warp, or NEVER
-    uint8_t[64] slot            # the warp's slot in the SM
-    int leaves                  # a power of two
-    int n
-    int greedy                  # the warp that issued last, or NO_GREEDY
+    int64_t first               # the smallest key of a warp's next event (`events`)
     int64_t next_issue_ps       # an instruction per cycle
     int64_t slots_free_ps       # issue slots before this are taken
+    int n
+    int greedy                  # the warp that issued last, or NO_GREEDY
+    int64_t[4] reserved
+    uint8_t[64] slot            # the warps' slots in the SM, oldest first
+    int64_t[64] ready           # their keys
 
 cdef enum:
     LOOK_AHEAD = 64             # warps whose turn comes soon
@@ -128,22 +129,27 @@ cdef inline int64_t warp_next(Warp* warp, Pending* later) noexcept nogil:
     return warp.v_ps + warp.shift_ps
 
 
+cdef inline void scheduler_take(Scheduler* scheduler, int warp) noexcept nogil:
+    """Takes a warp out of the order, which does not hold until `scheduler_put` puts it back."""
+    scheduler.ready[warp] = KEY_NEVER
+
+
+cdef inline void scheduler_put(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
+    """Puts a warp back that was taken out; as in `events_put`, nothing is stored before it is looked at."""
+    cdef int64_t key = event_key(time, WARP_BITS, warp)
+    scheduler.first = earlier(key, least_key(scheduler.ready, scheduler.n))
+    scheduler.ready[warp] = key
+
+
 cdef inline void scheduler_set(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
     """Changes when a warp can issue."""
-    cdef int64_t* ready = scheduler.ready
-    cdef int64_t key = time << WARP_BITS | warp if time != NEVER else time
-    cdef unsigned int node = scheduler.leaves + warp
-    ready[node] = key
-    while node > 1:
-        key = smaller(key, ready[node ^ 1])
-        node >>= 1
-        ready[node] = key
+    scheduler_take(scheduler, warp)
+    scheduler_put(scheduler, warp, time)
 
 
 cdef inline int64_t scheduler_ready(const Scheduler* scheduler, int warp) noexcept nogil:
     """When a warp can issue."""
-    cdef int64_t key = scheduler.ready[scheduler.leaves + warp]
-    return key >> WARP_BITS if key != NEVER else key
+    return key_time(scheduler.ready[warp], WARP_BITS)
 
 
 cdef inline void scheduler_add(Scheduler* scheduler, int slot, int64_t ready_ps) noexcept nogil:
@@ -158,9 +164,9 @@ cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil
     cdef int i
     for i in range(warp, scheduler.n - 1):
         scheduler.slot[i] = scheduler.slot[i + 1]
-        scheduler_set(scheduler, i, scheduler_ready(scheduler, i + 1))
+        scheduler.ready[i] = event_key(scheduler_ready(scheduler, i + 1), WARP_BITS, i)
+    scheduler_set(scheduler, scheduler.n - 1, NEVER)
     scheduler.n -= 1
-    scheduler_set(scheduler, scheduler.n, NEVER)
     if scheduler.greedy == warp:
         scheduler.greedy = NO_GREEDY
     elif scheduler.greedy > warp and scheduler.greedy != NO_GREEDY:
@@ -169,8 +175,7 @@ cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil
 
 cdef inline int64_t scheduler_time(const Scheduler* scheduler) noexcept nogil:
     """When the scheduler can issue next."""
-    cdef int64_t earliest = scheduler.ready[1]
-    return larger(earliest >> WARP_BITS, scheduler.next_issue_ps) if earliest != NEVER else earliest
+    return larger(key_time(scheduler.first, WARP_BITS), scheduler.next_issue_ps)
 
 
 cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint round_robin) noexcept nogil:
@@ -179,8 +184,8 @@ cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint rou
     if not round_robin:
         if scheduler.greedy != NO_GREEDY and scheduler_ready(scheduler, scheduler.greedy) <= now:
             return scheduler.greedy
-        if scheduler.ready[1] >> WARP_BITS == now:
-            return scheduler.ready[1] & (MAX_WARPS - 1)
+        if key_time(scheduler.first, WARP_BITS) == now:
+            return key_number(scheduler.first, WARP_BITS)
         warp = 0
     else:
         warp = scheduler.greedy + 1 if scheduler.greedy + 1 < scheduler.n else 0
@@ -220,7 +225,7 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
     cdef unsigned int part
     ahead.at += 1
     if scheduler.n:
-        warp = sm_warps + scheduler.slot[scheduler.ready[1] & (MAX_WARPS - 1)]
+        warp = sm_warps + scheduler.slot[key_number(scheduler.first, WARP_BITS)]
         prefetch(warp)
     ahead.warps[ahead.at % LOOK_AHEAD] = warp
     warp = ahead.warps[(ahead.at - STREAM_AHEAD) % LOOK_AHEAD]

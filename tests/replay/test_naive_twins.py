@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from buddysim.replay.cache import LruTags
 from buddysim.replay.dram import BusCalendar
+from buddysim.replay.events import EventOrder
 from buddysim.replay.naive_cache import NaiveLruTags
 from buddysim.replay.naive_calendar import NaiveBusCalendar
 from buddysim.replay.naive_memory import NaiveMemory
@@ -40,12 +41,24 @@ def test_full_sets_forget_the_line_used_longest_ago(ways):
         assert fast.access(tag, 1) == naive.access(tag, 1)
 
 
+@given(data=st.data(), n=st.integers(1, 400) | st.sampled_from([16, 17, 128, 16384]))
+def test_events_come_by_time_then_number(data, n):
+    fast, times = EventOrder(n), {}
+    assert fast.first() is None
+    for number, time in data.draw(
+        st.lists(st.tuples(st.integers(0, n - 1), st.none() | st.integers(0, 9) | st.integers(0, 2**47)), max_size=200)
+    ):
+        fast.set(number, time)
+        times[number] = time
+        assert fast.first() == min(((t, i) for i, t in times.items() if t is not None), default=None)
+
+
 @given(
     requests=st.lists(
         st.tuples(
             st.integers(0, 200_000) | st.sampled_from(ROUNDS),
             st.integers(0, 400_000) | st.sampled_from(ROUNDS),
-            st.integers(0, 2**22) | st.integers(0, 2**28),
+            st.integers(1, 2**22) | st.integers(1, 2**28),  # what costs nothing passes no port
         ),
         max_size=200,
     )

@@ -1,0 +1,43 @@
+/* The earliest of many events, by their keys: time << bits | number, so that equal times go by number.
+ *
+ * Two keys are compared at a time as floating-point numbers, which SSE2 has a minimum of. Positive numbers are ordered as their
+ * bits are; KEY_BIAS keeps keys among those that every mode of the processor takes as they are (none is subnormal). */
+#ifndef BUDDYSIM_KEYS_H
+#define BUDDYSIM_KEYS_H
+#include <stdint.h>
+
+#define KEY_BIAS ((int64_t)1 << 62)
+#define KEY_NEVER ((int64_t)0x7FEFFFFFFFFFFFFF)     /* the largest finite number */
+#define KEYS_AT_ONCE 8
+
+#if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
+#include <emmintrin.h>
+
+/* The least of `n` keys, at least one; they lie on 16 B and go on to a multiple of KEYS_AT_ONCE. */
+static inline int64_t least_key(const int64_t *keys, int n)
+{
+    const double *at = (const double *)keys, *const end = at + n;
+    __m128d a = _mm_load_pd(at), b = _mm_load_pd(at + 2);
+    a = _mm_min_pd(a, _mm_load_pd(at + 4));
+    b = _mm_min_pd(b, _mm_load_pd(at + 6));
+    for (at += KEYS_AT_ONCE; at < end; at += KEYS_AT_ONCE) {
+        a = _mm_min_pd(a, _mm_load_pd(at));
+        b = _mm_min_pd(b, _mm_load_pd(at + 2));
+        a = _mm_min_pd(a, _mm_load_pd(at + 4));
+        b = _mm_min_pd(b, _mm_load_pd(at + 6));
+    }
+    a = _mm_min_pd(a, b);
+    a = _mm_min_pd(a, _mm_unpackhi_pd(a, a));
+    return _mm_cvtsi128_si64(_mm_castpd_si128(a));
+}
+
+#else
+static inline int64_t least_key(const int64_t *keys, int n)
+{
+    int64_t least = keys[0];
+    for (int i = 1; i < n; i++)
+        least = keys[i] < least ? keys[i] : least;
+    return least;
+}
+#endif
+#endif
