@@ -1,4 +1,4 @@
-"""Where a line lies: the L2 slice and set, the row in device memory, the metadata's set and row. The readable twin of `places.h`."""
+"""Where a line lies: L2 slice and set, row in device memory, set and row of its metadata. The readable twin of `places.h`."""
 from libc.stdint cimport uint16_t, uint32_t
 
 from buddysim.replay.cache cimport SectorCache, cache_set, fold

@@ -14,7 +14,7 @@ class NaivePort:
         self.oldest = 0
 
     def request(self, now_ps: int, t_ps: int, cost: int) -> int:
-        """Sends a request of `cost`, at least 1, that arrives at `t_ps`, no earlier than `now_ps`; when its turn comes (ps)."""
+        """Sends a request of `cost`, at least 1, that arrives at `t_ps`, from `now_ps` on; when its turn comes (ps)."""
         self.oldest = max(self.oldest, now_ps >> BUCKET_BITS)
         bucket = max(self.oldest, t_ps >> BUCKET_BITS)
         rest = cost
