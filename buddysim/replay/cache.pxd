@@ -32,6 +32,7 @@ cdef struct SectorCache:
     Divisor sets            # of each unit
     uint32_t ways
     uint32_t padded_ways
+    uint32_t oldest_bit     # in a set's order, where that is a word
     uint32_t row_bytes      # 16 * padded_ways
     char* rows              # [units][sets]: tags, order, lines, ready_ps
 
@@ -78,7 +79,7 @@ cdef inline int64_t cache_find(const SectorCache* cache, const Row* row, uint32_
 
 cdef inline int64_t cache_victim(const SectorCache* cache, const Row* row) noexcept nogil:
     """The least recently used way of the set (an empty one first)."""
-    return order_oldest(row.order, cache.ways)
+    return order_oldest(row.order, cache.ways, cache.oldest_bit)
 
 
 cdef inline void cache_touch(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil:

@@ -9,6 +9,7 @@ cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, i
     """Allocates `units` empty caches. Raises MemoryError."""
     cache.units, cache.sets, cache.ways = units, divisor(sets), ways
     cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
+    cache.oldest_bit = 4 * (ways - 1)
     cache.row_bytes = 16 * cache.padded_ways
     cache.rows = <char*>arena_zeroed(arena, <size_t>units * sets, cache.row_bytes)
     for unit in range(units):

@@ -136,6 +136,8 @@ cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t s
         open_slots = ~bits_from(channel.calendar, bit) & ((<uint64_t>1 << CALENDAR_WINDOW) - 1)
         if likely(open_slots):
             break
+        if slot == channel.full_until:
+            channel.full_until += CALENDAR_WINDOW
         slot += CALENDAR_WINDOW
     first[0] = slot + count_trailing_zeros(open_slots)
     taken = latest = open_slots & -open_slots
@@ -146,7 +148,6 @@ cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t s
         latest = open_slots & -open_slots
         taken |= latest
     add_bits(channel.calendar, bit, taken)
-    channel.full_until = first[0] if begin == channel.full_until else channel.full_until
     slot += count_trailing_zeros(latest)
     channel.last_slot = larger(channel.last_slot, slot)
     return slot

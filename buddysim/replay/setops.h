@@ -119,11 +119,11 @@ static inline void order_begin(char *order, int ways)
         order_set_word(order, word);
 }
 
-/* The way that was used the longest time ago. */
-static inline int64_t order_oldest(const char *order, int ways)
+/* The way that was used the longest time ago; `oldest_bit` is 4 * (ways - 1). */
+static inline int64_t order_oldest(const char *order, int ways, int oldest_bit)
 {
     if (ways <= ORDER_NIBBLES)
-        return (int64_t)(order_word(order) >> 4 * (ways - 1) & 15);
+        return (int64_t)(order_word(order) >> oldest_bit & 15);
     return ((const uint16_t *)order)[ways - 1];
 }
 
