@@ -6,6 +6,7 @@ could not foresee.
 """
 from libc.stdint cimport int64_t
 
+from buddysim.replay.hints cimport unlikely
 from buddysim.replay.hostmem cimport HostArena
 
 cdef extern from "keys.h" nogil:
@@ -28,12 +29,16 @@ cdef struct Events:
 
 cdef inline int64_t event_key(int64_t time, int bits, int number) noexcept nogil:
     """The key of an event; `time` may be NEVER."""
-    return (time << bits | number) + KEY_BIAS if time != NEVER else KEY_NEVER
+    if unlikely(time == NEVER):
+        return KEY_NEVER
+    return (time << bits | number) + KEY_BIAS
 
 
 cdef inline int64_t key_time(int64_t key, int bits) noexcept nogil:
     """When the event of a key is."""
-    return (key - KEY_BIAS) >> bits if key != KEY_NEVER else NEVER
+    if unlikely(key == KEY_NEVER):
+        return NEVER
+    return (key - KEY_BIAS) >> bits
 
 
 cdef inline int key_number(int64_t key, int bits) noexcept nogil:

@@ -19,8 +19,8 @@ from buddysim.replay.memory cimport (
 )
 from buddysim.replay.places cimport LinePlace, place_begin, places_of_lines
 from buddysim.replay.port cimport port_prefetch
-from buddysim.replay.stream cimport MANY_LINES, NEVER_USED, OP_END, OP_LOAD_PAST_L1, StreamOp, stream_bytes, stream_next
-from buddysim.trace.records cimport OP_ATOMIC, OP_STORE
+from buddysim.replay.stream cimport MANY_LINES, NEVER_USED, OP_END, StreamOp, stream_bytes, stream_next
+from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE
 
 cdef enum:
     MAX_WARPS = 64              # per SM
@@ -180,17 +180,18 @@ cdef inline int64_t scheduler_time(const Scheduler* scheduler) noexcept nogil:
 
 cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint round_robin) noexcept nogil:
     """The warp to issue at `now`: the one that issued last if it can, else the oldest (or the next in turn) that can."""
+    cdef int64_t from_now = event_key(now, WARP_BITS, 0), until_now = from_now | (MAX_WARPS - 1)    # keys of that time
     cdef int warp
     if not round_robin:
-        if scheduler.greedy != NO_GREEDY and scheduler_ready(scheduler, scheduler.greedy) <= now:
+        if scheduler.greedy != NO_GREEDY and scheduler.ready[scheduler.greedy] <= until_now:
             return scheduler.greedy
-        if key_time(scheduler.first, WARP_BITS) == now:
+        if scheduler.first >= from_now:
             return key_number(scheduler.first, WARP_BITS)
         warp = 0
     else:
         warp = scheduler.greedy + 1 if scheduler.greedy + 1 < scheduler.n else 0
     for _ in range(scheduler.n):
-        if scheduler_ready(scheduler, warp) <= now:
+        if scheduler.ready[warp] <= until_now:
             break
         warp = warp + 1 if warp + 1 < scheduler.n else 0
     return warp
@@ -304,7 +305,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     cdef int64_t arrival = now, t
     cdef unsigned int sectors
     cdef int asked = 0              # sectors of loads
-    cdef bint past_l1 = op.kind == OP_LOAD_PAST_L1 or op.kind == OP_ATOMIC or not l1.enabled
+    cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # what is loaded
     cdef L1* own = &l1.sms[sm]
     cdef SmPorts* ports = &m.sms[sm]
     m.now_ps = m.dram.now_ps = now

@@ -116,17 +116,19 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const Mem
     cdef StreamOp* at = <StreamOp*>memory.ops
     cdef const WarpRecord* warp
     cdef const WarpOp* op
+    cdef const uint64_t* line
     cdef char* written
     cdef Unlocated unlocated
     cdef Window window = window_at(table, 0)
-    cdef int64_t w, i, j, gap, row
+    cdef int64_t w, o, gap, row
+    cdef int i
     cdef bint timed
     unlocated.n = 0
     for w in range(n_warps):
         warp = &warps[w]
         memory.starts[w] = <char*>at - memory.ops
-        for i in range(warp.first_op, <int64_t>warp.first_op + warp.n_ops):
-            op = &ops[i]
+        for o in range(warp.first_op, <int64_t>warp.first_op + warp.n_ops):
+            op = &ops[o]
             gap = op.gap
             timed = op.flags & FLAG_TIMED
             at.chain_ps = chain_ps(core, timed, gap + 1, op.chain_cycles, op.chain_steps)
@@ -137,22 +139,25 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const Mem
                 at.use_ps = core.issue_interval_ps
             at.slots = issue_slots(scaled(core, gap) + 1)
             at.unit_slots = <uint16_t>smaller(scaled(core, op.unit_slots), 0xFFFF)
-            at.kind = OP_LOAD_PAST_L1 if op.kind == OP_LOAD and op.flags & FLAG_BYPASS_L1 else op.kind
+            at.kind = op.kind
+            if unlikely(op.flags & FLAG_BYPASS_L1) and op.kind == OP_LOAD:
+                at.kind = OP_LOAD_PAST_L1
             at.n_lines = op.n_lines
             written = <char*>(at + 1)
-            for j in range(op.first_line, <int64_t>op.first_line + op.n_lines):
-                if unlikely(lines[j] - window.first >= window.length):
-                    row = row_of(lines[j], table)
+            line = lines + op.first_line
+            for i in range(op.n_lines):
+                if unlikely(line[i] - window.first >= window.length):
+                    row = row_of(line[i], table)
                     if row < 0:
-                        return j
+                        return line + i - lines
                     window = window_at(table, row)
-                if op.n_lines >= MANY_LINES:
-                    (<uint64_t*>written)[0] = lines[j] + window.to_entry
-                    written += sizeof(uint64_t)
-                else:
-                    place_begin(<LinePlace*>written, lines[j] + window.to_entry)
+                if op.n_lines < MANY_LINES:
+                    place_begin(<LinePlace*>written, line[i] + window.to_entry)
                     locate_later(&unlocated, m, l1, <LinePlace*>written)
                     written += sizeof(LinePlace)
+                else:
+                    (<uint64_t*>written)[0] = line[i] + window.to_entry
+                    written += sizeof(uint64_t)
             at = <StreamOp*>written
         at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
         at.use_ps = NEVER_USED
