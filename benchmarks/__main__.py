@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 import buddysim
-from benchmarks import compress_speed, decode_speed, host_pages, memory, replay_speed, training_speed
+from benchmarks import compress_speed, decode_speed, host, memory, replay_speed, training_speed
 from benchmarks.measurement import Measurement
 from buddysim.report.atomic import check_writable, write_whole
 
 OUT = Path("out") / "benchmarks"
 MODULES = {
-    "host": host_pages,
+    "host": host,
     "replay": replay_speed,
     "decode": decode_speed,
     "compress": compress_speed,
@@ -87,6 +87,7 @@ def _table(rows: list[Measurement]) -> Table:
         ("measured", "left"),
         ("best", "right"),
         ("median", "right"),
+        ("runs", "right"),
         ("asked", "right"),
         ("", "left"),
         ("unit", "left"),
@@ -96,7 +97,16 @@ def _table(rows: list[Measurement]) -> Table:
     for row in rows:
         asked = "" if row.asked is None else f"{'<' if row.smaller_is_better else '>='} {row.asked:g}"
         verdict = {None: "", True: "met", False: "NOT MET"}[row.met]
-        table.add_row(row.name, f"{row.best:.2f}", f"{row.median:.2f}", asked, verdict, row.unit, row.beside)
+        table.add_row(
+            row.name,
+            f"{row.best:.2f}",
+            f"{row.median:.2f}",
+            f"{len(row.all) or 1}",
+            asked,
+            verdict,
+            row.unit,
+            row.beside,
+        )
     return table
 
 

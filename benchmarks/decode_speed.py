@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import buddysim
-from benchmarks.measurement import Measurement, timed
+from benchmarks.measurement import Measurement, repeated, timed
 from buddysim.workloads import make_trace
 
-REPEATS = 5
 MILLION = 10**6
 REAL = Path(__file__).parent.parent / "traces" / "fdtd2048.bin"
 BESIDE = "Arrow IPC on the same transformed columns 52; Parquet 20; HDF5 30-60"
@@ -19,13 +18,14 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
     make_trace("random", folder / "divergent.bin", {"operations": "20000" if quick else "100000"})
     rows = []
     if REAL.exists():
-        rows.append(_records("decoding, fdtd2048 (a record: an operation of 32 B)", REAL, "ops", 50.0, 8))
-    rows.append(_records("decoding, random (a record: a line of 8 B)", folder / "divergent.bin", "lines", None, 1))
+        rows.append(_records("decoding, fdtd2048 (a record: an operation of 32 B)", REAL, "ops", 50.0, 8, quick))
+    rows.append(
+        _records("decoding, random (a record: a line of 8 B)", folder / "divergent.bin", "lines", None, 1, quick)
+    )
     return rows
 
 
-def _records(name: str, path: Path, counted: str, asked: float | None, laps: int) -> Measurement:
-    figures = []
+def _records(name: str, path: Path, counted: str, asked: float | None, laps: int, quick: bool) -> Measurement:
     with buddysim.open_trace(path) as trace:
         chunks = [ref for kernel in trace.kernels for ref in kernel.chunks] * laps
         records = sum(getattr(ref, f"n_{counted}") for ref in chunks)
@@ -34,6 +34,5 @@ def _records(name: str, path: Path, counted: str, asked: float | None, laps: int
             for ref in chunks:
                 trace.decode_chunk(ref)
 
-        for _ in range(REPEATS):
-            figures.append(records / timed(decode)[1].core_s / MILLION)
+        figures = repeated(lambda: records / timed(decode)[1].core_s / MILLION, quick)
     return Measurement.of(name, "M records/s", figures, asked=asked, beside=BESIDE if asked else "")

@@ -10,6 +10,12 @@ from typing import Any, TypeVar
 
 Given = TypeVar("Given")
 
+# A shared machine is slowed for seconds at a time. The best is believed when several runs have come near it.
+FEWEST_RUNS = 5
+MOST_RUNS = 30
+AGREEING_RUNS = 3
+AGREEMENT = 0.03
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -62,6 +68,17 @@ class Timed:
     def core_s(self) -> float:
         """Seconds that one core would need: threads that helped count in full."""
         return max(self.wall_s, self.processor_s)
+
+
+def repeated(rate: Callable[[], float], quick: bool) -> list[float]:
+    """Measures a rate until `AGREEING_RUNS` figures lie within `AGREEMENT` of the best; `quick`, only a few times."""
+    figures: list[float] = []
+    while len(figures) < (FEWEST_RUNS if quick else MOST_RUNS):
+        figures.append(rate())
+        near_best = sum(figure >= (1 - AGREEMENT) * max(figures) for figure in figures)
+        if len(figures) >= FEWEST_RUNS and near_best >= AGREEING_RUNS:
+            break
+    return figures
 
 
 def timed(action: Callable[[], Given]) -> tuple[Given, Timed]:

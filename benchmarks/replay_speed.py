@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import buddysim
-from benchmarks.measurement import Measurement, timed
+from benchmarks.measurement import Measurement, repeated, timed
 from buddysim.buddy import profile
 from buddysim.workloads import make_trace
 
-REPEATS = 5
 MILLION = 10**6
 BESIDE_STREAM = "C sketch of an event loop 6.3; Accel-Sim 0.002-0.008 (all warp instructions)"
 BESIDE_RANDOM = (
@@ -27,22 +26,23 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
         "operations_per_warp": "8",
     }
     return [
-        *_rates(folder, "stream", stream, "memory_instructions", 5.0, BESIDE_STREAM),
-        *_rates(folder, "random", random, "line_accesses", 10.0, BESIDE_RANDOM),
+        _rate(folder, "stream", stream, "memory_instructions", 5.0, BESIDE_STREAM, quick),
+        _rate(folder, "random", random, "line_accesses", 10.0, BESIDE_RANDOM, quick),
     ]
 
 
-def _rates(
-    folder: Path, workload: str, settings: dict[str, str], counted: str, asked: float, beside: str
-) -> list[Measurement]:
+def _rate(
+    folder: Path, workload: str, settings: dict[str, str], counted: str, asked: float, beside: str, quick: bool
+) -> Measurement:
     path = folder / f"{workload}.bin"
     make_trace(workload, path, settings)
-    per_core = []
     with buddysim.open_trace(path) as trace:
         targets = profile(trace).targets
-        for _ in range(REPEATS):
+
+        def rate() -> float:
             result, time = timed(lambda: buddysim.simulate(trace, scheme="buddy", targets=targets))
-            count = result.counters[counted]
-            per_core.append(count / time.core_s / MILLION)
+            return result.counters[counted] / time.core_s / MILLION
+
+        figures = repeated(rate, quick)
     what = counted.replace("_", " ")
-    return [Measurement.of(f"replay, {workload}", f"M {what}/s per core", per_core, asked=asked, beside=beside)]
+    return Measurement.of(f"replay, {workload}", f"M {what}/s per core", figures, asked=asked, beside=beside)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.measurement import Measurement, Timed, timed
+from benchmarks.measurement import Measurement, Timed, repeated, timed
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,6 +20,21 @@ def test_best_and_median():
     row = Measurement.of("x", "MB", [300.0, 500.0, 410.0], asked=250.0, smaller_is_better=True)
     assert (row.best, row.median, row.met) == (300.0, 410.0, False)
     assert Measurement.of("x", "s", [1.0]).met is None
+
+
+@pytest.mark.parametrize(
+    ("rates", "quick", "runs"),
+    [
+        ([10.0, 9.9, 10.1, 9.8, 10.0, 11.0], False, 5),  # agree at once
+        ([5.0, 5.1, 5.0, 5.1, 5.0, 10.0], False, 5),  # so do these, as far as anybody can tell
+        ([5.0, 6.0, 10.0, 7.0, 9.9, 5.0, 5.0, 9.8, 11.0], False, 8),  # three runs near the best
+        ([5.0, 6.0, 10.0, 7.0, 9.9, 9.8], True, 5),
+        ([float(1 << i) for i in range(40)], False, 30),
+    ],
+)
+def test_a_rate_is_measured_until_runs_agree(rates, quick, runs):
+    left = iter(rates)
+    assert repeated(lambda: next(left), quick) == rates[:runs]
 
 
 def test_helping_threads_count_as_time_of_the_core():
