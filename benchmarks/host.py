@@ -1,8 +1,8 @@
 """How quiet the machine is: other figures depend on it (docs/performance.md).
 
-A virtual machine's processor is often half of a core; while another machine has the other half, everything takes half as
-long again or twice as long (one that always has it does not show here). And where its host is short of memory, pages are
-slow to touch.
+A virtual machine's processor is often half of a core; while another machine has the other half, everything takes half
+as long again or twice as long (one that always has it does not show here). And where its host is short of memory, pages
+are slow to touch.
 """
 
 from __future__ import annotations
