@@ -1,4 +1,4 @@
-"""Everything below the L1s: crossbar, L2 slices, metadata cache, device memory, link, and where each entry lies.
+"""Everything below the L1s: crossbar, L2 slices, metadata cache, device memory and link.
 
 A request's way is followed to its end when it issues; what it takes of ports and channels is booked at the times at which it
 gets there (`port`, `dram`).

@@ -62,7 +62,7 @@ static inline LaneDivisor lane_divisor(uint32_t by)
     return divisor;
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(BUDDYSIM_NO_SIMD)
 #include <immintrin.h>
 #define LANES static inline __attribute__((target("avx2"), always_inline))
 

@@ -19,7 +19,7 @@ from buddysim.replay.memory cimport (
 )
 from buddysim.replay.places cimport LinePlace, place_begin, places_of_lines
 from buddysim.replay.port cimport port_prefetch
-from buddysim.replay.stream cimport MANY_LINES, NEVER_USED, OP_END, StreamOp, stream_bytes, stream_next
+from buddysim.replay.stream cimport MANY_LINES, NEVER_USED, OP_END, StreamOp, stream_bytes, stream_next, stream_places, stream_words
 from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE
 
 cdef enum:
@@ -147,11 +147,6 @@ cdef inline void scheduler_set(Scheduler* scheduler, int warp, int64_t time) noe
     scheduler_put(scheduler, warp, time)
 
 
-cdef inline int64_t scheduler_ready(const Scheduler* scheduler, int warp) noexcept nogil:
-    """When a warp can issue."""
-    return key_time(scheduler.ready[warp], WARP_BITS)
-
-
 cdef inline void scheduler_add(Scheduler* scheduler, int slot, int64_t ready_ps) noexcept nogil:
     """A new warp, the youngest."""
     scheduler.slot[scheduler.n] = <uint8_t>slot
@@ -164,7 +159,7 @@ cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil
     cdef int i
     for i in range(warp, scheduler.n - 1):
         scheduler.slot[i] = scheduler.slot[i + 1]
-        scheduler.ready[i] = event_key(scheduler_ready(scheduler, i + 1), WARP_BITS, i)
+        scheduler.ready[i] = event_key(key_time(scheduler.ready[i + 1], WARP_BITS), WARP_BITS, i)
     scheduler_set(scheduler, scheduler.n - 1, NEVER)
     scheduler.n -= 1
     if scheduler.greedy == warp:
@@ -238,7 +233,7 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         for part in range(2, (stream_bytes(warp.op) + 63) // 64):
             prefetch(<const char*>warp.op + 64 * part)
         if warp.op.n_lines < MANY_LINES:
-            at = <const LinePlace*>(warp.op + 1)
+            at = stream_places(warp.op)
             prefetch_line(l1, m, &l1.sms[warp.number // MAX_WARPS], at)
             port_prefetch(&m.slices[at.slice].port, m.at_slice_ps)
             port_prefetch(&m.slices[at.slice].codec, m.at_codec_ps)
@@ -299,7 +294,7 @@ cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Lin
 cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* later, int sm, int64_t now) noexcept nogil:
     """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
     cdef const StreamOp* op = warp.op
-    cdef const LinePlace* at = <const LinePlace*>(op + 1)
+    cdef const LinePlace* at = stream_places(op)
     cdef LinePlace[256] places
     cdef int i, n = op.n_lines
     cdef int64_t arrival = now, t
@@ -312,7 +307,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     m.count.memory_instructions += 1
     m.count.line_accesses += n
     if n >= MANY_LINES:
-        locate_lines(m, &l1.cache, <const uint64_t*>(op + 1), n, places)
+        locate_lines(m, &l1.cache, stream_words(op), n, places)
         at = places
     for i in range(1, n if n < LINES_AHEAD else LINES_AHEAD):
         prefetch_line(l1, m, own, &at[i])

@@ -44,6 +44,16 @@ cdef struct StreamMemory:       # of one chunk; grows, and is used again for the
     size_t starts_bytes
 
 
+cdef inline const LinePlace* stream_places(const StreamOp* op) noexcept nogil:
+    """Where an operation's lines lie, if they are few."""
+    return <const LinePlace*>(op + 1)
+
+
+cdef inline const uint64_t* stream_words(const StreamOp* op) noexcept nogil:
+    """An operation's lines, if they are many."""
+    return <const uint64_t*>(op + 1)
+
+
 cdef inline size_t stream_bytes(const StreamOp* op) noexcept nogil:
     """What an operation takes of its stream."""
     return sizeof(StreamOp) + op.n_lines * (sizeof(uint64_t) if op.n_lines >= MANY_LINES else sizeof(LinePlace))
