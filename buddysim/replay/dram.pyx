@@ -6,7 +6,9 @@ from buddysim.replay.port cimport Port
 
 cdef void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
     """Takes the slots in [first, end) that refreshes need; one that runs over the end goes on at the next call."""
-    cdef int64_t slot, last
+    cdef int64_t slot, last, past = first * dram.burst_ps - dram.timing.rfc - channel.next_refresh_ps
+    if past > 0:                                    # those that end before the first slot
+        channel.next_refresh_ps += past / dram.timing.refi * dram.timing.refi
     while channel.next_refresh_ps < end * dram.burst_ps:
         slot = larger(channel.next_refresh_ps / dram.burst_ps, first)
         last = (channel.next_refresh_ps + dram.timing.rfc) / dram.burst_ps

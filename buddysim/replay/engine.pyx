@@ -612,6 +612,22 @@ cdef class Engine:
                     scheduler_set(scheduler, position, warp_next(warp, self.later + warp.number * MAX_LATER))
             events_set(&self.events, leaf, scheduler_time(scheduler))
 
+    def end_of_time_ps(self):
+        """The time that a run can't go past, if a warp would have to: one that waits for no barrier and yet has no turn.
+
+        Returns
+        -------
+        int, or None
+        """
+        cdef int i, position
+        cdef Scheduler* scheduler
+        for i in range(self.n_sms * self.n_schedulers):
+            scheduler = &self.schedulers[i]
+            for position in range(scheduler.n):
+                if not self.warps[i // self.n_schedulers * MAX_WARPS + scheduler.slot[position]].at_barrier:
+                    return self.events.end_ps
+        return None
+
     # Events between kernels
 
     def advance_to(self, int64_t now_ps):

@@ -21,15 +21,21 @@ cdef enum:
 
 cdef struct Events:
     int bits                    # of an event's number
+    int64_t end_ps              # `end_of_time`
     int groups
     int64_t* keys               # [groups][16]
     int64_t* firsts             # [groups]: each one's smallest key
     int64_t first               # the smallest of all
 
 
-cdef inline int64_t event_key(int64_t time, int bits, int number) noexcept nogil:
-    """The key of an event; `time` may be NEVER."""
-    if unlikely(time == NEVER):
+cdef inline int64_t end_of_time(int bits) noexcept nogil:
+    """From when on keys with so many bits for the number have no room: 5 hours for a hundred events."""
+    return <int64_t>1 << (61 - bits)
+
+
+cdef inline int64_t event_key(int64_t time, int64_t end_ps, int bits, int number) noexcept nogil:
+    """The key of an event; `end_ps` is `end_of_time(bits)`, and from then on (NEVER, too) there is none."""
+    if unlikely(time >= end_ps):
         return KEY_NEVER
     return (time << bits | number) + KEY_BIAS
 
@@ -62,7 +68,7 @@ cdef inline void events_put(Events* events, int number, int64_t time) noexcept n
     Nothing that is stored here is looked at here: a host would have to wait until it has left for the cache.
     """
     cdef int group = number >> GROUP_BITS
-    cdef int64_t key = event_key(time, events.bits, number)
+    cdef int64_t key = event_key(time, events.end_ps, events.bits, number)
     cdef int64_t first_of_group = earlier(key, least_key(events.keys + (group << GROUP_BITS), 1 << GROUP_BITS))
     events.first = earlier(first_of_group, least_key(events.firsts, events.groups))
     events.firsts[group] = first_of_group

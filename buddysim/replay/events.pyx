@@ -8,6 +8,7 @@ cdef int events_init(HostArena* arena, Events* events, int n) except -1:
     """`n` events, each at no time."""
     cdef int i, padded
     events.bits = (n - 1).bit_length()
+    events.end_ps = end_of_time(events.bits)
     events.groups = ((n - 1) >> GROUP_BITS) + 1
     padded = (events.groups + KEYS_AT_ONCE - 1) // KEYS_AT_ONCE * KEYS_AT_ONCE
     events.keys = <int64_t*>arena_zeroed(arena, <size_t>events.groups << GROUP_BITS, sizeof(int64_t))

@@ -166,6 +166,12 @@ class Run:
             elif word == "done":
                 self._finish(handle)
             elif word == "idle":
+                end_ps = self.engine.end_of_time_ps()
+                if end_ps is not None:
+                    raise BuddysimError(
+                        f"{self.trace.path}: kernel {min(self.handles)} ends later than a run on {self.machine.name} "
+                        f"can go: {end_ps / 3600e12:.1f} hours of simulated time"
+                    )
                 raise BuddysimError(
                     f"{self.trace.path}: warps wait at a barrier that the others of their thread block "
                     f"never reach (kernel {min(self.handles)})"

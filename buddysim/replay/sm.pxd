@@ -11,7 +11,7 @@ from buddysim.replay.cache cimport (
     cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport larger
-from buddysim.replay.events cimport KEY_NEVER, NEVER, earlier, event_key, key_number, key_time, least_key
+from buddysim.replay.events cimport KEY_NEVER, NEVER, earlier, end_of_time, event_key, key_number, key_time, least_key
 from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.locate cimport locate_line
 from buddysim.replay.memory cimport (
@@ -136,7 +136,7 @@ cdef inline void scheduler_take(Scheduler* scheduler, int warp) noexcept nogil:
 
 cdef inline void scheduler_put(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
     """Puts a warp back that was taken out; as in `events_put`, nothing is stored before it is looked at."""
-    cdef int64_t key = event_key(time, WARP_BITS, warp)
+    cdef int64_t key = event_key(time, end_of_time(WARP_BITS), WARP_BITS, warp)
     scheduler.first = earlier(key, least_key(scheduler.ready, scheduler.n))
     scheduler.ready[warp] = key
 
@@ -159,7 +159,7 @@ cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil
     cdef int i
     for i in range(warp, scheduler.n - 1):
         scheduler.slot[i] = scheduler.slot[i + 1]
-        scheduler.ready[i] = event_key(key_time(scheduler.ready[i + 1], WARP_BITS), WARP_BITS, i)
+        scheduler.ready[i] = event_key(key_time(scheduler.ready[i + 1], WARP_BITS), end_of_time(WARP_BITS), WARP_BITS, i)
     scheduler_set(scheduler, scheduler.n - 1, NEVER)
     scheduler.n -= 1
     if scheduler.greedy == warp:
@@ -175,7 +175,8 @@ cdef inline int64_t scheduler_time(const Scheduler* scheduler) noexcept nogil:
 
 cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint round_robin) noexcept nogil:
     """The warp to issue at `now`: the one that issued last if it can, else the oldest (or the next in turn) that can."""
-    cdef int64_t from_now = event_key(now, WARP_BITS, 0), until_now = from_now | (MAX_WARPS - 1)    # keys of that time
+    cdef int64_t from_now = event_key(now, end_of_time(WARP_BITS), WARP_BITS, 0)        # keys of that time
+    cdef int64_t until_now = from_now | (MAX_WARPS - 1)
     cdef int warp
     if not round_robin:
         if scheduler.greedy != NO_GREEDY and scheduler.ready[scheduler.greedy] <= until_now:

@@ -155,3 +155,23 @@ def test_targets_that_do_not_fit(tmp_path, capsys):
 def test_a_missing_file(tmp_path, capsys):
     assert "missing.bin" in refused(capsys, tmp_path / "missing.bin")
     assert str(tmp_path) in refused(capsys, tmp_path)
+
+
+@pytest.mark.parametrize("scheme", ["ideal", "buddy"])
+def test_seconds_between_instructions(tmp_path, capsys, scheme):
+    """Refreshes by the million pass in between; and there is an end to the time that a run can hold."""
+    longest = {"gap": 2**32 - 2, "chain_cycles": 2**32 - 1, "flags": bt.FLAG_TIMED, **LOAD}
+
+    def written(path, n_ops):
+        with bt.TraceWriter(path, provenance()) as writer:
+            writer.add_allocation("data", BASE, 1 << 21)
+            writer.begin_kernel("waits", (1, 1, 1), (32, 1, 1))
+            ops = [(longest, [line(BASE + 128 * (i % 1000), 1)]) for i in range(n_ops)]
+            writer.add_blocks(*records([(0, [({"warp": 0}, ops)])]))
+            writer.end_kernel()
+        return path
+
+    result = buddysim.simulate(written(tmp_path / "hour.bin", 1000), scheme=scheme)
+    assert 3000e12 < result.counters["time_ps"] < 3600e12
+    error = refused(capsys, written(tmp_path / "day.bin", 12000), "--scheme", scheme)
+    assert "day.bin: kernel 0 ends later than a run on p100-nvlink2 can go: 5.0 hours of simulated time" in error
