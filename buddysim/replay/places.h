@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PLACES_MAX 256      /* lines of an operation, in whole eights */
-
 typedef struct {            /* of a line; bytes from the start of the engine's array, unless said otherwise */
     uint32_t entry;                         /* a number */
     uint32_t masks : 8;                     /* of its sectors: whole_mask << 4 | sector_mask */

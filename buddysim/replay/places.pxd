@@ -2,8 +2,6 @@
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
 cdef extern from "places.h" nogil:
-    enum:
-        PLACES_MAX
     ctypedef struct LinePlace:              # of a line; bytes from the start of the engine's array, or numbers
         uint32_t entry                      # a number
         uint32_t masks                      # whole_mask << 4 | sector_mask

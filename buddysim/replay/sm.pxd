@@ -7,7 +7,7 @@ on the shift is at least (arrival - time of the use on the clock).
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport (
-    Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_row,
+    Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_row,
     cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport larger
@@ -296,7 +296,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
     cdef const StreamOp* op = warp.op
     cdef const LinePlace* at = stream_places(op)
-    cdef LinePlace[256] places
+    cdef LinePlace[256] places      # in whole eights
     cdef int i, n = op.n_lines
     cdef int64_t arrival = now, t
     cdef unsigned int sectors
