@@ -52,7 +52,7 @@ cdef inline int key_number(int64_t key, int bits) noexcept nogil:
     return <int>(key & ((<int64_t>1 << bits) - 1))
 
 
-cdef inline int64_t earlier(int64_t a, int64_t b) noexcept nogil:
+cdef inline int64_t smaller(int64_t a, int64_t b) noexcept nogil:
     return a if a < b else b
 
 
@@ -69,8 +69,8 @@ cdef inline void events_put(Events* events, int number, int64_t time) noexcept n
     """
     cdef int group = number >> GROUP_BITS
     cdef int64_t key = event_key(time, events.end_ps, events.bits, number)
-    cdef int64_t first_of_group = earlier(key, least_key(events.keys + (group << GROUP_BITS), 1 << GROUP_BITS))
-    events.first = earlier(first_of_group, least_key(events.firsts, events.groups))
+    cdef int64_t first_of_group = smaller(key, least_key(events.keys + (group << GROUP_BITS), 1 << GROUP_BITS))
+    events.first = smaller(first_of_group, least_key(events.firsts, events.groups))
     events.firsts[group] = first_of_group
     events.keys[number] = key
 

@@ -11,7 +11,7 @@ from buddysim.replay.cache cimport (
     cache_touch, cache_victim, sector_count,
 )
 from buddysim.replay.dram cimport larger
-from buddysim.replay.events cimport KEY_NEVER, NEVER, earlier, end_of_time, event_key, key_number, key_time, least_key
+from buddysim.replay.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, least_key, smaller
 from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.locate cimport locate_line
 from buddysim.replay.memory cimport (
@@ -137,7 +137,7 @@ cdef inline void scheduler_take(Scheduler* scheduler, int warp) noexcept nogil:
 cdef inline void scheduler_put(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
     """Puts a warp back that was taken out; as in `events_put`, nothing is stored before it is looked at."""
     cdef int64_t key = event_key(time, end_of_time(WARP_BITS), WARP_BITS, warp)
-    scheduler.first = earlier(key, least_key(scheduler.ready, scheduler.n))
+    scheduler.first = smaller(key, least_key(scheduler.ready, scheduler.n))
     scheduler.ready[warp] = key
 
 

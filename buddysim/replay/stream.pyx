@@ -2,15 +2,12 @@
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
+from buddysim.replay.events cimport smaller
 from buddysim.replay.hints cimport unlikely
 from buddysim.replay.hostmem cimport host_block
 from buddysim.replay.locate cimport locate_line
 from buddysim.replay.places cimport place_begin, places_complete
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE
-
-
-cdef inline int64_t smaller(int64_t a, int64_t b) noexcept nogil:
-    return a if a < b else b
 
 
 cdef inline int64_t scaled(const CoreTiming* core, int64_t amount) noexcept nogil:
