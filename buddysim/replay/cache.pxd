@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t
 from buddysim.replay.division cimport Divisor, divide, remainder
 from buddysim.replay.hints cimport prefetch
 from buddysim.replay.hostmem cimport HostArena
-from buddysim.replay.setops cimport SECTOR_COUNT, order_oldest, order_renew, order_renew_oldest, set_match
+from buddysim.replay.setops cimport SECTOR_COUNT, order_renew, order_renew_oldest, set_match
 
 ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
 
@@ -77,26 +77,29 @@ cdef inline int64_t cache_find(const SectorCache* cache, const Row* row, uint32_
     return set_match(row.tags, cache.padded_ways, tag)
 
 
-cdef inline int64_t cache_victim(const SectorCache* cache, const Row* row) noexcept nogil:
-    """The least recently used way of the set (an empty one first)."""
-    return order_oldest(row.order, cache.ways, cache.oldest_bit)
-
-
 cdef inline void cache_touch(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil:
     """Makes the way the most recently used one of its set."""
     order_renew(row.order, cache.ways, way)
 
 
-cdef inline void cache_install(const SectorCache* cache, const Row* row, int64_t victim, uint32_t tag) noexcept nogil:
-    """Gives the least recently used way to `tag`; what is in its line is the caller's to say."""
-    row.tags[victim] = tag
-    order_renew_oldest(row.order, cache.ways, victim)
+cdef inline int64_t cache_replace(const SectorCache* cache, const Row* row, uint32_t tag, uint32_t* left) noexcept nogil:
+    """Gives the least recently used way (an empty one first) to `tag`; `left` becomes the tag that had it.
+
+    Returns the way. The states in its line are still those of what has left; the new ones are the caller's to say.
+    """
+    cdef int64_t way = order_renew_oldest(row.order, cache.ways, cache.oldest_bit)
+    left[0] = row.tags[way]
+    row.tags[way] = tag
+    return way
 
 
 cdef inline Line cache_coming(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now,
                               int64_t ready) noexcept nogil:
     """A line whose `sectors` become valid, their data there from `ready` on. Of such times the latest still ahead is kept."""
     cdef unsigned int coming = sectors
+    if not line:
+        ready_ps[0] = ready
+        return <Line>(sectors | sectors << COMING)
     if line >> COMING and ready_ps[0] > now:
         coming |= line >> COMING
         ready = ready if ready > ready_ps[0] else ready_ps[0]

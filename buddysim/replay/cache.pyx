@@ -56,12 +56,12 @@ cdef class LruTags:
         cdef Row row = cache_row(&self.cache, cache_set(&self.cache, 0, tag))
         cdef int64_t way = cache_find(&self.cache, &row, tag)
         cdef int64_t evicted = -1
+        cdef uint32_t left
         cdef unsigned int hits = 0
         if way < 0:
-            way = cache_victim(&self.cache, &row)
-            if row.tags[way] != SET_EMPTY:
-                evicted = row.tags[way]
-            cache_install(&self.cache, &row, way, tag)
+            way = cache_replace(&self.cache, &row, tag, &left)
+            if left != SET_EMPTY:
+                evicted = left
             row.lines[way] = 0
         else:
             hits = row.lines[way] & sectors

@@ -6,14 +6,14 @@ free, `buddy` is `bandwidth`, cycle for cycle.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    DIRTY, Line, Row, cache_find, cache_install, cache_row, cache_touch, cache_victim, sector_count,
+    DIRTY, Line, Row, cache_find, cache_replace, cache_row, cache_touch, sector_count,
 )
 from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.hints cimport prefetch, unlikely
 from buddysim.replay.locate cimport locate_entry, locate_metadata, metadata_set, place_at
 from buddysim.replay.memory cimport (
-    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, MemorySystem, Region, Slice, Split,
-    link_read, link_write, sectors_needed,
+    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, FillPlan, MemorySystem, Region, Slice,
+    Split, link_read, link_write, sectors_needed,
 )
 from buddysim.replay.places cimport LinePlace
 from buddysim.replay.port cimport port_pass
@@ -32,12 +32,45 @@ cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) n
     return split
 
 
-cdef inline void prepare_splits(MemorySystem* m) noexcept nogil:
-    """Writes down where the sectors of every kind of entry lie."""
-    cdef int kept, size_class
+cdef inline bint stored_raw(const MemorySystem* m, int kept, int size_class) noexcept nogil:
+    """Does an entry lie in device memory sector by sector as it is?"""
+    return size_class == 7 and kept == 4 and not m.whole_raw_entry
+
+
+cdef inline FillPlan plan_fill(const MemorySystem* m, bint size_known, int kept, unsigned int wanted,
+                               int size_class) noexcept nogil:
+    """What a fill moves. Before the size is known, the device part is fetched on the guess that the target holds."""
+    cdef Split split = split_entry(m, kept, size_class)
+    cdef bint raw = stored_raw(m, kept, size_class)
+    cdef int asked = sector_count(wanted), device = asked if raw else split.device
+    cdef int at_once = device, useful = device, demand, buddy_demand
+    if not size_known:
+        at_once = asked if kept == 4 else kept if kept else 1
+        useful = min(device, at_once)
+        if kept == 4 and not raw:
+            useful = sector_count(wanted & ((1 << device) - 1))
+    demand = min(device, asked)
+    buddy_demand = min(asked - demand, split.buddy)
+    return FillPlan(
+        <uint8_t>at_once, <uint8_t>(device - useful), <uint8_t>demand, <uint8_t>(at_once + device - useful - demand),
+        <uint8_t>split.buddy, <uint8_t>(split.buddy - buddy_demand), <uint8_t>(wanted if raw else 15), not raw)
+
+
+cdef inline FillPlan* plan_at(MemorySystem* m, bint size_known, int kept, unsigned int wanted, int size_class) noexcept nogil:
+    """Where the plan of a kind of fill is kept."""
+    return &m.plans[((size_known * 5 + kept) * 16 + wanted) * 8 + size_class]
+
+
+cdef inline void prepare_moves(MemorySystem* m) noexcept nogil:
+    """Writes down where the sectors of every kind of entry lie, and what every kind of fill moves."""
+    cdef int size_known, kept, size_class
+    cdef unsigned int wanted
     for kept in range(5):
         for size_class in range(8):
             m.splits[8 * kept + size_class] = split_entry(m, kept, size_class)
+            for size_known in range(2):
+                for wanted in range(16):
+                    plan_at(m, size_known, kept, wanted, size_class)[0] = plan_fill(m, size_known, kept, wanted, size_class)
 
 
 cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil:
@@ -56,7 +89,7 @@ cdef inline int64_t codec_done(MemorySystem* m, Slice* slice, int64_t t) noexcep
 cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePlace* at, bint write,
                                    int64_t t) noexcept nogil:
     """When an entry's size is known to a slice that asks at `t`; `write` changes it. `at` is NULL where it has not been located."""
-    cdef uint32_t line = entry >> m.metadata_shift
+    cdef uint32_t line = entry >> m.metadata_shift, left
     cdef int64_t way
     cdef DevicePlace place, victim
     cdef Row row
@@ -75,14 +108,13 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePl
         else:
             locate_metadata(m, line, &place)
         dram_prefetch(&place)
-        way = cache_victim(&m.metadata, &row)
+        way = cache_replace(&m.metadata, &row, line, &left)
         prefetch(row.ready_ps + way)
         if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
-            locate_metadata(m, row.tags[way], &victim)
+            locate_metadata(m, left, &victim)
             dram_write(&m.dram, &victim, m.metadata_sectors, t)
             row.lines[way] = 0
-        cache_install(&m.metadata, &row, way, line)
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
         t = dram_read(&m.dram, &place, m.metadata_sectors, t + m.metadata_ps)
         row.ready_ps[way] = t
@@ -94,49 +126,33 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePl
 cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const LinePlace* at,
                                     unsigned int* sectors, int64_t t, int kept, bint sizes_known) noexcept nogil:
     """Brings a line to the L2: the device part and the buddy part in parallel, then through the decompressor."""
-    cdef unsigned int wanted = sectors[0]
-    cdef int size_class = m.state[at.entry] & 7
-    cdef int asked = sector_count(wanted)
-    cdef Split split = m.splits[8 * kept + size_class]
-    cdef bint raw = size_class == 7 and kept == 4 and not m.whole_raw_entry
     cdef int64_t known = t, done
-    cdef int at_once = split.device, useful = split.device, later = 0, demand
+    cdef bint size_known = True
+    cdef const FillPlan* plan
     cdef DevicePlace place
-    if raw:
-        split.device = at_once = useful = asked
     place_at(m, at.channel, at.bank, at.row, &place)
     dram_prefetch(&place)
     if not sizes_known:
         known = metadata_known(m, at.entry, at, False, t)
     if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way
-        # The device part is fetched on the guess that the target holds; what the size then disproves is over-fetch.
-        if kept == 4:
-            at_once = asked
-            useful = asked if raw else sector_count(wanted & ((1 << split.device) - 1))
-        else:
-            at_once = kept if kept else 1
-            useful = split.device if split.device < at_once else at_once
-        later = split.device - useful
+        size_known = False
     else:
         t = known
-    done = dram_read(&m.dram, &place, at_once, t) if at_once else t
-    if unlikely(later):
-        done = larger(done, dram_read(&m.dram, &place, later, known))
+    plan = plan_at(m, size_known, kept, sectors[0], m.state[at.entry] & 7)
+    done = dram_read(&m.dram, &place, plan.at_once, t) if plan.at_once else t
+    if unlikely(plan.later):
+        done = larger(done, dram_read(&m.dram, &place, plan.later, known))
     done = larger(done, known)
-    demand = useful + later if useful + later < asked else asked
-    m.count.device[<int>DEMAND] += demand
-    m.count.device[<int>OVERFETCH] += at_once + later - demand
-    if split.buddy:
-        demand = asked - demand if asked - demand < split.buddy else split.buddy
-        m.count.link_read[<int>OVERFETCH] += 32 * (split.buddy - demand)
-        m.count.link_read[<int>DEMAND] -= 32 * (split.buddy - demand)
-        done = larger(done, link_read(m, 32 * split.buddy, DEMAND, known))
+    m.count.device[<int>DEMAND] += plan.demand
+    m.count.device[<int>OVERFETCH] += plan.overfetch
+    if plan.buddy:
+        m.count.link_read[<int>OVERFETCH] += 32 * plan.buddy_overfetch
+        m.count.link_read[<int>DEMAND] -= 32 * plan.buddy_overfetch
+        done = larger(done, link_read(m, 32 * plan.buddy, DEMAND, known))
         m.count.buddy_fills += 1
         region.buddy += 1
-    if raw:
-        return done
-    sectors[0] = 15
-    return codec_done(m, slice, done)
+    sectors[0] = plan.filled
+    return codec_done(m, slice, done) if plan.decompressed else done
 
 
 cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice* slice, uint32_t entry, Line line, int64_t t,
@@ -150,7 +166,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     cdef Split old = m.splits[8 * kept + old_class]
     cdef Split new = m.splits[8 * kept + new_class]
     cdef int change = size_state(m, new_class) - size_state(m, old_class)
-    cdef bint raw = old_class == 7 and kept == 4 and not m.whole_raw_entry
+    cdef bint raw = stored_raw(m, kept, old_class)
     cdef int sectors
     cdef int64_t arrived, began = t, taken
     cdef bint buddy = new.buddy > 0

@@ -26,7 +26,8 @@ cdef extern from "calendar.h" nogil:
     void add_bits(uint64_t* string, uint64_t bit, uint64_t bits) noexcept
 
 cdef enum:
-    CALENDAR_WORDS = 256        # of 64 slots: 16,384 bursts, 37 us at 14 GB/s
+    CALENDAR_WORDS = 256
+    CALENDAR_SLOTS = 64 * CALENDAR_WORDS        # 16,384 bursts, 37 us at 14 GB/s
     WRITE_QUEUE_LIMIT = 128
 
 cdef struct DramTiming:         # all in ps
@@ -61,8 +62,9 @@ cdef struct QueuedWrite:
     int bursts
 
 cdef struct PseudoChannel:      # the first line of the host's cache is what every access needs
-    int64_t far_slot            # the first slot of the calendar's last word
-    int64_t full_until          # every slot of the calendar before this one is taken
+    int64_t base_slot           # the oldest slot of the calendar
+    int64_t full_slot           # from this slot of the calendar on
+    int64_t full_slots          # so many are taken
     int64_t last_slot           # the latest slot taken
     int64_t read_slot           # the first slot of the last read: the next one's is likely near it
     int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
@@ -70,7 +72,6 @@ cdef struct PseudoChannel:      # the first line of the host's cache is what eve
     int64_t bursts              # bursts carried
     int64_t row_misses
     int64_t row_hits
-    int64_t base_word           # the oldest word of the calendar
     int64_t drain_ps            # when the last drain of the write queue began: its places come free from here
     int64_t drained_ps          # when it ended
     int64_t turning_slot        # the first slot that turning the bus back for reads took
@@ -123,21 +124,33 @@ cdef inline int64_t slot_at(const Dram* dram, int64_t t) noexcept nogil:
     return <int64_t>high_product(<uint64_t>t, dram.slots_per_ps)
 
 
+cdef inline int64_t calendar_past_full(const PseudoChannel* channel, int64_t slot) noexcept nogil:
+    """`slot`, or the first one after the slots known to be taken, where it is one of them."""
+    return channel.full_slot + channel.full_slots if <uint64_t>(slot - channel.full_slot) < <uint64_t>channel.full_slots else slot
+
+
+cdef inline void calendar_full(PseudoChannel* channel, int64_t slot, int64_t slots) noexcept nogil:
+    """Remembers that so many slots from `slot` on are taken; of such runs the latest is kept."""
+    if slot != channel.full_slot + channel.full_slots:
+        channel.full_slot = slot
+        channel.full_slots = 0
+    channel.full_slots += slots
+
+
 cdef inline int64_t calendar_place(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil:
     """Takes the first free slots for bursts, the first at or after `slot`, each tCCD_L after the one before; returns the last."""
     cdef uint64_t open_slots, latest, taken     # bit i: slot + i
     cdef uint64_t bit
     cdef int64_t begin
-    begin = slot = larger(slot, channel.full_until)
+    begin = slot = calendar_past_full(channel, slot)
     while True:
-        bit = slot & (64 * CALENDAR_WORDS - 1)
-        if unlikely(bit > 64 * CALENDAR_WORDS - 64 or slot >= channel.far_slot):
+        bit = slot & (CALENDAR_SLOTS - 1)
+        if unlikely(bit > CALENDAR_SLOTS - 64 or <uint64_t>(slot - channel.base_slot) >= CALENDAR_SLOTS - 64):
             return calendar_search(dram, channel, begin, bursts, first)
         open_slots = ~bits_from(channel.calendar, bit) & ((<uint64_t>1 << CALENDAR_WINDOW) - 1)
         if likely(open_slots):
             break
-        if slot == channel.full_until:
-            channel.full_until += CALENDAR_WINDOW
+        calendar_full(channel, slot, CALENDAR_WINDOW)
         slot += CALENDAR_WINDOW
     first[0] = slot + count_trailing_zeros(open_slots)
     taken = latest = open_slots & -open_slots

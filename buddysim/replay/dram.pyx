@@ -20,23 +20,19 @@ cdef void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t firs
         channel.next_refresh_ps += dram.timing.refi
 
 
-cdef void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_word) noexcept nogil:
-    """Forgets the calendar before `base_word`; the space becomes its far end, with the refreshes in it marked."""
-    cdef int64_t word
-    cdef int64_t first_new = channel.base_word + CALENDAR_WORDS
-    if base_word - channel.base_word >= CALENDAR_WORDS:
+cdef void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_slot) noexcept nogil:
+    """Forgets the calendar before `base_slot` (of a word, the first); the space becomes its far end, its refreshes marked."""
+    cdef int64_t word, first_new = channel.base_slot + CALENDAR_SLOTS
+    if base_slot >= first_new:
         for word in range(CALENDAR_WORDS):
             channel.calendar[word] = 0
-        first_new = base_word
+        first_new = base_slot
     else:
-        for word in range(channel.base_word, base_word):
+        for word in range(channel.base_slot >> 6, base_slot >> 6):
             channel.calendar[word & (CALENDAR_WORDS - 1)] = 0
-    channel.base_word = base_word
-    channel.far_slot = (base_word + CALENDAR_WORDS - 1) * 64
-    if channel.full_until < base_word * 64:
-        channel.full_until = base_word * 64
+    channel.base_slot = base_slot
     if dram.timing.rfc:
-        calendar_mark_refresh(dram, channel, first_new * 64, (base_word + CALENDAR_WORDS) * 64)
+        calendar_mark_refresh(dram, channel, first_new, base_slot + CALENDAR_SLOTS)
 
 
 cdef void calendar_take(PseudoChannel* channel, int64_t slot) noexcept nogil:
@@ -46,36 +42,38 @@ cdef void calendar_take(PseudoChannel* channel, int64_t slot) noexcept nogil:
 
 cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil:
     """Nothing will be asked of the channel before `dram.now_ps`: the calendar need not go further back."""
-    cdef int64_t word
-    word = slot_at(dram, dram.now_ps) >> 6
-    if word > channel.base_word:
-        calendar_advance(dram, channel, word)
+    cdef int64_t base_slot = slot_at(dram, dram.now_ps) & ~<int64_t>63
+    if base_slot > channel.base_slot:
+        calendar_advance(dram, channel, base_slot)
 
 
-cdef void calendar_reach(Dram* dram, PseudoChannel* channel, int64_t word) noexcept nogil:
-    """Moves the calendar on until it holds `word`."""
-    calendar_forget(dram, channel)
-    if word >= channel.base_word + CALENDAR_WORDS:
-        calendar_advance(dram, channel, word - CALENDAR_WORDS + 1)
+cdef bint calendar_holds(const PseudoChannel* channel, int64_t slot) noexcept nogil:
+    return channel.base_slot <= slot < channel.base_slot + CALENDAR_SLOTS
+
+
+cdef void calendar_reach(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
+    """Moves the calendar on, where need be, until it holds `slot` or one before it."""
+    if slot >= channel.base_slot + CALENDAR_SLOTS:
+        calendar_forget(dram, channel)
+    if slot >= channel.base_slot + CALENDAR_SLOTS:
+        calendar_advance(dram, channel, (slot & ~<int64_t>63) - (CALENDAR_SLOTS - 64))
 
 
 cdef int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
     """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
     cdef int64_t found, word
     cdef uint64_t open_slots
-    slot = larger(slot, channel.full_until)
+    slot = calendar_past_full(channel, larger(slot, channel.base_slot))
+    calendar_reach(dram, channel, slot)
     word = slot >> 6
-    if word >= channel.base_word + CALENDAR_WORDS:
-        calendar_reach(dram, channel, word)
     open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
     while not open_slots:
         word += 1
-        if word >= channel.base_word + CALENDAR_WORDS:
-            calendar_reach(dram, channel, word)
+        calendar_reach(dram, channel, word << 6)
         open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)]
     found = (word << 6) + count_trailing_zeros(open_slots)
-    if slot == channel.full_until:
-        channel.full_until = found
+    if found > slot:
+        calendar_full(channel, slot, found - slot)
     return found
 
 
@@ -90,10 +88,10 @@ cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, i
 
 
 cdef void calendar_release(PseudoChannel* channel, int64_t slot) noexcept nogil:
-    if (slot >> 6) >= channel.base_word and (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+    if calendar_holds(channel, slot):
         channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] &= ~(<uint64_t>1 << (slot & 63))
-        if slot < channel.full_until:
-            channel.full_until = slot
+        if slot >= channel.full_slot and slot < channel.full_slot + channel.full_slots:
+            channel.full_slots = slot - channel.full_slot
 
 
 cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
@@ -137,12 +135,12 @@ cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept n
     channel.drain_ps = larger(first, end - channel.queued_bursts) * dram.burst_ps
     channel.drained_ps = end * dram.burst_ps
     for slot in range(first, start):
-        if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+        if slot < channel.base_slot + CALENDAR_SLOTS:
             calendar_take(channel, slot)
     channel.turning_slot = first = end
     end += (timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
     for slot in range(first, end):
-        if (slot >> 6) < channel.base_word + CALENDAR_WORDS:
+        if slot < channel.base_slot + CALENDAR_SLOTS:
             calendar_take(channel, slot)
     channel.turned_slot = channel.last_slot
     channel.n_queued = 0
@@ -164,13 +162,12 @@ cdef int dram_init(HostArena* arena, Dram* dram) except -1:
         dram.banks[i].row = dram.banks[i].left_row = -1
     for i in range(dram.n_pseudo):
         dram.pseudo[i].banks = dram.banks + i * dram.n_banks
-        dram.pseudo[i].far_slot = (CALENDAR_WORDS - 1) * 64
         dram.pseudo[i].queue = <QueuedWrite*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))
         dram.pseudo[i].bus = <Port*>arena_zeroed(arena, 1, sizeof(Port))
         dram.pseudo[i].last_slot, dram.pseudo[i].turned_slot = -1, -2
         if dram.timing.rfc:
             dram.pseudo[i].next_refresh_ps = dram.timing.refi
-            calendar_mark_refresh(dram, &dram.pseudo[i], 0, CALENDAR_WORDS * 64)
+            calendar_mark_refresh(dram, &dram.pseudo[i], 0, CALENDAR_SLOTS)
     return 0
 
 

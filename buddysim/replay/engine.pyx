@@ -8,14 +8,14 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from buddysim.replay.cache cimport DIRTY, Row, SectorCache, cache_clear_unit, cache_init, cache_row
-from buddysim.replay.compressed cimport prepare_splits
+from buddysim.replay.compressed cimport prepare_moves
 from buddysim.replay.division cimport divisor
 from buddysim.replay.dram cimport Bank, dram_init
 from buddysim.replay.events cimport KEY_NEVER, NEVER, Events, events_init, events_put, events_set, events_take, key_number, key_time
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.locate cimport Spot, l2_spot
 from buddysim.replay.memory cimport (
-    MemorySystem, Region, Slice, SmPorts, cache_find, cache_install, cache_touch, cache_victim, evict_line, larger, mshrs_init,
+    MemorySystem, Region, Slice, SmPorts, cache_find, cache_replace, cache_touch, evict_line, larger, mshrs_init,
 )
 from buddysim.replay.places cimport LinePlace, PlaceRules, lane_divisor, places_eight_at_a_time
 from buddysim.replay.port cimport Port
@@ -185,7 +185,7 @@ cdef class Engine:
         m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
         m.overlap = n["metadata_overlap"]
         m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
-        prepare_splits(m)
+        prepare_moves(m)
         m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
         m.metadata_sectors = n["metadata_line_sectors"]
         m.metadata_shift = 5 + m.metadata_sectors.bit_length()
@@ -640,6 +640,7 @@ cdef class Engine:
         cdef Spot spot
         cdef Row row
         cdef int64_t way
+        cdef uint32_t left
         cdef MemorySystem* m = &self.m
         with nogil:
             m.now_ps = m.dram.now_ps = self.now_ps
@@ -648,9 +649,8 @@ cdef class Engine:
                 row = cache_row(&m.l2, spot.set)
                 way = cache_find(&m.l2, &row, <uint32_t>entry)
                 if way < 0:
-                    way = cache_victim(&m.l2, &row)
-                    evict_line(m, &m.slices[spot.slice], &row, way, self.now_ps)
-                    cache_install(&m.l2, &row, way, <uint32_t>entry)
+                    way = cache_replace(&m.l2, &row, <uint32_t>entry, &left)
+                    evict_line(m, &m.slices[spot.slice], left, row.lines[way], self.now_ps)
                 else:
                     cache_touch(&m.l2, &row, way)
                 row.lines[way] = 15

@@ -6,8 +6,8 @@ gets there (`port`, `dram`).
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from buddysim.replay.cache cimport (
-    DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch,
-    cache_row, cache_touch, cache_victim, sector_count,
+    DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch,
+    cache_replace, cache_row, cache_touch, sector_count,
 )
 from buddysim.replay.division cimport Divisor
 from buddysim.replay.dram cimport Dram, larger
@@ -104,6 +104,16 @@ cdef struct Split:              # where a compressed entry's sectors lie
     int device
     int buddy
 
+cdef struct FillPlan:           # what a fill of a compressed entry moves, in sectors
+    uint8_t at_once             # from device memory as soon as it may be read
+    uint8_t later               # from device memory once the size is known, where the guess was too small
+    uint8_t demand              # of both
+    uint8_t overfetch
+    uint8_t buddy               # over the link
+    uint8_t buddy_overfetch
+    uint8_t filled              # mask of the sectors that the L2 has then
+    uint8_t decompressed
+
 cdef struct Link:
     int64_t byte_cost_num       # cost of a byte = num / den
     int64_t byte_cost_den
@@ -182,6 +192,7 @@ cdef struct MemorySystem:
     # contents
     int64_t n_entries
     Split[40] splits            # [kept sectors: 0 to 4][size class]: see `compressed`
+    FillPlan[1280] plans        # [size known: no, yes][kept sectors: 0 to 4][sectors wanted][size class]: see `compressed`
     uint8_t* state              # [n_entries]: size class now | class after a write-back << 4
     int n_regions
     Region* regions
@@ -251,15 +262,14 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kin
     return port_pass(&m.link.ports[1], &m.now_ps, t, link_cost(&m.link, total))
 
 
-cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, const Row* row, int64_t way, int64_t t) noexcept nogil:
-    """Lets the scheme write back a victim's dirty sectors; returns when its place is free."""
-    cdef Line line = row.lines[way]
+cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
+    """Lets the scheme write back the dirty sectors of a line that has left; returns when its place is free."""
     cdef unsigned int dirty = line >> DIRTY & 15
     if not dirty:
         return t
     m.count.writeback_sectors += sector_count(dirty)
     m.count.writebacks += 1
-    return m.writeback(m, slice, row.tags[way], line, t)
+    return m.writeback(m, slice, entry, line, t)
 
 
 cdef inline void l2_prefetch(const MemorySystem* m, const LinePlace* at) noexcept nogil:
@@ -272,6 +282,7 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
                            int64_t* t) noexcept nogil:
     """The way for an entry's line and what it holds of it, after evicting one where there is none; `t` becomes when it is free."""
     cdef int64_t way = cache_find(&m.l2, row, entry)
+    cdef uint32_t left
     m.count.l2_lines += 1
     if way >= 0:
         m.count.l2_line_hits += 1
@@ -279,9 +290,8 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
         line[0] = row.lines[way]
         return way
     line[0] = 0
-    way = cache_victim(&m.l2, row)
-    t[0] = evict_line(m, slice, row, way, t[0])
-    cache_install(&m.l2, row, way, entry)
+    way = cache_replace(&m.l2, row, entry, &left)
+    t[0] = evict_line(m, slice, left, row.lines[way], t[0])
     return way
 
 

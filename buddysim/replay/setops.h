@@ -119,23 +119,20 @@ static inline void order_begin(char *order, int ways)
         order_set_word(order, word);
 }
 
-/* The way that was used the longest time ago; `oldest_bit` is 4 * (ways - 1). */
-static inline int64_t order_oldest(const char *order, int ways, int oldest_bit)
+/* Puts the way first that was used the longest time ago, and returns it; `oldest_bit` is 4 * (ways - 1). */
+static inline int64_t order_renew_oldest(char *order, int ways, int oldest_bit)
 {
-    if (ways <= ORDER_NIBBLES)
-        return (int64_t)(order_word(order) >> oldest_bit & 15);
-    return ((const uint16_t *)order)[ways - 1];
-}
-
-/* Puts the oldest way first. */
-static inline void order_renew_oldest(char *order, int ways, int64_t oldest)
-{
+    uint64_t word, oldest;
     if (ways <= ORDER_NIBBLES) {
-        order_set_word(order, order_word(order) << 4 | (uint64_t)oldest);
+        word = order_word(order);
+        oldest = word >> oldest_bit & 15;
+        order_set_word(order, word << 4 | oldest);
     } else {
+        oldest = ((const uint16_t *)order)[ways - 1];
         memmove(order + 2, order, 2 * ((size_t)ways - 1));
         *(uint16_t *)order = (uint16_t)oldest;
     }
+    return (int64_t)oldest;
 }
 
 /* Puts any way first. */

@@ -6,6 +6,5 @@ cdef extern from "setops.h" nogil:
     const uint8_t[16] SECTOR_COUNT
     int64_t set_match(const uint32_t* tags, int padded_ways, uint32_t tag) noexcept
     void order_begin(char* order, int ways) noexcept
-    int64_t order_oldest(const char* order, int ways, int oldest_bit) noexcept
-    void order_renew_oldest(char* order, int ways, int64_t oldest) noexcept
+    int64_t order_renew_oldest(char* order, int ways, int oldest_bit) noexcept
     void order_renew(char* order, int ways, int64_t way) noexcept

@@ -7,8 +7,8 @@ on the shift is at least (arrival - time of the use on the clock).
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.cache cimport (
-    Row, SectorCache, cache_coming, cache_find, cache_install, cache_not_yet, cache_prefetch, cache_row,
-    cache_touch, cache_victim, sector_count,
+    Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch, cache_replace, cache_row,
+    cache_touch, sector_count,
 )
 from buddysim.replay.dram cimport larger
 from buddysim.replay.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, least_key, smaller
@@ -247,6 +247,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     cdef int64_t* mshr
     cdef int64_t* ready_ps
     cdef unsigned int line = 0, present, merged, missing = wanted
+    cdef uint32_t left
     cdef Row row = cache_row(&l1.cache, own.sets + at.l1_set)
     way = cache_find(&l1.cache, &row, at.entry)
     if way >= 0:
@@ -264,8 +265,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
         if not missing:
             return hit
     else:
-        way = cache_victim(&l1.cache, &row)
-        cache_install(&l1.cache, &row, way, at.entry)
+        way = cache_replace(&l1.cache, &row, at.entry, &left)
         ready_ps = row.ready_ps + way
         own.used = 1
     prefetch(ready_ps)

@@ -1,6 +1,7 @@
 """From a chunk's records to the streams that its warps replay."""
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
+from libc.string cimport memcmp, memset
 
 from buddysim.replay.events cimport smaller
 from buddysim.replay.hints cimport unlikely
@@ -29,6 +30,42 @@ cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, 
 
 cdef uint32_t issue_slots(int64_t instructions) noexcept nogil:
     return <uint32_t>instructions if instructions < 0x7FFFFFFF else 0x7FFFFFFF
+
+
+cdef StreamOp op_of(const CoreTiming* core, const WarpOp* record) noexcept nogil:
+    """What a record says of an operation but for its lines."""
+    cdef StreamOp op
+    cdef bint timed = record.flags & FLAG_TIMED
+    cdef int64_t gap = record.gap
+    op.chain_ps = chain_ps(core, timed, gap + 1, record.chain_cycles, record.chain_steps)
+    op.use_ps = NEVER_USED
+    if record.use_distance and record.kind != OP_STORE and not record.flags & FLAG_NO_RETURN:
+        op.use_ps = chain_ps(core, timed, record.use_distance, record.use_cycles, record.use_steps)
+    if record.kind == OP_ATOMIC and core.blocking_atomics:
+        op.use_ps = core.issue_interval_ps
+    op.slots = issue_slots(scaled(core, gap) + 1)
+    op.unit_slots = <uint16_t>smaller(scaled(core, record.unit_slots), 0xFFFF)
+    op.kind = OP_LOAD_PAST_L1 if record.flags & FLAG_BYPASS_L1 and record.kind == OP_LOAD else record.kind
+    op.n_lines = record.n_lines
+    return op
+
+
+cdef enum:
+    RECENT_OPS = 16
+    ALIKE_BYTES = sizeof(WarpOp) - sizeof(uint32_t)     # of a record: all but `first_line`, with which it begins
+
+cdef struct RecentOp:           # the next warp, or turn of a loop, has one like it
+    WarpOp record
+    StreamOp op
+
+
+cdef inline StreamOp recent_op(RecentOp* recent, const CoreTiming* core, const WarpOp* record) noexcept nogil:
+    """`op_of`, looked up where a record that says the same came by lately."""
+    cdef RecentOp* one = &recent[(record.gap + 3 * record.use_distance + 5 * record.chain_cycles + 7 * record.kind) % RECENT_OPS]
+    if memcmp(&one.record.gap, &record.gap, ALIKE_BYTES) != 0:
+        one.record = record[0]
+        one.op = op_of(core, record)
+    return one.op
 
 
 cdef struct Window:             # the lines of one allocation, addresses << 8 as a line's word has them
@@ -117,29 +154,19 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const Mem
     cdef char* written
     cdef Unlocated unlocated
     cdef Window window = window_at(table, 0)
-    cdef int64_t w, o, gap, row
+    cdef int64_t w, o, row
     cdef int i
-    cdef bint timed
+    cdef RecentOp[16] recent
+    memset(recent, 0, sizeof(recent))
+    for i in range(RECENT_OPS):
+        recent[i].op = op_of(core, &recent[i].record)
     unlocated.n = 0
     for w in range(n_warps):
         warp = &warps[w]
         memory.starts[w] = <char*>at - memory.ops
         for o in range(warp.first_op, <int64_t>warp.first_op + warp.n_ops):
             op = &ops[o]
-            gap = op.gap
-            timed = op.flags & FLAG_TIMED
-            at.chain_ps = chain_ps(core, timed, gap + 1, op.chain_cycles, op.chain_steps)
-            at.use_ps = NEVER_USED
-            if op.use_distance and op.kind != OP_STORE and not op.flags & FLAG_NO_RETURN:
-                at.use_ps = chain_ps(core, timed, op.use_distance, op.use_cycles, op.use_steps)
-            if op.kind == OP_ATOMIC and core.blocking_atomics:
-                at.use_ps = core.issue_interval_ps
-            at.slots = issue_slots(scaled(core, gap) + 1)
-            at.unit_slots = <uint16_t>smaller(scaled(core, op.unit_slots), 0xFFFF)
-            at.kind = op.kind
-            if unlikely(op.flags & FLAG_BYPASS_L1) and op.kind == OP_LOAD:
-                at.kind = OP_LOAD_PAST_L1
-            at.n_lines = op.n_lines
+            at[0] = recent_op(recent, core, op)
             written = <char*>(at + 1)
             line = lines + op.first_line
             for i in range(op.n_lines):
