@@ -23,7 +23,7 @@ LINE_BYTES = 128
 LARGEST_L1S = 2**30
 """Bytes of all L1 caches together: a simulator keeps about a third of this as their tags and states."""
 
-MOST_BANKS = 2**20
+MOST_BANKS = 2**16
 LONGEST_DRAM_TIMING_PS = 10**7
 
 

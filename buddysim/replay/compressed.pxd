@@ -8,9 +8,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from buddysim.replay.cache cimport (
     DIRTY, Line, Row, cache_find, cache_replace, cache_row, cache_touch, sector_count,
 )
-from buddysim.replay.dram cimport DevicePlace, dram_prefetch, dram_read, dram_write, larger
+from buddysim.replay.dram cimport DevicePlace, dram_place, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.hints cimport prefetch, unlikely
-from buddysim.replay.locate cimport locate_entry, locate_metadata, metadata_set, place_at
+from buddysim.replay.locate cimport locate_entry, locate_metadata, metadata_set
 from buddysim.replay.memory cimport (
     DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, FillPlan, MemorySystem, Region, Slice,
     Split, link_read, link_write, sectors_needed,
@@ -104,7 +104,7 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePl
         t = larger(t + m.metadata_ps, row.ready_ps[way])
     else:
         if at:
-            place_at(m, at.metadata_channel, at.metadata_bank, at.metadata_row, &place)
+            dram_place(&m.dram, at.metadata_bank, at.metadata_row, &place)
         else:
             locate_metadata(m, line, &place)
         dram_prefetch(&place)
@@ -130,7 +130,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
     cdef bint size_known = True
     cdef const FillPlan* plan
     cdef DevicePlace place
-    place_at(m, at.channel, at.bank, at.row, &place)
+    dram_place(&m.dram, at.bank, at.row, &place)
     dram_prefetch(&place)
     if not sizes_known:
         known = metadata_known(m, at.entry, at, False, t)

@@ -65,10 +65,8 @@ cdef struct PseudoChannel:      # the first line of the host's cache is what eve
     int64_t base_slot           # the oldest slot of the calendar
     int64_t full_slot           # from this slot of the calendar on
     int64_t full_slots          # so many are taken
-    int64_t last_slot           # the latest slot taken
-    int64_t read_slot           # the first slot of the last read: the next one's is likely near it
+    int64_t last_slot           # the latest slot taken: the next one is likely near it
     int64_t act_free_ps         # activation rate: the next one is free of earlier ones from here
-    Bank* banks                 # [n_banks]
     int64_t bursts              # bursts carried
     int64_t row_misses
     int64_t row_hits
@@ -81,7 +79,7 @@ cdef struct PseudoChannel:      # the first line of the host's cache is what eve
     int64_t n_queued
     QueuedWrite* queue          # [WRITE_QUEUE_LIMIT]
     Port* bus                   # simple
-    int64_t[5] reserved
+    int64_t[7] reserved
     uint64_t[256] calendar      # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
 
 cdef struct DevicePlace:        # where something lies
@@ -92,7 +90,8 @@ cdef struct DevicePlace:        # where something lies
 cdef struct Dram:
     int banked
     int n_pseudo                # pseudo-channels in all
-    uint32_t n_banks            # per pseudo-channel
+    uint32_t n_banks            # per pseudo-channel, a power of two
+    int bank_bits               # its log2
     int write_queue             # bursts that start a drain
     int64_t now_ps              # the time of the event at hand: no request comes earlier than this any more
     uint64_t slots_per_ps       # 2^64 / burst_ps, rounded up
@@ -204,17 +203,17 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     return bank.col_ps
 
 
-cdef inline void dram_place(const Dram* dram, uint32_t pseudo, uint32_t bank, int64_t row, DevicePlace* place) noexcept nogil:
-    """The place of a row in a bank of a pseudo-channel."""
-    place.channel = dram.pseudo + pseudo
-    place.bank = place.channel.banks + bank
+cdef inline void dram_place(const Dram* dram, uint32_t bank, int64_t row, DevicePlace* place) noexcept nogil:
+    """The place of a row in a bank (a number of all banks)."""
+    place.channel = dram.pseudo + (bank >> dram.bank_bits)
+    place.bank = dram.banks + bank
     place.row = row
 
 
 cdef inline void dram_prefetch(const DevicePlace* place) noexcept nogil:
     """Has the host fetch what a read will look at."""
     prefetch(place.bank)
-    prefetch(&place.channel.calendar[(place.channel.read_slot >> 6) & (CALENDAR_WORDS - 1)])
+    prefetch(&place.channel.calendar[(place.channel.last_slot >> 6) & (CALENDAR_WORDS - 1)])
 
 
 cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
@@ -225,7 +224,6 @@ cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts
     data = bank_open(dram, channel, bank, place.row, t) + dram.timing.cl
     joined = bank.row != place.row
     last = calendar_place(dram, channel, slot_at(dram, data), bursts, &first)
-    channel.read_slot = first
     done = larger(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     # Where it was joined, the row now open gives way for as long as the joined bursts took.
     bank.col_ps = bank.col_ps + bursts * dram.joined_ps if joined else done + dram.next_col_ps

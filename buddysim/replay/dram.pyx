@@ -150,6 +150,7 @@ cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept n
 cdef int dram_init(HostArena* arena, Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
+    dram.bank_bits = count_trailing_zeros(dram.n_banks)
     dram.joined_ps = dram.timing.ccd_slots * dram.burst_ps
     dram.next_col_ps = dram.joined_ps - dram.burst_ps - dram.timing.cl
     dram.read_to_pre_ps = dram.timing.rtp - dram.burst_ps - dram.timing.cl
@@ -161,7 +162,6 @@ cdef int dram_init(HostArena* arena, Dram* dram) except -1:
     for i in range(dram.n_pseudo * <int>dram.n_banks):
         dram.banks[i].row = dram.banks[i].left_row = -1
     for i in range(dram.n_pseudo):
-        dram.pseudo[i].banks = dram.banks + i * dram.n_banks
         dram.pseudo[i].queue = <QueuedWrite*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))
         dram.pseudo[i].bus = <Port*>arena_zeroed(arena, 1, sizeof(Port))
         dram.pseudo[i].last_slot, dram.pseudo[i].turned_slot = -1, -2

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from buddysim.replay.cache cimport DIRTY, Row, SectorCache, cache_clear_unit, cache_init, cache_row
 from buddysim.replay.compressed cimport prepare_moves
 from buddysim.replay.division cimport divisor
-from buddysim.replay.dram cimport Bank, dram_init
+from buddysim.replay.dram cimport dram_init
 from buddysim.replay.events cimport KEY_NEVER, NEVER, Events, events_init, events_put, events_set, events_take, key_number, key_time
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.locate cimport Spot, l2_spot
@@ -88,7 +88,7 @@ cdef PlaceRules place_rules(const MemorySystem* m, const SectorCache* l1, uint32
     rules.banks_of_group, rules.stripes = lane_divisor(m.banks_of_group.by), lane_divisor(m.stripe_entries.by)
     rules.metadata_slices, rules.metadata_sets = lane_divisor(m.metadata_slices.by), lane_divisor(m.metadata.sets.by)
     rules.l1_row_bytes, rules.l2_row_bytes, rules.metadata_row_bytes = l1.row_bytes, m.l2.row_bytes, m.metadata.row_bytes
-    rules.bank_bytes, rules.banks, rules.bank_groups = sizeof(Bank), m.dram.n_banks, m.bank_groups
+    rules.banks, rules.bank_groups = m.dram.n_banks, m.bank_groups
     rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
     rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
     return rules
@@ -745,9 +745,9 @@ cdef class Engine:
         return [
             {
                 "entry": lines[i].entry, "masks": lines[i].masks, "slice": lines[i].slice, "l1_set": lines[i].l1_set,
-                "l2_set": lines[i].l2_set, "channel": lines[i].channel, "bank": lines[i].bank, "row": lines[i].row,
-                "metadata_set": lines[i].metadata_set, "metadata_channel": lines[i].metadata_channel,
-                "metadata_bank": lines[i].metadata_bank, "metadata_row": lines[i].metadata_row,
+                "l2_set": lines[i].l2_set, "bank": lines[i].bank, "row": lines[i].row,
+                "metadata_set": lines[i].metadata_set, "metadata_bank": lines[i].metadata_bank,
+                "metadata_row": lines[i].metadata_row,
             }
             for i in range(n)
         ]

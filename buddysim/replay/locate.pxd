@@ -3,7 +3,7 @@ from libc.stdint cimport uint16_t, uint32_t
 
 from buddysim.replay.cache cimport SectorCache, cache_set, fold
 from buddysim.replay.division cimport Divisor, divide, remainder
-from buddysim.replay.dram cimport Bank, DevicePlace, dram_place
+from buddysim.replay.dram cimport DevicePlace, dram_place
 from buddysim.replay.memory cimport MemorySystem, Slice
 from buddysim.replay.places cimport LinePlace
 
@@ -42,20 +42,13 @@ cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t ent
     cdef uint32_t row = divide(m.banks_of_group, piece)
     cdef uint32_t group = divide(m.stripe_entries, entry) & (m.bank_groups - 1)
     cdef uint32_t in_group = (piece ^ fold(row)) & (m.banks_of_group.by - 1)
-    dram_place(&m.dram, pseudo, group + in_group * m.bank_groups, row, place)
+    dram_place(&m.dram, pseudo * m.dram.n_banks + group + in_group * m.bank_groups, row, place)
 
 
 cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_t entry, DevicePlace* place) noexcept nogil:
     """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
     cdef uint32_t local = divide(m.n_slices, entry)
     locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, place)
-
-
-cdef inline void place_at(const MemorySystem* m, uint32_t channel, uint32_t bank, uint32_t row, DevicePlace* place) noexcept nogil:
-    """A place in device memory that has been found."""
-    place.channel = m.dram.pseudo + channel
-    place.bank = <Bank*>(<char*>m.dram.banks + bank)
-    place.row = row
 
 
 cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DevicePlace* place) noexcept nogil:
@@ -78,12 +71,9 @@ cdef inline void locate_line(const MemorySystem* m, const SectorCache* l1, LineP
     line.slice, line.l2_set = spot.slice, spot.set
     line.l1_set = cache_set(l1, 0, line.entry)
     locate_entry(m, &m.slices[spot.slice], line.entry, &place)
-    line.channel = <uint16_t>(place.channel - m.dram.pseudo)
-    line.bank, line.row = <uint32_t>(<char*>place.bank - <char*>m.dram.banks), <uint32_t>place.row
-    line.metadata_set = line.metadata_channel = line.metadata_bank = line.metadata_row = 0
+    line.bank, line.row = <uint16_t>(place.bank - m.dram.banks), <uint32_t>place.row
+    line.metadata_set = line.metadata_bank = line.metadata_row = 0
     if m.rules.has_metadata:
         line.metadata_set = metadata_set(m, line.entry >> m.metadata_shift)
         locate_metadata(m, line.entry >> m.metadata_shift, &place)
-        line.metadata_channel = <uint16_t>(place.channel - m.dram.pseudo)
-        line.metadata_bank = <uint32_t>(<char*>place.bank - <char*>m.dram.banks)
-        line.metadata_row = <uint32_t>place.row
+        line.metadata_bank, line.metadata_row = <uint16_t>(place.bank - m.dram.banks), <uint32_t>place.row

@@ -14,12 +14,10 @@ typedef struct {            /* of a line; bytes from the start of the engine's a
     uint32_t slice : 24;                    /* a number */
     uint32_t l1_set;                        /* from where an SM's sets begin */
     uint32_t l2_set;
-    uint16_t channel;                       /* a number */
-    uint16_t metadata_channel;              /* a number */
-    uint32_t bank;
     uint32_t row;                           /* a number */
+    uint16_t bank;                          /* a number, as metadata_bank: of all banks */
+    uint16_t metadata_bank;
     uint32_t metadata_set;
-    uint32_t metadata_bank;
     uint32_t metadata_row;                  /* a number */
 } LinePlace;
 
@@ -43,7 +41,6 @@ typedef struct {
     LaneDivisor pseudo_per_slice, pieces, banks_of_group, stripes;
     LaneDivisor metadata_slices, metadata_sets;
     uint32_t l1_row_bytes, l2_row_bytes, metadata_row_bytes;
-    uint32_t bank_bytes;
     uint32_t banks;                         /* of a pseudo-channel */
     uint32_t bank_groups;
     uint32_t metadata_shift, metadata_sectors, metadata_entry;
@@ -121,7 +118,7 @@ LANES void lanes_locate_row(const PlaceRules *rules, __m256i pseudo, __m256i ent
     *row = lanes_divide(piece, &rules->banks_of_group);
     in_group = _mm256_and_si256(_mm256_xor_si256(piece, lanes_fold(*row)), _mm256_set1_epi32((int)(rules->banks_of_group.by - 1)));
     group = _mm256_add_epi32(group, lanes_times(in_group, rules->bank_groups));
-    *bank = lanes_times(_mm256_add_epi32(group, lanes_times(pseudo, rules->banks)), rules->bank_bytes);
+    *bank = _mm256_add_epi32(group, lanes_times(pseudo, rules->banks));
 }
 
 /* From eight vectors of a field of each line to eight lines of fields. */
@@ -149,8 +146,7 @@ LANES void lanes_turn(__m256i *x)
 /* Writes the places of eight lines. */
 LANES void lanes_locate(const PlaceRules *rules, __m256i entry, __m256i masks, LinePlace *const *places)
 {
-    __m256i local = lanes_divide(entry, &rules->slices), set, unit, pseudo, slice, line, bank, row, x[8];
-    __m128i two[4];
+    __m256i local = lanes_divide(entry, &rules->slices), set, unit, pseudo, slice, line, bank, x[8];
     slice = lanes_turned(entry, local, &rules->slices);
     x[0] = entry;
     x[1] = _mm256_or_si256(masks, _mm256_slli_epi32(slice, 8));
@@ -162,35 +158,26 @@ LANES void lanes_locate(const PlaceRules *rules, __m256i entry, __m256i masks, L
     pseudo = _mm256_xor_si256(local, _mm256_xor_si256(_mm256_srli_epi32(local, 3), _mm256_srli_epi32(local, 7)));
     pseudo = lanes_rest(pseudo, lanes_divide(pseudo, &rules->pseudo_per_slice), &rules->pseudo_per_slice);
     slice = lanes_divide(slice, &rules->slices_per_channel);
-    x[4] = pseudo = _mm256_add_epi32(pseudo, lanes_times(slice, rules->pseudo_per_slice.by));
-    lanes_locate_row(rules, pseudo, entry, &x[5], &x[6]);
-    x[7] = bank = row = _mm256_setzero_si256();
+    pseudo = _mm256_add_epi32(pseudo, lanes_times(slice, rules->pseudo_per_slice.by));
+    lanes_locate_row(rules, pseudo, entry, &x[5], &x[4]);
+    x[6] = x[7] = _mm256_setzero_si256();
     if (rules->has_metadata) {
         line = _mm256_srl_epi32(entry, _mm_cvtsi32_si128((int)rules->metadata_shift));
         local = lanes_divide(line, &rules->metadata_slices);
         unit = lanes_turned(line, local, &rules->metadata_slices);
         set = lanes_turned(local, lanes_divide(local, &rules->metadata_sets), &rules->metadata_sets);
         set = _mm256_add_epi32(set, lanes_times(unit, rules->metadata_sets.by));
-        x[7] = lanes_times(set, rules->metadata_row_bytes);
+        x[6] = lanes_times(set, rules->metadata_row_bytes);
         pseudo = lanes_turned(line, lanes_divide(line, &rules->stripes), &rules->stripes);
-        x[4] = _mm256_or_si256(x[4], _mm256_slli_epi32(pseudo, 16));
         entry = _mm256_srli_epi32(lanes_times(line, rules->metadata_sectors), 2);
         entry = _mm256_add_epi32(entry, _mm256_set1_epi32((int)rules->metadata_entry));
-        lanes_locate_row(rules, pseudo, entry, &bank, &row);
+        lanes_locate_row(rules, pseudo, entry, &bank, &x[7]);
+        x[5] = _mm256_or_si256(x[5], _mm256_slli_epi32(bank, 16));
     }
     lanes_turn(x);
-    line = _mm256_unpacklo_epi32(bank, row);
-    two[0] = _mm256_castsi256_si128(line), two[2] = _mm256_extracti128_si256(line, 1);
-    line = _mm256_unpackhi_epi32(bank, row);
-    two[1] = _mm256_castsi256_si128(line), two[3] = _mm256_extracti128_si256(line, 1);
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         _mm256_storeu_si256((__m256i *)places[i], x[i]);
-        if (i & 1)
-            _mm_storeh_pd((double *)&places[i]->metadata_bank, _mm_castsi128_pd(two[i / 2]));
-        else
-            _mm_storel_epi64((__m128i *)&places[i]->metadata_bank, two[i / 2]);
-    }
 }
 
 #define LOCATE static __attribute__((target("avx2"), noinline, unused)) void

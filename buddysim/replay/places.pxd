@@ -8,12 +8,10 @@ cdef extern from "places.h" nogil:
         uint32_t slice                      # a number
         uint32_t l1_set                     # from where an SM's sets begin
         uint32_t l2_set
-        uint16_t channel                    # a number
-        uint16_t metadata_channel           # a number
-        uint32_t bank
         uint32_t row                        # a number
+        uint16_t bank                       # a number, as `metadata_bank`: of all banks
+        uint16_t metadata_bank
         uint32_t metadata_set
-        uint32_t metadata_bank
         uint32_t metadata_row               # a number
     ctypedef struct LaneDivisor:
         uint32_t by
@@ -31,7 +29,6 @@ cdef extern from "places.h" nogil:
         uint32_t l1_row_bytes
         uint32_t l2_row_bytes
         uint32_t metadata_row_bytes
-        uint32_t bank_bytes
         uint32_t banks                      # of a pseudo-channel
         uint32_t bank_groups
         uint32_t metadata_shift

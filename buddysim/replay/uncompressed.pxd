@@ -2,8 +2,8 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.cache cimport DIRTY, Line, sector_count
-from buddysim.replay.dram cimport DevicePlace, dram_read, dram_write
-from buddysim.replay.locate cimport locate_entry, place_at
+from buddysim.replay.dram cimport DevicePlace, dram_place, dram_read, dram_write
+from buddysim.replay.locate cimport locate_entry
 from buddysim.replay.memory cimport (
     DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, Slice, link_read, link_write, region_of,
 )
@@ -17,7 +17,7 @@ cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LinePl
     if region.place == PLACE_HOST:
         return link_read(m, 32 * sectors, DEMAND, t)
     m.count.device[<int>DEMAND] += sectors
-    place_at(m, at.channel, at.bank, at.row, &place)
+    dram_place(&m.dram, at.bank, at.row, &place)
     return dram_read(&m.dram, &place, sectors, t)
 
 
