@@ -65,11 +65,10 @@ cdef inline Row cache_row(const SectorCache* cache, uint32_t set) noexcept nogil
 
 
 cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set) noexcept nogil:
-    """Has the host fetch a set's row."""
+    """Has the host fetch a set's row, but for the times behind more than eight ways."""
     cdef const char* row = cache.rows + set
     prefetch(row)
-    if cache.padded_ways > 8:
-        prefetch(row + 64)
+    prefetch(row + 64)
 
 
 cdef inline int64_t cache_find(const SectorCache* cache, const Row* row, uint32_t tag) noexcept nogil:

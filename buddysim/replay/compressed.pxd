@@ -97,7 +97,6 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePl
         return t
     row = cache_row(&m.metadata, at.metadata_set if at else metadata_set(m, line))
     way = cache_find(&m.metadata, &row, line)
-    m.count.metadata_accesses += 1
     if way >= 0:
         m.count.metadata_hits += 1
         cache_touch(&m.metadata, &row, way)

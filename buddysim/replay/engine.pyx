@@ -15,7 +15,7 @@ from buddysim.replay.events cimport KEY_NEVER, NEVER, Events, events_init, event
 from buddysim.replay.hostmem cimport HostArena, arena_free, arena_zeroed
 from buddysim.replay.locate cimport Spot, l2_spot
 from buddysim.replay.memory cimport (
-    MemorySystem, Region, Slice, SmPorts, cache_find, cache_replace, cache_touch, evict_line, larger, mshrs_init,
+    METADATA_READ, MemorySystem, Region, Slice, SmPorts, cache_find, cache_replace, cache_touch, evict_line, larger, mshrs_init,
 )
 from buddysim.replay.places cimport LinePlace, PlaceRules, lane_divisor, places_eight_at_a_time
 from buddysim.replay.port cimport Port
@@ -700,6 +700,8 @@ cdef class Engine:
         result["regions"] = [
             (m.regions[i].fills, m.regions[i].writebacks, m.regions[i].buddy) for i in range(m.n_regions)
         ]
+        result["fills"], result["writebacks"], _ = (sum(of_all) for of_all in zip(*result["regions"], strict=True))
+        result["metadata_accesses"] = m.count.metadata_hits + m.count.device[<int>METADATA_READ] // m.metadata_sectors
         return result
 
     def channels(self):

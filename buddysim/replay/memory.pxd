@@ -58,10 +58,7 @@ cdef struct Counters:
     int64_t dirtied_sectors     # clean sectors that became dirty
     int64_t writeback_sectors   # dirty sectors that left the L2
     int64_t overwritten_sectors  # dirty sectors that a copy or fill overwrote in memory
-    int64_t metadata_accesses
     int64_t metadata_hits
-    int64_t fills
-    int64_t writebacks
     int64_t buddy_fills
     int64_t buddy_writebacks
     int64_t grown               # entries whose size state rose at a write-back
@@ -268,7 +265,6 @@ cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, Li
     if not dirty:
         return t
     m.count.writeback_sectors += sector_count(dirty)
-    m.count.writebacks += 1
     return m.writeback(m, slice, entry, line, t)
 
 
@@ -302,7 +298,6 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LinePlace* at,
     cdef int64_t done
     cdef unsigned int filled = missing
     m.count.demanded += sector_count(missing)
-    m.count.fills += 1
     done = m.fill(m, slice, at, &filled, larger(t, mshr[0]))
     mshr[0] = done
     filled &= ~line[0]

@@ -70,7 +70,7 @@ cdef struct L1:                 # an SM's, beside its lines; one line of the hos
     Mshrs loads
     Mshrs stores                # those on their way to the L2, each until it takes them
     uint32_t sets               # where its sets begin in the rows of all
-    int32_t used                # has anything been put in since the last invalidation
+    int32_t used                # has it been looked at since the last invalidation
 
 cdef struct L1s:
     int enabled
@@ -267,8 +267,6 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     else:
         way = cache_replace(&l1.cache, &row, at.entry, &left)
         ready_ps = row.ready_ps + way
-        own.used = 1
-    prefetch(ready_ps)
     mshr = mshr_take(&own.loads)
     if mshr[0] > t:                 # none is free: this access holds up those behind it
         own.free_ps += mshr[0] - t
@@ -331,6 +329,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
         at += 1
     m.count.load_sectors += asked
     if asked and not past_l1:
+        own.used = 1
         m.count.l1_accesses += asked
         m.count.l1_lines += n
     warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
