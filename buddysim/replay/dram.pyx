@@ -135,12 +135,12 @@ cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept n
     channel.drain_ps = larger(first, end - channel.queued_bursts) * dram.burst_ps
     channel.drained_ps = end * dram.burst_ps
     for slot in range(first, start):
-        if slot < channel.base_slot + CALENDAR_SLOTS:
+        if calendar_holds(channel, slot):
             calendar_take(channel, slot)
     channel.turning_slot = first = end
     end += (timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
     for slot in range(first, end):
-        if slot < channel.base_slot + CALENDAR_SLOTS:
+        if calendar_holds(channel, slot):
             calendar_take(channel, slot)
     channel.turned_slot = channel.last_slot
     channel.n_queued = 0
