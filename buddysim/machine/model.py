@@ -24,6 +24,8 @@ LARGEST_L1S = 2**30
 """Bytes of all L1 caches together: a simulator keeps about a third of this as their tags and states."""
 
 MOST_BANKS = 2**16
+"""Of all channels: where a line lies is told with two bytes for its bank (`replay/places.h`)."""
+
 LONGEST_DRAM_TIMING_PS = 10**7
 
 

@@ -90,7 +90,7 @@ cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, i
 cdef void calendar_release(PseudoChannel* channel, int64_t slot) noexcept nogil:
     if calendar_holds(channel, slot):
         channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] &= ~(<uint64_t>1 << (slot & 63))
-        if slot >= channel.full_slot and slot < channel.full_slot + channel.full_slots:
+        if calendar_past_full(channel, slot) != slot:
             channel.full_slots = slot - channel.full_slot
 
 
