@@ -52,17 +52,22 @@ def draw_classes(
         raise ValueError("expected eight ends, the last one 2^32")
     cdef uint64_t key = mix(mix(seed + STEP) ^ (allocation + 1) * STEP)
     cdef uint8_t dominant = pick(&ends[0], mix(key) >> 32)
-    cdef int64_t n = out.shape[0], i, entry
-    cdef uint64_t page_draw = 0, draw
-    cdef uint8_t of_page = dominant
+    cdef int64_t n = out.shape[0], i = 0, page, first, end
+    cdef uint64_t page_draw, draw
+    cdef uint8_t of_page
     with nogil:
-        for i in range(n):
-            entry = first_entry + i
-            if i == 0 or entry % ENTRIES_PER_PAGE == 0:
-                page_draw = mix(key + <uint64_t>(entry // ENTRIES_PER_PAGE + 1) * STEP)
-                of_page = pick(&ends[0], page_draw >> 32) if (page_draw & 0xFFFF) < stray_pages else dominant
-            draw = mix(page_draw + <uint64_t>(entry % ENTRIES_PER_PAGE + 1) * STEP)
-            out[i] = pick(&ends[0], draw >> 32) if (draw & 0xFFFF) < stray_entries else of_page
+        while i < n:
+            page = (first_entry + i) // ENTRIES_PER_PAGE
+            first = page * ENTRIES_PER_PAGE - first_entry       # of the page, in `out`
+            end = min(first + ENTRIES_PER_PAGE, n)
+            page_draw = mix(key + <uint64_t>(page + 1) * STEP)
+            of_page = pick(&ends[0], page_draw >> 32) if (page_draw & 0xFFFF) < stray_pages else dominant
+            while i < end:
+                draw = mix(page_draw + <uint64_t>(i - first + 1) * STEP)
+                out[i] = of_page
+                if (draw & 0xFFFF) < stray_entries:
+                    out[i] = pick(&ends[0], draw >> 32)
+                i += 1
 
 
 def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries):

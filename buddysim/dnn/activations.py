@@ -19,12 +19,12 @@ from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, BinaryIO, Literal, NoReturn, TypeVar
-from zlib import crc32
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from zlib_ng.zlib_ng import crc32
 
 from buddysim.compress.tensors import TensorRatio
 from buddysim.errors import BuddysimError

@@ -514,9 +514,8 @@ cdef int decode_ops(
                 if unlikely(<uint64_t>line >> 56 | faults[mask]):
                     position[0] = j
                     return LINE_ADDRESS if <uint64_t>line >> 56 else faults[mask]
-                if j == at:
-                    begun[k] = line
                 lines[j] = <uint64_t>line << 8 | mask
+            begun[k] = <int64_t>(lines[at] >> 8)
             at = end
     position[0] = at
     if at != counts.lines:

@@ -8,11 +8,11 @@ import struct
 import threading
 from pathlib import Path
 from typing import Any, NoReturn
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import zstandard
+from zlib_ng.zlib_ng import crc32
 
 from buddysim.errors import BuddysimError, TraceFileError
 from buddysim.trace import format as fmt

@@ -9,11 +9,11 @@ from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Literal, NoReturn
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import zstandard
+from zlib_ng.zlib_ng import crc32
 
 from buddysim.errors import TraceFileError
 from buddysim.trace import format as fmt
@@ -27,8 +27,10 @@ Records = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]
 _FILLER = b"room"
 
 FAST_LEVEL = 1
-# Of zstd: patterns, but no entropy coding, which is most of decoding.
-_PATTERNS_ONLY = -1
+# Levels of zstd for a chunk in a file that is to be written and read fast. Entropy coding, and then patterns, are given
+# up where they do not make a chunk at least this many times smaller: they are most of decoding.
+_FAST_LEVELS = (FAST_LEVEL, -1, -100)
+_WORTH_DECODING = 2
 
 
 class _OpenKernel:
@@ -88,8 +90,8 @@ class TraceWriter:
     provenance : where the trace comes from
     partial : write under the final name from the start and keep what was written if the writing is interrupted; a
         reader takes every complete section
-    compression_level : of zstd; 1 is fast, 19 for files that are kept. At 1, chunks that entropy coding makes hardly
-        smaller (random addresses) are written without: a third larger, read several times as fast
+    compression_level : of zstd; 1 is fast, 19 for files that are kept. At 1, chunks that compression does not make
+        half as large (random addresses) are written as they are: half as large again, read many times as fast
     provenance_room : bytes by which `replace_provenance` may make the provenance longer
     """
 
@@ -105,12 +107,8 @@ class TraceWriter:
         self.path = Path(path)
         self.partial = partial
         self._written_to = self.path if partial else self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
-        self._compressor = zstandard.ZstdCompressor(level=compression_level, write_content_size=True)
-        self._patterns_only = (
-            zstandard.ZstdCompressor(level=_PATTERNS_ONLY, write_content_size=True)
-            if compression_level == FAST_LEVEL
-            else None
-        )
+        levels = _FAST_LEVELS if compression_level == FAST_LEVEL else (compression_level,)
+        self._compressors = [zstandard.ZstdCompressor(level=level, write_content_size=True) for level in levels]
         self._index: list[bytes] = []
         self._position = 0
         self._events = 0
@@ -463,9 +461,10 @@ class TraceWriter:
         head = fmt.CHUNK_HEAD.pack(
             kernel.index, first_block, *counts, n_op_shapes, n_warp_shapes, n_wide, instructions, columns.size
         )
-        frame = self._compressor.compress(columns.data)
-        if self._patterns_only and 2 * len(frame) > columns.size:
-            frame = self._patterns_only.compress(columns.data)
+        for compressor in self._compressors:
+            frame = compressor.compress(columns.data)
+            if len(frame) * _WORTH_DECODING <= columns.size:
+                break
         self._section(fmt.CHUNK, head + frame, (kernel.index, first_block, *counts, 0, instructions))
         kernel.warp_instructions += instructions
         kernel.memory_instructions += memory
@@ -528,7 +527,7 @@ class TraceWriter:
             raw = np.ascontiguousarray(values[first * page_bytes : (first + count) * page_bytes])
             sampled = b"" if numbers is None else numbers[first : first + count].astype("<u4").tobytes()
             head = fmt.CONTENTS_HEAD.pack(snapshot, allocation, page_bytes, numbers is None, stored, first, count, 0)
-            self._section(fmt.CONTENTS, head + sampled + self._compressor.compress(raw.data))
+            self._section(fmt.CONTENTS, head + sampled + self._compressors[0].compress(raw.data))
 
     def add_size_map(
         self, snapshot: int, allocation: int, classes: npt.NDArray[np.uint8], algorithm: str = "bpc"
@@ -549,7 +548,7 @@ class TraceWriter:
             packed = low.copy()
             packed[: len(high)] |= high << 4
             head = fmt.SIZE_MAP_HEAD.pack(snapshot, allocation, name, target.entries, first, len(part), 0)
-            self._section(fmt.SIZE_MAP, head + self._compressor.compress(packed.tobytes()))
+            self._section(fmt.SIZE_MAP, head + self._compressors[0].compress(packed.tobytes()))
 
     def _values_of(self, what: str, snapshot: int, allocation: int, key: tuple[str, ...]) -> tuple[str, Allocation]:
         where = f"{what} of allocation {allocation} in snapshot {snapshot}"
