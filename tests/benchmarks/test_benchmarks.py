@@ -23,18 +23,22 @@ def test_best_and_median():
 
 
 @pytest.mark.parametrize(
-    ("rates", "quick", "runs"),
+    ("rates", "seconds_each", "quick", "runs"),
     [
-        ([10.0, 9.9, 10.1, 9.8, 10.0, 11.0], False, 5),  # agree at once
-        ([5.0, 5.1, 5.0, 5.1, 5.0, 10.0], False, 5),  # so do these, as far as anybody can tell
-        ([5.0, 6.0, 10.0, 7.0, 9.9, 5.0, 5.0, 9.8, 11.0], False, 8),  # three runs near the best
-        ([5.0, 6.0, 10.0, 7.0, 9.9, 9.8], True, 5),
-        ([float(1 << i) for i in range(40)], False, 30),
+        ([10.0, 9.9, 10.1, 9.8, 10.0, 11.0], 10, False, 5),  # agree at once
+        ([5.0, 5.1, 5.0, 5.1, 5.0, 10.0], 10, False, 5),  # so do these, as far as anybody can tell
+        ([5.0, 5.1, 5.0, 5.1, 5.0, 5.1, 10.0, 9.9, 9.9, 11.0], 4, False, 9),  # not before half a minute has gone by
+        ([5.0, 6.0, 10.0, 7.0, 9.9, 5.0, 5.0, 9.8, 11.0], 10, False, 8),  # three runs near the best
+        ([5.0, 6.0, 10.0, 7.0, 9.9, 9.8], 10, True, 5),
+        ([float(1 << i) for i in range(200)], 10, False, 120),
     ],
 )
-def test_a_rate_is_measured_until_runs_agree(rates, quick, runs):
-    left = iter(rates)
-    assert repeated(lambda: next(left), quick) == rates[:runs]
+def test_a_rate_is_measured_for_some_time_and_until_runs_agree(rates, seconds_each, quick, runs):
+    given = []
+    figures = repeated(
+        lambda: given.append(rates[len(given)]) or given[-1], quick, clock=lambda: seconds_each * len(given)
+    )
+    assert figures == given == rates[:runs]
 
 
 def test_helping_threads_count_as_time_of_the_core():
