@@ -25,12 +25,12 @@ def test_best_and_median():
 @pytest.mark.parametrize(
     ("rates", "seconds_each", "quick", "runs"),
     [
-        ([10.0, 9.9, 10.1, 9.8, 10.0, 11.0], 10, False, 5),  # agree at once
-        ([5.0, 5.1, 5.0, 5.1, 5.0, 10.0], 10, False, 5),  # so do these, as far as anybody can tell
-        ([5.0, 5.1, 5.0, 5.1, 5.0, 5.1, 10.0, 9.9, 9.9, 11.0], 4, False, 9),  # not before half a minute has gone by
-        ([5.0, 6.0, 10.0, 7.0, 9.9, 5.0, 5.0, 9.8, 11.0], 10, False, 8),  # three runs near the best
-        ([5.0, 6.0, 10.0, 7.0, 9.9, 9.8], 10, True, 5),
-        ([float(1 << i) for i in range(200)], 10, False, 120),
+        ([10.0, 9.9, 10.1, 9.8, 10.0, 11.0], 20, False, 5),  # agree at once
+        ([5.0, 5.1, 5.0, 5.1, 5.0, 10.0], 20, False, 5),  # so do these, as far as anybody can tell
+        ([5.0, 5.1, 5.0, 5.1, 5.0, 5.1, 10.0, 9.9, 9.9, 11.0], 8, False, 9),  # not before a minute has gone by
+        ([5.0, 6.0, 10.0, 7.0, 9.9, 5.0, 5.0, 9.8, 11.0], 20, False, 8),  # three runs near the best
+        ([5.0, 6.0, 10.0, 7.0, 9.9, 9.8], 20, True, 5),
+        ([float(1 << i) for i in range(200)], 20, False, 120),
     ],
 )
 def test_a_rate_is_measured_for_some_time_and_until_runs_agree(rates, seconds_each, quick, runs):
