@@ -11,7 +11,7 @@ TRACE ?= traces/fdtd2048.bin
 python = $(VENV)/bin/python
 sanitized = build/sanitize
 extensions = $(shell find buddysim -name '*.pyx')
-sources = $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
+sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
 .PHONY: help run test test-all bench validate lint sanitize traces build clean check-machine FORCE

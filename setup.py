@@ -6,6 +6,7 @@ annotated HTML to build/.
 """
 
 import os
+import sys
 from pathlib import Path
 
 import numpy
@@ -13,13 +14,15 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))
+
+from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, directives  # noqa: E402
 
 march = os.environ.get("BUDDYSIM_MARCH", "")
 boundscheck = bool(os.environ.get("BUDDYSIM_BOUNDSCHECK"))
 annotate = bool(os.environ.get("BUDDYSIM_ANNOTATE"))
 
-# -ffp-contract=off: results must not depend on the machine.
-compile_args = ["-O2", "-ffp-contract=off"]
+compile_args = list(COMPILE_ARGS)
 link_args: list[str] = []
 if march:
     compile_args.append(f"-march={march}")
@@ -28,19 +31,6 @@ if os.environ.get("BUDDYSIM_SANITIZE"):
     compile_args += sanitize
     link_args += sanitize
 
-directives = {
-    "language_level": 3,
-    "cdivision": True,
-    "boundscheck": boundscheck,
-    "wraparound": False,
-    "initializedcheck": boundscheck,
-    "embedsignature": True,
-    "show_performance_hints": not boundscheck,
-}
-
-# What the replay's event loop does for an operation becomes one function: passing times and places between a dozen
-# costs more than it saves (docs/performance.md).
-INLINE_ALL = ("CYTHON_INLINE", "__inline__ __attribute__((always_inline))")
 REPLAY = Path("buddysim", "replay")
 
 sources = [source.relative_to(ROOT) for source in sorted((ROOT / "buddysim").rglob("*.pyx"))]
@@ -59,19 +49,10 @@ extensions = [
     for source in sources
 ]
 
-# buddysim/beside.py finds them: beside the package in a clone, under share/buddysim in an installation.
-beside: dict[str, list[str]] = {}
-for folder in ("tools", "plots"):
-    for path in sorted((ROOT / folder).rglob("*")):
-        if path.is_file() and path.parent.name != "__pycache__" and path.suffix not in (".so", ".o", ".pyc"):
-            place = path.relative_to(ROOT)
-            beside.setdefault(f"share/buddysim/{place.parent.as_posix()}", []).append(place.as_posix())
-
 setup(
-    data_files=list(beside.items()),
     ext_modules=cythonize(
         extensions,
-        compiler_directives=directives,
+        compiler_directives=dict(directives(boundscheck)),
         build_dir="build/cython-boundscheck" if boundscheck else "build/cython",
         annotate=annotate,
         quiet=True,

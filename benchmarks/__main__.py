@@ -18,7 +18,7 @@ from rich.table import Table
 import buddysim
 from benchmarks import compress_speed, decode_speed, host, memory, replay_speed, training_speed
 from benchmarks.measurement import Measurement
-from buddysim.report.atomic import check_writable, write_whole
+from buddysim.base.atomic import check_writable, write_whole
 
 OUT = Path("out") / "benchmarks"
 MODULES = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import buddysim
 from benchmarks.measurement import Measurement, repeated, timed
-from buddysim.workloads import make_trace
+from buddysim.synthetic import make_trace
 
 MILLION = 10**6
 REAL = Path(__file__).parent.parent / "traces" / "fdtd2048.bin"

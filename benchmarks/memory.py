@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.measurement import Measurement
-from buddysim.workloads import make_trace
+from buddysim.synthetic import make_trace
 
 MEGA = 10**6
 FULL = {"footprint": "8 GB", "instructions": "200000000"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import buddysim
 from benchmarks.measurement import Measurement, repeated, timed
 from buddysim.buddy import profile
-from buddysim.workloads import make_trace
+from buddysim.synthetic import make_trace
 
 MILLION = 10**6
 BESIDE_STREAM = "C sketch of an event loop 6.3; Accel-Sim 0.002-0.008 (all warp instructions)"

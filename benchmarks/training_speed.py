@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.measurement import Measurement, timed
-from buddysim import schemes
-from buddysim.dnn.cost import CostModel
-from buddysim.dnn.graph import Network
-from buddysim.schemes.simulate import simulate_outcome
+from buddysim.training import schemes
+from buddysim.training.cost import CostModel
+from buddysim.training.driver import simulate_outcome
+from buddysim.training.networks.graph import Network
 
 BATCH = 32
 MACHINE = "titan-x"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from buddysim import compress
+    from buddysim.base.errors import BuddysimError
     from buddysim.buddy import Targets, profile
-    from buddysim.errors import BuddysimError
     from buddysim.machine import Machine
     from buddysim.replay import Result, simulate
     from buddysim.trace import open_trace
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BuddysimError": "buddysim.errors",
+    "BuddysimError": "buddysim.base.errors",
     "Machine": "buddysim.machine",
     "Result": "buddysim.replay",
     "Targets": "buddysim.buddy",

@@ -31,7 +31,7 @@ def test_importing_loads_no_heavy_module():
 def test_the_command_lines_help_loads_neither_engine_nor_plots():
     code = (
         "import sys\nfrom buddysim.cli import make_parser\nmake_parser()\n"
-        "print([n for n in ('buddysim.replay', 'buddysim.workloads', 'matplotlib', 'scipy') if n in sys.modules])"
+        "print([n for n in ('buddysim.replay', 'buddysim.synthetic', 'matplotlib', 'scipy') if n in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert shown.strip() == "[]"

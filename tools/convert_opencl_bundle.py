@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from buddysim.errors import BuddysimError
-from buddysim.trace.archive import folder_with
-from buddysim.trace.opencl import Options, convert_bundle
+from buddysim.base.errors import BuddysimError
+from buddysim.importers.archive import folder_with
+from buddysim.importers.opencl import Options, convert_bundle
 
 
 def parse_launches(text: str) -> tuple[int, int]:

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from buddysim.dnn import Layer, Network
-from buddysim.dnn.cost.split import split
-from buddysim.dnn.cost.timings import Timing, timings_text
-from buddysim.report.atomic import write_whole
+from buddysim.base.atomic import write_whole
+from buddysim.training import Layer, Network
+from buddysim.training.cost.split import split
+from buddysim.training.cost.timings import Timing, timings_text
 
-DATA = Path(__file__).parents[1] / "buddysim" / "dnn" / "cost" / "data"
+DATA = Path(__file__).parents[1] / "buddysim" / "training" / "cost" / "data"
 
 MACHINES = {
     "TitanX": ("titan-x", "cudnn5"),

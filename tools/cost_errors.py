@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from buddysim.dnn.cost.evaluate import (
+from buddysim.base.atomic import write_whole
+from buddysim.training.cost.evaluate import (
     cross_validation,
     errors,
     held_out,
@@ -26,7 +27,6 @@ from buddysim.dnn.cost.evaluate import (
     shipped_model,
     whole_networks,
 )
-from buddysim.report.atomic import write_whole
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "cost-model-errors.md"
 TARGET = 0.15
@@ -43,8 +43,8 @@ of this page were looked at once.
 
 ## Shapes held out
 
-A quarter of the shapes, all batches and passes of them, is held out (`buddysim/dnn/cost/split.py`), the same shapes on
-every GPU. Asked for: at most 15 % on held-out shapes.
+A quarter of the shapes, all batches and passes of them, is held out (`buddysim/training/cost/split.py`), the same
+shapes on every GPU. Asked for: at most 15 % on held-out shapes.
 """
 
 ONE_NETWORK = """\

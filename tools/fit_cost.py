@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from buddysim.dnn.cost.shipping import DATA_FOLDER, fitted_files
-from buddysim.report.atomic import write_whole
+from buddysim.base.atomic import write_whole
+from buddysim.training.cost.shipping import DATA_FOLDER, fitted_files
 
 
 def _save(text: str, path: Path) -> None:

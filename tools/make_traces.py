@@ -20,9 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from buddysim.errors import BuddysimError
-from buddysim.trace import accelsim, open_trace, opencl, verify_trace
-from buddysim.trace.archive import folder_with
+from buddysim.base.errors import BuddysimError
+from buddysim.importers import accelsim, opencl
+from buddysim.importers.archive import folder_with
+from buddysim.trace import open_trace, verify_trace
 
 LEVEL = 19
 MANIFEST_HEAD = "# Written by tools/make_traces.py; tests/tools/test_traces.py checks it.\n"

@@ -1,6 +1,6 @@
 """Measures the activations that ship with the package: trains a network, writes the activations file.
 
-python tools/measure_activations.py --epochs 6 -o buddysim/dnn/measured/fashion-mnist.maps [--data FOLDER]
+python tools/measure_activations.py --epochs 6 -o buddysim/training/contents/data/fashion-mnist.maps [--data FOLDER]
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from buddysim.dnn.measure import FASHION_MNIST, MeasureSettings, measure
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
+from buddysim.training.contents.measure import FASHION_MNIST, MeasureSettings, measure
 
 
 def main(argv: Sequence[str] | None = None) -> int:

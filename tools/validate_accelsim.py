@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from buddysim import Machine, open_trace, simulate
-from buddysim.errors import BuddysimError
-from buddysim.report.atomic import write_whole
+from buddysim.base.atomic import write_whole
+from buddysim.base.errors import BuddysimError
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = Path(__file__).with_name("accelsim_reference.toml")

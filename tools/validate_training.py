@@ -17,12 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from buddysim.errors import BuddysimError  # noqa: E402
-from buddysim.report.atomic import write_whole  # noqa: E402
-from plots.paper import SIX  # noqa: E402
-from plots.runs import Runs  # noqa: E402
-from tools.papers import load_measures  # noqa: E402
-from tools.papers.numbers import (  # noqa: E402
+from buddysim.base.atomic import write_whole  # noqa: E402
+from buddysim.base.errors import BuddysimError  # noqa: E402
+from buddysim.figures.paper import SIX  # noqa: E402
+from buddysim.figures.runs import Runs  # noqa: E402
+from buddysim.papers import load_measures  # noqa: E402
+from buddysim.papers.numbers import (  # noqa: E402
     MEASURES,
     NOT_REPRODUCED,
     VERDICTS,

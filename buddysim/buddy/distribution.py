@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy.entry_sizes import draw_classes
 from buddysim.compress import STUDY_CLASSES
-from buddysim.errors import BuddysimError
 
 _STRAY_UNIT = 65536
 _LARGEST_SEED = 2**64 - 1

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy.distribution import Distribution, checked_seed
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.buddy.values import N_CLASSES, EntryValues
 from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
-from buddysim.errors import BuddysimError
 from buddysim.trace import Allocation, Trace
 
 #: What the histogram counts: sectors needed, 8 B apart because a 16x target keeps that much.

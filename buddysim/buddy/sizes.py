@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy.distribution import Distribution, checked_seed
 from buddysim.buddy.entry_sizes import fill_unsampled
 from buddysim.buddy.values import EntryValues
-from buddysim.errors import BuddysimError
 from buddysim.trace import Trace
 
 _WHOLE = 7  # class of 128 B

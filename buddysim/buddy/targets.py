@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from buddysim.errors import BuddysimError
-from buddysim.textfile import parse_toml, read_text
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import parse_toml, read_text
 from buddysim.trace import Allocation, Trace
 
 LARGEST_FILE = 64 * 2**20

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import buddysim
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 128 + signal.SIGINT

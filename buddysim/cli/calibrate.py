@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from buddysim.dnn.cost.model import CostModel
-    from buddysim.dnn.cost.timings import Timing
+    from buddysim.training.cost.model import CostModel
+    from buddysim.training.cost.timings import Timing
 
 NAME = "calibrate"
 HELP = "fit layer times to timings of a GPU of one's own, for train --calibration"
@@ -32,15 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from buddysim.dnn.cost.calibration import common, version_of
-    from buddysim.dnn.cost.curve import Peak
-    from buddysim.dnn.cost.fit import Dataset, fit_calibration
-    from buddysim.dnn.cost.model import CostModel
-    from buddysim.dnn.cost.timings import read_timings
-    from buddysim.errors import BuddysimError
+    from buddysim.base.atomic import check_writable, write_whole
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.hints import shortened
     from buddysim.machine.training import TrainingMachine
-    from buddysim.machine.units import shortened
-    from buddysim.report.atomic import check_writable, write_whole
+    from buddysim.training.cost.calibration import common, version_of
+    from buddysim.training.cost.curve import Peak
+    from buddysim.training.cost.fit import Dataset, fit_calibration
+    from buddysim.training.cost.model import CostModel
+    from buddysim.training.cost.timings import read_timings
 
     machine = TrainingMachine.load(args.machine)
     if version_of(args.library) is None:
@@ -73,9 +73,9 @@ def _report(
     model: CostModel, fitted: Callable[[Sequence[Timing]], CostModel], timings: Sequence[Timing]
 ) -> Iterator[str]:
     """What the fit found and how far off it is: on what it saw, and on shapes that a second fit didn't see."""
-    from buddysim.dnn.cost.evaluate import errors, median_error
-    from buddysim.dnn.cost.split import split
-    from buddysim.dnn.cost.work import PASSES
+    from buddysim.training.cost.evaluate import errors, median_error
+    from buddysim.training.cost.split import split
+    from buddysim.training.cost.work import PASSES
 
     calibration = model.calibration
     assert calibration is not None

@@ -1,4 +1,4 @@
-"""``python -m buddysim capture``: real programs as trace files, one sub-command per package of ``tools/capture``."""
+"""``python -m buddysim capture``: real programs as trace files, one sub-command per package of `buddysim.capture`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import pkgutil
 from importlib import import_module
 from types import ModuleType
 
-from buddysim import beside
-from buddysim.errors import BuddysimError
+from buddysim import capture
 
 NAME = "capture"
 HELP = "turn a run of a real program into a trace file"
 
 
 def kinds() -> list[ModuleType]:
-    """The packages that capture a kind of program; none where the installation lacks the folder."""
-    try:
-        folder = beside.folder("tools") / "capture"
-    except BuddysimError:
-        return []
-    names = sorted(module.name for module in pkgutil.iter_modules([str(folder)]) if module.ispkg)
-    modules = (import_module(f"tools.capture.{name}") for name in names)
+    """The packages that capture a kind of program."""
+    names = sorted(module.name for module in pkgutil.iter_modules(capture.__path__) if module.ispkg)
+    modules = (import_module(f"buddysim.capture.{name}") for name in names)
     return [module for module in modules if hasattr(module, "NAME")]
 
 

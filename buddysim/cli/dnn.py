@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from buddysim.dnn.graph import Network
+    from buddysim.training.networks.graph import Network
 
 NAME = "dnn"
 HELP = "list the networks, or show one: layers, shapes, bytes by kind, FLOPs"
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> None:
-    from buddysim.dnn import describe, zoo
+    from buddysim.training.networks import describe, zoo
 
     summaries = [describe.summary(zoo.load(name)) for name in zoo.names()]
     if args.json:
@@ -63,9 +63,9 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _info(args: argparse.Namespace) -> None:
-    from buddysim.dnn import describe
-    from buddysim.dnn.graph import Network
-    from buddysim.dnn.network_toml import to_toml
+    from buddysim.training.networks import describe
+    from buddysim.training.networks.file_text import to_toml
+    from buddysim.training.networks.graph import Network
 
     if not 1 <= args.batch <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
@@ -79,8 +79,8 @@ def _info(args: argparse.Namespace) -> None:
 
 
 def _from_torch(args: argparse.Namespace) -> None:
-    from buddysim.dnn.from_torch import network_from_torch
-    from buddysim.dnn.from_torch.find import find_module
+    from buddysim.training.networks.from_torch import network_from_torch
+    from buddysim.training.networks.from_torch.find import find_module
 
     network = network_from_torch(find_module(args.module), _shape(args.input), args.name, args.in_place_as_written)
     _write(network, args.output)
@@ -94,8 +94,8 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _write(network: Network, output: str | None) -> None:
-    from buddysim.dnn.network_toml import to_toml
-    from buddysim.report.atomic import write_whole
+    from buddysim.base.atomic import write_whole
+    from buddysim.training.networks.file_text import to_toml
 
     text = to_toml(network)
     if output in (None, "-"):
@@ -110,8 +110,8 @@ def _write(network: Network, output: str | None) -> None:
 
 
 def _print_table(table: RenderableType) -> None:
-    from buddysim.dnn.describe import TABLE_WIDTH
     from buddysim.report.table import make_console
+    from buddysim.training.networks.describe import TABLE_WIDTH
 
     console = make_console(TABLE_WIDTH)
     with console.capture() as captured:

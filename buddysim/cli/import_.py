@@ -8,8 +8,8 @@ import sys
 
 from rich.console import Console
 
-from buddysim.errors import BuddysimError
-from buddysim.trace.accelsim import Options, import_accelsim, parse_snapshot
+from buddysim.base.errors import BuddysimError
+from buddysim.importers.accelsim import Options, import_accelsim, parse_snapshot
 
 NAME = "import"
 HELP = "convert traces of another tool into a trace file"

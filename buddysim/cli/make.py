@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from buddysim.errors import BuddysimError
-    from buddysim.machine.settings import parse_settings
-    from buddysim.workloads import load_workload
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.settings import parse_settings
+    from buddysim.synthetic import load_workload
 
     if args.workload is None:
         if args.settings or args.output:
@@ -48,14 +48,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list_workloads() -> None:
-    from buddysim.workloads import load_workload, workload_names
+    from buddysim.synthetic import load_workload, workload_names
 
     rows = [(name, (load_workload(name).__doc__ or "").partition("\n")[0]) for name in workload_names()]
     _print_rows(["workload", "what it is"], rows)
 
 
 def _list_parameters(name: str) -> None:
-    from buddysim.workloads import load_workload
+    from buddysim.synthetic import load_workload
 
     _print_rows(["parameter", "default", "what it is"], list(load_workload(name).parameters()))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from buddysim import beside
-from buddysim.errors import BuddysimError
+from buddysim import figures
+from buddysim.base.errors import BuddysimError
 
 NAME = "plot"
 HELP = """draw a figure from saved results; without a name: list the figures
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
             _draw(name, folder / f"{name}.png", args)
         return 0
     if args.figure not in (*figures, OVERVIEW):
-        from buddysim.machine.units import hint, shortened
+        from buddysim.base.hints import hint, shortened
 
         near = hint(args.figure, figures)
         raise BuddysimError(f"figure {shortened(args.figure)} is unknown: expected one of {', '.join(figures)}{near}")
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 def known_figures() -> list[str]:
     """The figures' names, in the order of the papers: a module ``vdnn_fig11`` of plots/ is the figure vdnn-fig11."""
-    names = (path.stem for path in beside.folder("plots").glob("*_fig*.py"))
+    names = (path.stem for path in Path(figures.__path__[0]).glob("*_fig*.py"))
     return [name.replace("_", "-") for name in sorted(names, key=lambda name: (name[:1] != "v", *_parts(name)))]
 
 
@@ -78,12 +78,11 @@ def _parts(name: str) -> tuple[str, int]:
 
 
 def _module(name: str) -> ModuleType:
-    beside.folder("plots")
-    return importlib.import_module(f"plots.{name.replace('-', '_')}")
+    return importlib.import_module(f"buddysim.figures.{name.replace('-', '_')}")
 
 
 def _check_picture(path: Path, default_folder: bool) -> None:
-    from buddysim.report.atomic import check_writable
+    from buddysim.base.atomic import check_writable
 
     if path.suffix.lower() not in PICTURES:
         raise BuddysimError(f"{path}: expected a name that ends in {', '.join(PICTURES)}")
@@ -95,7 +94,7 @@ def _check_picture(path: Path, default_folder: bool) -> None:
 def _draw(name: str, path: Path, args: argparse.Namespace) -> None:
     _check_picture(path, args.output is None or args.figure == "every")
     module = _module(name)
-    runs = importlib.import_module("plots.runs").Runs(Path(args.results), args.fresh)
+    runs = importlib.import_module("buddysim.figures.runs").Runs(Path(args.results), args.fresh)
     figure = module.draw(module.data(runs))
     save(figure, path)
     print(f"{path}: {module.TITLE}; results in {args.results}, {runs.simulated} simulated now")
@@ -105,7 +104,7 @@ def save(figure: Any, path: Path) -> None:
     """Writes a picture, the same bytes for the same figure."""
     import matplotlib
 
-    from buddysim.report.atomic import write_whole
+    from buddysim.base.atomic import write_whole
 
     form = path.suffix.lower().lstrip(".")
     undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]

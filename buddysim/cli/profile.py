@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy import AllocationProfile, Distribution, Profile
 from buddysim.buddy.profile import AGGREGATES, MOSTLY_ZERO, POLICIES, STATES, profile
-from buddysim.errors import BuddysimError
 from buddysim.machine.units import format_size
 from buddysim.trace import open_trace
 

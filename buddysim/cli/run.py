@@ -69,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from buddysim.report.atomic import check_writable
-    from buddysim.report.parquet import check_parquet
+    from buddysim.base.atomic import check_writable
+    from buddysim.base.parquet import check_parquet
     from buddysim.trace import open_trace
 
     outputs = [path for path in (args.json, args.parquet) if path not in (None, "-")]
@@ -90,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
 
 def chosen_schemes(text: str) -> list[str]:
     """Scheme names separated by commas, each once; a BuddysimError names the nearest of an unknown one."""
-    from buddysim.errors import BuddysimError
-    from buddysim.machine.units import hint, shortened
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.hints import hint, shortened
     from buddysim.replay import scheme_names
 
     known = scheme_names()
@@ -105,8 +105,8 @@ def chosen_schemes(text: str) -> list[str]:
 
 def chosen_kernels(text: str | None) -> slice | None:
     """``3``, ``3:7``, ``3:`` or ``:7`` as a slice."""
-    from buddysim.errors import BuddysimError
-    from buddysim.machine.units import shortened
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.hints import shortened
 
     if text is None:
         return None
@@ -123,8 +123,8 @@ def chosen_kernels(text: str | None) -> slice | None:
 
 
 def _machine(args: argparse.Namespace) -> Machine:
+    from buddysim.base.settings import parse_settings
     from buddysim.machine import Machine
-    from buddysim.machine.settings import parse_settings
 
     machine = Machine.load(args.machine)
     overrides = parse_settings(setting for group in args.settings for setting in group)
@@ -133,7 +133,7 @@ def _machine(args: argparse.Namespace) -> Machine:
 
 def _keep_inputs(path: str, args: argparse.Namespace) -> None:
     """An output must not replace what the run reads."""
-    from buddysim.errors import BuddysimError
+    from buddysim.base.errors import BuddysimError
 
     for given in (args.file, args.targets, args.machine):
         if given is not None and Path(given).exists() and Path(path).resolve() == Path(given).resolve():
@@ -173,7 +173,7 @@ def _run_all(
 def _targets(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> Targets | None:
     """The targets of every run, read or profiled once."""
     from buddysim.buddy import Targets, profile
-    from buddysim.replay.scheme import load_scheme
+    from buddysim.replay.engine.scheme import load_scheme
 
     if args.targets is not None:
         return Targets.load(args.targets, trace)
@@ -187,8 +187,8 @@ def _asks_for_sensitivity(trace: Trace, schemes: Sequence[str], args: argparse.N
 
 
 def _report(results: Mapping[str, Result], args: argparse.Namespace) -> None:
-    from buddysim.report.jsonfile import write_json
-    from buddysim.report.parquet import write_parquet
+    from buddysim.base.jsonfile import write_json
+    from buddysim.base.parquet import write_parquet
     from buddysim.report.table import print_result
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}

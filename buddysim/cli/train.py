@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.dnn.graph import Network
-    from buddysim.dnn.result import Result
     from buddysim.machine.training import TrainingMachine
+    from buddysim.training.networks.graph import Network
+    from buddysim.training.result import Result
 
 NAME = "train"
 HELP = """simulate one training iteration of a network under memory schemes, side by side
@@ -87,10 +87,10 @@ def _add_cdma_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from buddysim.dnn.graph import Network
-    from buddysim.errors import BuddysimError
-    from buddysim.report.atomic import check_writable
-    from buddysim.schemes.search import LARGEST_BATCH
+    from buddysim.base.atomic import check_writable
+    from buddysim.base.errors import BuddysimError
+    from buddysim.training.networks.graph import Network
+    from buddysim.training.search import LARGEST_BATCH
 
     if not 1 <= args.batch <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
 
 def chosen_schemes(args: argparse.Namespace) -> list[str]:
     """The names, each once; a BuddysimError names the nearest of an unknown one."""
-    from buddysim import schemes
+    from buddysim.training import schemes
 
     if args.scheme == "every" or (args.scheme is None and args.budget is not None):
         return [name for name in schemes.names() if args.budget is None or name != "oracle"]
@@ -131,7 +131,7 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
 
 def _check_contents(args: argparse.Namespace, schemes: list[str]) -> None:
     """What maps hold plays a part only where something compresses them."""
-    from buddysim.errors import BuddysimError
+    from buddysim.base.errors import BuddysimError
 
     given = ["--no-masks"] if args.masks is False else []
     given += [f"--{name}" for name in _CDMA if name != "masks" and getattr(args, name) is not None]
@@ -143,7 +143,7 @@ def _check_contents(args: argparse.Namespace, schemes: list[str]) -> None:
 @contextmanager
 def measured(args: argparse.Namespace) -> Iterator[str | None]:
     """The file of a measurement made here and now, where one is asked for; it is gone afterwards."""
-    from buddysim.errors import BuddysimError
+    from buddysim.base.errors import BuddysimError
 
     if not args.measure:
         if args.data is not None:
@@ -153,8 +153,8 @@ def measured(args: argparse.Namespace) -> Iterator[str | None]:
     given = [f"--{name}" for name in ("activations", "densities", "density") if getattr(args, name) is not None]
     if given:
         raise BuddysimError(f"--measure and {given[0]}: expected one source of activations")
-    from buddysim.dnn.measure import MeasureSettings, measure
     from buddysim.report.progress import progress_bars
+    from buddysim.training.contents.measure import MeasureSettings, measure
 
     settings = MeasureSettings() if args.data is None else MeasureSettings(data=Path(args.data))
     with tempfile.TemporaryDirectory() as folder:
@@ -166,7 +166,7 @@ def measured(args: argparse.Namespace) -> Iterator[str | None]:
 
 
 def _machine(args: argparse.Namespace) -> TrainingMachine:
-    from buddysim.machine.settings import parse_settings
+    from buddysim.base.settings import parse_settings
     from buddysim.machine.training import TrainingMachine
 
     machine = TrainingMachine.load(args.machine)
@@ -175,7 +175,7 @@ def _machine(args: argparse.Namespace) -> TrainingMachine:
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    from buddysim.errors import BuddysimError
+    from buddysim.base.errors import BuddysimError
     from buddysim.machine.units import parse_size
 
     given: dict[str, Any] = {name: getattr(args, name) for name in ("link", "prefetch", "library", "fit")}
@@ -193,9 +193,9 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 def _simulate(
     network: Network, machine: TrainingMachine, schemes: list[str], args: argparse.Namespace, given: Mapping[str, Any]
 ) -> tuple[dict[str, Result], dict[str, int] | None]:
-    from buddysim.dnn.cost import CostModel
-    from buddysim.schemes.search import largest_batch
-    from buddysim.schemes.simulate import make_options, simulate
+    from buddysim.training.cost import CostModel
+    from buddysim.training.driver import make_options, simulate
+    from buddysim.training.search import largest_batch
 
     options = make_options(**given)
     cost = CostModel.load(machine, options.library, args.calibration)
@@ -222,7 +222,7 @@ def _outputs(args: argparse.Namespace) -> list[str]:
 
 def _keep_inputs(path: str, args: argparse.Namespace) -> None:
     """An output must not replace what the simulation reads."""
-    from buddysim.errors import BuddysimError
+    from buddysim.base.errors import BuddysimError
 
     for given in (args.network, args.machine, args.activations, args.densities, args.calibration):
         if given is not None and Path(given).exists() and Path(path).resolve() == Path(given).resolve():
@@ -230,9 +230,9 @@ def _keep_inputs(path: str, args: argparse.Namespace) -> None:
 
 
 def _report(results: Mapping[str, Result], batches: Mapping[str, int] | None, args: argparse.Namespace) -> None:
-    from buddysim.report.jsonfile import write_json
+    from buddysim.base.jsonfile import write_json
     from buddysim.report.training import print_training
-    from buddysim.schemes.search import fastest_that_fits
+    from buddysim.training.search import fastest_that_fits
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}
     if args.json is not None:
@@ -251,7 +251,7 @@ def _report(results: Mapping[str, Result], batches: Mapping[str, int] | None, ar
 
 
 def _refuse_where_nothing_fits(results: Mapping[str, Result], args: argparse.Namespace) -> None:
-    from buddysim.errors import BuddysimError
+    from buddysim.base.errors import BuddysimError
     from buddysim.report.training import missing_text
 
     if any(result.counters["fits"] for result in results.values()):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress.registry import Compressor, Data, algorithms, find, in_windows
 from buddysim.compress.size_classes import (
     ENTRY_BYTES,
@@ -24,7 +25,6 @@ from buddysim.compress.size_classes import (
     size_class,
 )
 from buddysim.compress.zeros import zero_entries
-from buddysim.errors import BuddysimError
 
 __all__ = [
     "ENTRY_BYTES",

@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 
 cdef enum:
     ENTRY = 128                 # bytes

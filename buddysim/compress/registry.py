@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 
 #: What holds data: any C-contiguous buffer (an ``array.array`` or a ``mmap`` too, which this type doesn't say).
 Data: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]

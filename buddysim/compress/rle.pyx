@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from buddysim.compress.windows import TENSOR_WINDOW, check_length, check_window, window_count
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 
 cdef enum:
     WORD = 4                    # bytes

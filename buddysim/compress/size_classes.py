@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 
 ENTRY_BYTES = 128
 SECTOR_BYTES = 32

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress import compressed_bits
 from buddysim.compress.windows import TENSOR_WINDOW
-from buddysim.errors import BuddysimError
 
 #: Orders of a feature map's axes in memory, the last one contiguous: samples, channels, height, width.
 LAYOUTS = ("NCHW", "NHWC", "CHWN")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 
 #: Bytes of a window where a tensor's compressor isn't told (cDMA, Sec. VII-A).
 TENSOR_WINDOW = 4096

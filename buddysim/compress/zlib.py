@@ -11,8 +11,8 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress.windows import TENSOR_WINDOW, check_window, window_count
-from buddysim.errors import BuddysimError
 
 #: An entry is too short for a dictionary: data are always windows.
 TENSORS_ONLY = True

@@ -10,7 +10,7 @@ import numpy as np
 
 from buddysim.compress.size_classes import ENTRY_BYTES
 from buddysim.compress.windows import check_length, check_window, window_count
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 
 cdef extern from "zero_words.h" nogil:
     int64_t nonzero_words(const uint8_t* data, int64_t nbytes, int word_bytes) noexcept

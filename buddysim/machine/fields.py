@@ -10,8 +10,10 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from buddysim.base import hints
+from buddysim.base.hints import shortened
 from buddysim.machine import units
-from buddysim.machine.units import Bandwidth, Frequency, Time, shortened
+from buddysim.machine.units import Bandwidth, Frequency, Time
 
 LONGEST_PS = units.PS_PER_S
 """No time of a machine is longer than a second, so that sums of times stay far inside 64 bits."""
@@ -99,7 +101,7 @@ def one_of(*choices: str) -> Value:
 
     def read(value: object) -> str:
         if value not in choices:
-            near = units.hint(str(value), choices)
+            near = hints.hint(str(value), choices)
             raise ValueError(f"{shortened(value)} is unknown: expected one of {', '.join(choices)}{near}")
         return str(value)
 

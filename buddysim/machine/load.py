@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from buddysim.errors import BuddysimError
-from buddysim.machine import units
+from buddysim.base import hints
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import parse_toml, read_text, toml_text
 from buddysim.machine.model import Description, keys
 from buddysim.machine.training_table import Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
-from buddysim.textfile import parse_toml, read_text, toml_text
 
 LARGEST_FILE = 2**20
 _PRESETS = resources.files("buddysim.machine") / "presets"
@@ -51,12 +51,12 @@ class Machine(Description):
         if name in training_presets():
             raise BuddysimError(
                 f"{name} describes a GPU for training only and can't replay a trace: expected one of "
-                f"{', '.join(cls.presets())}, or a machine file ending in .toml{units.hint(name, cls.presets())}"
+                f"{', '.join(cls.presets())}, or a machine file ending in .toml{hints.hint(name, cls.presets())}"
             )
         if not is_path(name):
-            near = units.hint(name, cls.presets())
+            near = hints.hint(name, cls.presets())
             raise BuddysimError(
-                f"{units.shortened(name)} is not a machine: expected one of {', '.join(cls.presets())}, "
+                f"{hints.shortened(name)} is not a machine: expected one of {', '.join(cls.presets())}, "
                 f"or a machine file ending in .toml{near}"
             )
         return cls._checked(file_content(name), name)
@@ -183,7 +183,7 @@ def problems(error: ValidationError, known: list[str], most: int = 5) -> Iterato
         elif problem["type"] == "missing":
             yield f"{path}: {'this section' if path in sections else 'this key'} is missing"
         elif problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
-            yield f"{path}: {units.shortened(problem['input'])} is not a section of keys"
+            yield f"{path}: {hints.shortened(problem['input'])} is not a section of keys"
         else:
             text = str(problem.get("ctx", {}).get("error", problem["msg"]))
             yield f"{path}: {text}" if path else text
@@ -213,7 +213,7 @@ def unknown(key: str, known: Iterable[str]) -> str:
     inside = [name for name in known if name.startswith(f"{key}.")]
     if inside:
         return f"{key}: a section, not a key: expected one of {', '.join(inside)}"
-    return f"{units.shortened(key)[1:-1]}: unknown key{units.hint(key, known)}"
+    return f"{hints.shortened(key)[1:-1]}: unknown key{hints.hint(key, known)}"
 
 
 def _based(content: dict[str, Any], where: str) -> dict[str, Any]:
@@ -222,9 +222,9 @@ def _based(content: dict[str, Any], where: str) -> dict[str, Any]:
         return content
     base = content.pop("base")
     if base not in every_preset():
-        near = units.hint(str(base), every_preset())
+        near = hints.hint(str(base), every_preset())
         raise BuddysimError(
-            f"{where}: base: {units.shortened(base)} is not a preset: expected one of {', '.join(every_preset())}{near}"
+            f"{where}: base: {hints.shortened(base)} is not a preset: expected one of {', '.join(every_preset())}{near}"
         )
     below = preset(base) if base in training_presets() else Machine.load(base).to_dict()
     sources = content.pop("sources", {})

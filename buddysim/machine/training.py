@@ -16,12 +16,12 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import parse_toml, toml_text
 from buddysim.machine import load, units
 from buddysim.machine.section import Section
 from buddysim.machine.training_table import LinkRate, Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
-from buddysim.textfile import parse_toml, toml_text
 
 _LINKS = resources.files("buddysim.machine") / "links.toml"
 _PART = "training"

@@ -1,7 +1,7 @@
 """The `[training]` table of a machine file: what a simulated training iteration depends on.
 
-A layer's work runs at a share of the machine's peak rates (`buddysim.dnn.cost`); copies to and from the host run over
-one of the named links, each direction on its own.
+A layer's work runs at a share of the machine's peak rates (`buddysim.training.cost`); copies to and from the host run
+over one of the named links, each direction on its own.
 """
 
 from __future__ import annotations

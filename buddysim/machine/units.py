@@ -6,11 +6,12 @@ Every quantity in a machine file is a number and a unit: ``"4 MiB"``, ``"900 GB/
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+
+from buddysim.base.hints import hint, shortened
 
 PS_PER_S = 10**12
 
@@ -37,26 +38,6 @@ CYCLE_UNITS: dict[str, str] = {
 
 _NUMBER = r"[+-]?\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?"
 _QUANTITY = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>(?:[^\s\d]\S*)?)\s*")
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that ``name`` most likely meant, or None."""
-    candidates = list(known)
-    completed = [candidate for candidate in candidates if len(name) > 2 and candidate.startswith(name)]
-    if completed:
-        return min(completed, key=len)
-    folded = {candidate.lower(): candidate for candidate in candidates}
-    found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
-    if found:
-        return found[0]
-    found = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.5)
-    return folded[found[0]] if found else None
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """`` (nearest: NAME)``, or nothing where no known name is near."""
-    found = nearest(name, known)
-    return f" (nearest: {found})" if found else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +182,6 @@ def _split(
     if amount < 0:
         raise ValueError(f"{text!r} is negative")
     return amount, unit
-
-
-def shortened(text: object, limit: int = 60) -> str:
-    """``repr`` of what a user gave, cut so that an error stays one readable line."""
-    shown = repr(text)
-    return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[-1]}"
 
 
 def _decimal(number: Fraction) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.errors import TraceFileError
+from buddysim.base.errors import TraceFileError
 from buddysim.trace import Chunk, ChunkRef, Kernel, Trace
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Targets
-from buddysim.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.replay.layout import Layout
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 from buddysim.trace import Allocation, Trace
 
 LINES_PER_PAGE = 2 * 1024**2 // 128

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 
 LINE_BYTES = 128

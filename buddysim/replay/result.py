@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from buddysim.base.result import SchemeResult, file_name, peak_rss_bytes, software
 from buddysim.replay.parameters import COST_PER_PS
-from buddysim.result import SchemeResult, file_name, peak_rss_bytes, software
 
 if TYPE_CHECKING:
-    from buddysim.replay.simulate import Run
+    from buddysim.replay.driver import Run
     from buddysim.trace import Trace
 
 SECTOR_BYTES = 32

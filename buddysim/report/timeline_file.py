@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from buddysim.dnn.outcome import Outcome
-from buddysim.errors import BuddysimError
-from buddysim.report.atomic import check_writable
+from buddysim.base.atomic import check_writable
+from buddysim.base.errors import BuddysimError
 from buddysim.report.timeline_trace import write_trace
+from buddysim.training.outcome import Outcome
 
 TRACE = ".json"
 PICTURES = (".png", ".svg", ".pdf")

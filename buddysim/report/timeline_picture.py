@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from buddysim.dnn.outcome import Outcome
-from buddysim.dnn.program import KINDS, Kind
-from buddysim.dnn.timeline import COMPUTE, OFFLOAD, PREFETCH
-from buddysim.report.atomic import write_whole
+from buddysim.base.atomic import write_whole
+from buddysim.training.iteration.program import KINDS, Kind
+from buddysim.training.iteration.timeline import COMPUTE, OFFLOAD, PREFETCH
+from buddysim.training.outcome import Outcome
 
 PS_PER_MS = 10**9
 INK = "#222222"

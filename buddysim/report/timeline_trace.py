@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from buddysim.dnn.outcome import Outcome
-from buddysim.dnn.program import KINDS
-from buddysim.dnn.timeline import STREAMS
-from buddysim.report.atomic import write_whole
+from buddysim.base.atomic import write_whole
+from buddysim.training.iteration.program import KINDS
+from buddysim.training.iteration.timeline import STREAMS
+from buddysim.training.outcome import Outcome
 
 PS_PER_US = 10**6
 _STALLS = "stalls"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import zstandard
 from zlib_ng.zlib_ng import crc32
 
-from buddysim.errors import BuddysimError, TraceFileError
+from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.trace import format as fmt
 
 ZSTD_BEST_RATIO = 1 << 15  # a block of 128 KiB takes at least 4 bytes

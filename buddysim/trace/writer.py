@@ -15,7 +15,7 @@ import numpy.typing as npt
 import zstandard
 from zlib_ng.zlib_ng import crc32
 
-from buddysim.errors import TraceFileError
+from buddysim.base.errors import TraceFileError
 from buddysim.trace import format as fmt
 from buddysim.trace.codec import check_records, count_instructions, encode_columns
 from buddysim.trace.live import LiveAllocations

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Distribution, naive_entry_sizes
 from buddysim.buddy.entry_sizes import draw_classes, fill_unsampled
 from buddysim.compress import STUDY_CLASSES
-from buddysim.errors import BuddysimError
 
 classes = st.lists(st.one_of(st.just(15), st.integers(0, 7)), max_size=80)
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy import ALL_TARGETS, Profile, SizeSource, profile
 from buddysim.compress import SECTORS_OF_CLASS
-from buddysim.errors import BuddysimError
 from buddysim.trace import Provenance, TraceWriter, open_trace
 from tests.buddy.traces import BASE, PAGE, entries, write_trace
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Distribution, SizeSource
-from buddysim.errors import BuddysimError
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 from tests.buddy.traces import BASE, PAGE, entries, write_trace
 

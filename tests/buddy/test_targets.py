@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy import ALL_TARGETS, TARGET, Targets
 from buddysim.buddy.targets import allocation_keys
-from buddysim.errors import BuddysimError
 from buddysim.trace import Allocation
 
 

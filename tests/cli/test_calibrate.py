@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from buddysim.cli import main
-from buddysim.dnn.cost import CostModel
-from buddysim.dnn.cost.shipping import DATA_FOLDER
+from buddysim.training.cost import CostModel
+from buddysim.training.cost.shipping import DATA_FOLDER
 
 TIMINGS = str(DATA_FOLDER / "calibration" / "v100-cudnn7.csv")
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from buddysim.cli import main
-from buddysim.dnn import Network, zoo
-from buddysim.dnn.network_file import parse_network
+from buddysim.training import Network
+from buddysim.training.networks import zoo
+from buddysim.training.networks.file import parse_network
 
 
 def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import buddysim
+from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.cli.run import chosen_kernels
-from buddysim.errors import BuddysimError
-from buddysim.workloads import make_trace
+from buddysim.synthetic import make_trace
 
 NOT_COMPARED = ("speed.", "provenance")
 

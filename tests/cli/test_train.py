@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
+from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
-from buddysim.dnn import simulate
-from buddysim.errors import BuddysimError
+from buddysim.training import simulate
 
 SMALL = """
 name = "small"
@@ -178,8 +178,8 @@ def test_results_say_what_is_not_calibrated(capsys):
 
 
 def test_the_help_names_every_scheme():
-    from buddysim import schemes
     from buddysim.cli.train import HELP
+    from buddysim.training import schemes
 
     assert set(schemes.names()) <= set(re.findall(r"[a-z][a-z-]+", HELP))
 
@@ -210,10 +210,11 @@ def test_one_line_says_what_is_wrong_with_an_option(arguments, said, capsys):
 
 
 def test_a_measurement_made_now_is_what_is_compressed(monkeypatch, capsys):
-    """The training itself is tested with buddysim.dnn.measure; here it leaves the measurement that ships."""
+    """The training itself is tested in tests/training; here it leaves the measurement that ships."""
     import shutil
 
-    from buddysim.dnn import activations, measure
+    from buddysim.formats import maps as activations
+    from buddysim.training.contents import measure
 
     def copied(path, settings, progress):
         shutil.copyfile(activations.load().path, path)

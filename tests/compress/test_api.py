@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import buddysim.compress as bc
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 from tests.compress.entries import words_entry
 
 

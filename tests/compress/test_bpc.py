@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress import bpc, compress, compressed_bits, decompress, naive_bpc
-from buddysim.errors import BuddysimError
 from tests.compress.entries import entry, words_entry
 
 MOST_BITS = 1089

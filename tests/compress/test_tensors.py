@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress import compressed_bits
 from buddysim.compress.tensors import LAYOUTS, density, in_layout, tensor_ratios
-from buddysim.errors import BuddysimError
 from tests.compress.tensors import relu_map
 
 

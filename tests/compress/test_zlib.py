@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, compressed_bits, decompress, entry_classes
 from buddysim.compress import zlib as ours
-from buddysim.errors import BuddysimError
 from tests.compress.tensors import words
 
 tensors = st.one_of(words(), st.binary(max_size=3000))

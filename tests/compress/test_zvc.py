@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, compressed_bits, decompress, entry_classes, naive_zvc, zvc
-from buddysim.errors import BuddysimError
 from tests.compress.entries import words_entry
 from tests.compress.tensors import words
 

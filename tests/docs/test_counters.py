@@ -9,7 +9,7 @@ import pytest
 
 import buddysim
 from buddysim.replay import scheme_names
-from buddysim.workloads import make_trace
+from buddysim.synthetic import make_trace
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "counters.md"
 TRAINING = "# What a training result says"

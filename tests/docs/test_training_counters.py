@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim import schemes
-from buddysim.dnn import simulate
+from buddysim.training import schemes, simulate
 from tests.docs.test_counters import documented
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.machine.model import keys
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine, TrainingMachine
 from buddysim.machine.load import training_presets
 from buddysim.machine.training import shared_links

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from buddysim.machine import Machine
-from buddysim.replay.engine import Engine
+from buddysim.replay.engine.engine import Engine
+from buddysim.replay.engine.scheme import load_scheme
 from buddysim.replay.parameters import engine_numbers
-from buddysim.replay.scheme import load_scheme
 from buddysim.trace import BLOCK_DTYPE, FLAG_TIMED, OP_DTYPE, WARP_DTYPE
 
 Op = tuple[int, Sequence[tuple[int, int, int]]]  # kind, lines of (entry, sector mask, whole mask)

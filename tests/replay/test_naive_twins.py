@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.replay.cache import LruTags
-from buddysim.replay.dram import BusCalendar
-from buddysim.replay.events import EventOrder
-from buddysim.replay.naive_cache import NaiveLruTags
-from buddysim.replay.naive_calendar import NaiveBusCalendar
-from buddysim.replay.naive_memory import NaiveMemory
-from buddysim.replay.naive_port import NaivePort
+from buddysim.replay.engine.cache import LruTags
+from buddysim.replay.engine.dram import BusCalendar
+from buddysim.replay.engine.events import EventOrder
+from buddysim.replay.engine.port import LonePort
 from buddysim.replay.parameters import engine_numbers
-from buddysim.replay.port import LonePort
+from buddysim.replay.twins.cache import NaiveLruTags
+from buddysim.replay.twins.calendar import NaiveBusCalendar
+from buddysim.replay.twins.memory import NaiveMemory
+from buddysim.replay.twins.port import NaivePort
 from tests.replay.bare import run_warps, tiny_machine
 
 ENTRIES = 512

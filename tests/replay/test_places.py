@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.machine import Machine
-from buddysim.replay.engine import Engine
+from buddysim.replay.engine.engine import Engine
+from buddysim.replay.engine.scheme import load_scheme
 from buddysim.replay.parameters import engine_numbers
-from buddysim.replay.scheme import load_scheme
 from tests.replay.bare import tiny_machine
 
 ENTRIES = 1 << 16

@@ -9,7 +9,7 @@ import pytest
 import buddysim
 import buddysim.trace as bt
 from buddysim.cli import main
-from buddysim.replay.engine import Engine
+from buddysim.replay.engine.engine import Engine
 from tests.replay.events import BASE, load_block, provenance, write_kernels
 from tests.trace.builders import line, records, streaming, write_small
 
@@ -113,7 +113,7 @@ def test_warps_that_never_go_on_are_one_line(tmp_path, capsys, monkeypatch):
         def run(self, operations):
             return "idle", -1
 
-    monkeypatch.setattr(sys.modules["buddysim.replay.simulate"], "Engine", Stuck)
+    monkeypatch.setattr(sys.modules["buddysim.replay.driver"], "Engine", Stuck)
     path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(BARRIER, [])])])
     assert "warps wait at a barrier" in refused(capsys, path)
 

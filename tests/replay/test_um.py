@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.replay.naive_um import NaivePages
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.twins.um import NaivePages
 from tests.replay.bare import run_warps, tiny_machine
 
 PAGE = 512  # entries of 64 KiB

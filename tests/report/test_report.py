@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 import buddysim
-from buddysim.errors import BuddysimError
-from buddysim.report.atomic import check_writable, write_whole
-from buddysim.report.jsonfile import to_json, write_json
-from buddysim.report.parquet import tidy_rows, write_parquet
+from buddysim.base.atomic import check_writable, write_whole
+from buddysim.base.errors import BuddysimError
+from buddysim.base.jsonfile import to_json, write_json
+from buddysim.base.parquet import tidy_rows, write_parquet
 from buddysim.report.quantities import bytes_text, rate_text, share_text, time_text
 from buddysim.report.table import RESOURCES, busiest_resource, print_result
-from buddysim.workloads import make_trace
+from buddysim.synthetic import make_trace
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.dnn.outcome import Outcome
-from buddysim.dnn.plan import Options
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 from buddysim.report.timeline_file import check_timeline, write_timeline
-from buddysim.schemes import load
-from buddysim.schemes.simulate import carry_out
-from tests.dnn.doubles import MS, Cost, chain, machine
+from buddysim.training.driver import carry_out
+from buddysim.training.iteration.plan import Options
+from buddysim.training.outcome import Outcome
+from buddysim.training.schemes import load
+from tests.training.doubles import MS, Cost, chain, machine
 
 
 @pytest.fixture

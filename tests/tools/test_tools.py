@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from buddysim.trace import open_trace
-from tests.trace.opencl.captures import write_bundle
+from tests.importers.opencl.captures import write_bundle
 
 TOOLS = Path(__file__).parents[2] / "tools"
 

@@ -6,9 +6,19 @@ from collections import Counter
 
 import pytest
 
-from plots.runs import Runs
+from buddysim.figures.runs import Runs
+from buddysim.papers.numbers import (
+    BESIDE,
+    CONTRADICTED,
+    MEASURES,
+    NOT_REPRODUCED,
+    WITHIN,
+    Judged,
+    Number,
+    Ours,
+    numbers,
+)
 from tests.tools.test_tools import load
-from tools.papers.numbers import BESIDE, CONTRADICTED, MEASURES, NOT_REPRODUCED, WITHIN, Judged, Number, Ours, numbers
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 import buddysim.trace as bt
-from buddysim.errors import BuddysimError, TraceFileError
+from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.trace import format as fmt
 from buddysim.trace.describe import describe
 from tests.trace import damage

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import buddysim.trace as bt
-from buddysim.errors import BuddysimError
+from buddysim.base.errors import BuddysimError
 from buddysim.trace import format as fmt
 from buddysim.trace.writer import concatenate, select_blocks
 from tests.trace.builders import line, records, streaming, write_small

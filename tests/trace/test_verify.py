@@ -7,7 +7,7 @@ import struct
 import pytest
 
 import buddysim.trace as bt
-from buddysim.errors import TraceFileError
+from buddysim.base.errors import TraceFileError
 from tests.trace import damage
 from tests.trace.builders import line, records, streaming, write_small
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import buddysim.trace as bt
-from buddysim.errors import BuddysimError, TraceFileError
+from buddysim.base.errors import BuddysimError, TraceFileError
 from tests.trace.builders import streaming, write_small
 
 PROVENANCE = bt.Provenance("test")

@@ -5,12 +5,12 @@ A compressible entry moves whole, in its compressed number of sectors; of one th
 """
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.cache cimport Line
-from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
-from buddysim.replay.memory cimport PLACE_HOST, MemorySystem, Region, Slice, region_of
-from buddysim.replay.places cimport LinePlace
-from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
+from buddysim.replay.engine.cache cimport Line
+from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
+from buddysim.replay.engine.memory cimport PLACE_HOST, MemorySystem, Region, Slice, region_of
+from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 
 
 cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,

@@ -4,12 +4,12 @@ Allocations whose target is 1x are stored uncompressed and bypass all of it (`bu
 """
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.cache cimport Line
-from buddysim.replay.compressed cimport compressed_fill, compressed_writeback
-from buddysim.replay.memory cimport PLACE_COMPRESSED, MemorySystem, Region, Slice, region_of
-from buddysim.replay.places cimport LinePlace
-from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
+from buddysim.replay.engine.cache cimport Line
+from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
+from buddysim.replay.engine.memory cimport PLACE_COMPRESSED, MemorySystem, Region, Slice, region_of
+from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 
 
 cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,

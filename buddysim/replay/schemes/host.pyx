@@ -1,7 +1,7 @@
 """`host`: every allocation pinned in host memory, accessed over the link."""
-from buddysim.replay.memory cimport PLACE_HOST, MemorySystem
-from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.uncompressed cimport uncompressed_fill, uncompressed_writeback
+from buddysim.replay.engine.memory cimport PLACE_HOST, MemorySystem
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 
 cdef class Scheme(SchemeBase):

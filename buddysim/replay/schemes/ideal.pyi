@@ -1,3 +1,3 @@
-from buddysim.replay.scheme import SchemeBase
+from buddysim.replay.engine.scheme import SchemeBase
 
 class Scheme(SchemeBase): ...

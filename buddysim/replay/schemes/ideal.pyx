@@ -1,6 +1,6 @@
 """`ideal`: unlimited device memory, no compression. Moves exactly the sectors asked for: the baseline of every ratio."""
-from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.uncompressed cimport uncompressed_fill, uncompressed_writeback
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 
 cdef class Scheme(SchemeBase):

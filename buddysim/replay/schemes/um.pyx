@@ -7,14 +7,14 @@ over the link whole. The run begins with the pages of lowest address resident, a
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from buddysim.replay.cache cimport Line
-from buddysim.replay.dram cimport larger
-from buddysim.replay.memory cimport (
+from buddysim.replay.engine.cache cimport Line
+from buddysim.replay.engine.dram cimport larger
+from buddysim.replay.engine.memory cimport (
     MIGRATION_IN, MIGRATION_OUT, PLACE_HOST, MemorySystem, Pages, Region, Slice, link_read, link_write, region_of,
 )
-from buddysim.replay.places cimport LinePlace
-from buddysim.replay.scheme cimport SchemeBase
-from buddysim.replay.uncompressed cimport raw_fill, raw_writeback
+from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 
 cdef enum:                      # of `ready_ps`, where it is no time
     AWAY = -1                   # in host memory

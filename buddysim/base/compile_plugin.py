@@ -1,0 +1,46 @@
+"""Compiles a Cython file against this package's ``.pxd`` and ``.h`` files: ``compile_plugin.py SOURCE MODULE TARGET``.
+
+A process of its own, because Cython and setuptools print what they do and keep state.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def main() -> None:
+    del sys.path[0]  # this folder's module names are not for import without their package
+    sys.path.append(str(PACKAGE.parent))
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+    from setuptools.command.build_ext import build_ext
+
+    from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, directives
+
+    source, module, target = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    folder = target.parent
+    copied = folder / source.name
+    shutil.copyfile(source, copied)
+    extension = Extension(
+        module,
+        [str(copied)],
+        include_dirs=sorted({str(header.parent) for header in PACKAGE.rglob("*.h")}),
+        define_macros=[INLINE_ALL],
+        extra_compile_args=list(COMPILE_ARGS),
+    )
+    built = cythonize(
+        [extension], compiler_directives=dict(directives()), include_path=[str(PACKAGE.parent)], quiet=True
+    )
+    command = build_ext(Distribution({"ext_modules": built}))
+    command.inplace, command.build_temp, command.build_lib = False, str(folder), str(folder / "lib")
+    command.ensure_finalized()
+    command.run()
+    Path(command.get_ext_fullpath(module)).replace(target)
+
+
+if __name__ == "__main__":
+    main()

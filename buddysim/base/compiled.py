@@ -1,0 +1,96 @@
+"""What is compiled at first use, into the user's cache: libraries of captures, and plug-ins written in Cython."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import buddysim
+from buddysim.base.build_flags import COMPILE_ARGS
+from buddysim.base.errors import BuddysimError
+
+NEEDS = "needs Cython, a C compiler and Python's headers: pip install 'Cython>=3.1,<4'; apt install gcc python3-dev"
+
+
+def cache_folder() -> Path:
+    """Where compiled things are kept: ``$XDG_CACHE_HOME/buddysim``, else ``~/.cache/buddysim``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buddysim"
+
+
+def kept(name: str, suffix: str, key: Iterable[bytes], make: Callable[[Path], None]) -> Path:
+    """A compiled file from the cache; where it isn't there, `make` writes it under another name first.
+
+    Parameters
+    ----------
+    name, suffix : of the file, the digest of `key` between them
+    key : all that the result depends on
+    make : called with the path to write; raises BuddysimError where it can't
+    """
+    digest = hashlib.sha256()
+    for part in key:
+        digest.update(hashlib.sha256(part).digest())
+    target = cache_folder() / f"{name}-{digest.hexdigest()[:24]}{suffix}"
+    if target.is_file():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(dir=target.parent)
+    except OSError as error:
+        raise BuddysimError(f"{target.parent}: can't be written: {error.strerror}; set XDG_CACHE_HOME") from None
+    try:
+        unfinished = Path(folder) / f"{name}{suffix}"
+        make(unfinished)
+        unfinished.replace(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return target
+
+
+def compiled_extension(source: Path, module: str) -> Path:
+    """The extension module that a ``.pyx`` file becomes.
+
+    Parameters
+    ----------
+    source : the file; it may cimport from this package
+    module : dotted name that the module gets
+
+    Raises
+    ------
+    BuddysimError
+        where Cython or a compiler is missing, or the file does not compile: the first error, with its line
+    """
+    package = Path(buddysim.__file__ or "").parent
+    shared = sorted(path for form in ("*.pxd", "*.h") for path in package.rglob(form) if "capture" not in path.parts)
+    try:
+        content = source.read_bytes()
+    except OSError as error:
+        raise BuddysimError(f"{source}: can't read the plug-in: {error.strerror}") from None
+    key = [content, module.encode(), " ".join(COMPILE_ARGS).encode(), sys.version.encode(), platform.machine().encode()]
+    key += [path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() for path in shared]
+    suffix = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
+    return kept(source.stem, suffix, key, lambda target: _compile(source, module, target))
+
+
+def _compile(source: Path, module: str, target: Path) -> None:
+    headers = Path(sysconfig.get_path("include")) / "Python.h"
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if importlib.util.find_spec("Cython") is None or compiler is None or not headers.exists():
+        raise BuddysimError(f"{source}: a plug-in in Cython is compiled at first use, which {NEEDS}")
+    print(f"buddysim: compiling {source.name} (once; kept in {cache_folder()})", file=sys.stderr)
+    program = Path(__file__).with_name("compile_plugin.py")
+    command = [sys.executable, str(program), str(source), module, str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode or not target.is_file():
+        said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        errors = [line for line in said if ".pyx:" in line or "error" in line.lower()]
+        reason = (errors or said or [f"exit code {done.returncode}"])[0]
+        raise BuddysimError(f"{source}: the plug-in does not compile: {reason}")

@@ -1,0 +1,32 @@
+"""What an error says about a name or a value that a user gave: the nearest known name, the value cut to fit a line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that ``name`` most likely meant, or None."""
+    candidates = list(known)
+    completed = [candidate for candidate in candidates if len(name) > 2 and candidate.startswith(name)]
+    if completed:
+        return min(completed, key=len)
+    folded = {candidate.lower(): candidate for candidate in candidates}
+    found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
+    if found:
+        return found[0]
+    found = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.5)
+    return folded[found[0]] if found else None
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """`` (nearest: NAME)``, or nothing where no known name is near."""
+    found = nearest(name, known)
+    return f" (nearest: {found})" if found else ""
+
+
+def shortened(text: object, limit: int = 60) -> str:
+    """``repr`` of what a user gave, cut so that an error stays one readable line."""
+    shown = repr(text)
+    return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[-1]}"

@@ -1,0 +1,142 @@
+"""Plug-ins: modules of a user's that register what they define, as a file of this package's folders would.
+
+A plug-in is a Python file or a Cython file (``.pyx``, compiled at first use: `buddysim.base.compiled`). It is named on
+the command line (``--plugin FILE``), in the environment (``BUDDYSIM_PLUGINS``, separated as ``PATH`` is), by
+`load_plugin`, or by an entry point of the group ``buddysim.plugins`` of an installed package, whose value is the dotted
+name of the module. What kind of thing it is follows from what it defines (`buddysim.base.kinds`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+
+GROUP = "buddysim.plugins"
+VARIABLE = "BUDDYSIM_PLUGINS"
+#: Plug-ins that come from files are modules of this package, which exists in no folder.
+PACKAGE = "buddysim_plugins"
+
+_loaded: dict[Path, ModuleType] = {}
+_installed: dict[str, ModuleType] = {}
+_busy: list[str] = []  # what is being imported
+
+
+def modules() -> list[ModuleType]:
+    """Every plug-in: of installed packages, of the environment, of `load_plugin`; imported when first asked for.
+
+    While a plug-in is being imported it is not among them.
+    """
+    if not _busy:
+        _load_installed()
+        for name in os.environ.get(VARIABLE, "").split(os.pathsep):
+            if name:
+                load_plugin(name)
+    return [*_installed.values(), *_loaded.values()]
+
+
+def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
+    """Registers what a file defines; a file that was loaded before is not loaded again.
+
+    Raises
+    ------
+    BuddysimError
+        where the file can't be read, compiled or imported, or defines nothing of any known kind
+    """
+    file = Path(path).resolve()
+    if file not in _loaded:
+        module = _import_file(file)
+        from buddysim.base.kinds import check_plugin
+
+        check_plugin(module)
+        _loaded[file] = module
+    return _loaded[file]
+
+
+def checksums() -> dict[str, str]:
+    """SHA-256 of the source of every plug-in in use, in hex, by its file name: part of a result's provenance."""
+    found = {}
+    for module in modules():
+        source = Path(getattr(module, "PLUGIN_SOURCE", None) or module.__file__ or "")
+        found[source.name] = hashlib.sha256(source.read_bytes()).hexdigest()
+    return found
+
+
+def _import_file(file: Path) -> ModuleType:
+    if file.suffix not in (".py", ".pyx"):
+        raise BuddysimError(f"{file}: not a plug-in: expected a file ending in .py or .pyx")
+    if not file.is_file():
+        raise BuddysimError(f"{file}: plug-in not found: expected a file")
+    if not file.stem.isidentifier():
+        raise BuddysimError(f"{file}: {shortened(file.stem)} is not the name of a Python module")
+    name = f"{PACKAGE}.{file.stem}"
+    if name in sys.modules:
+        raise BuddysimError(f"{file}: a plug-in named {file.stem} is loaded already: {sys.modules[name].__file__}")
+    library = file
+    if file.suffix == ".pyx":
+        from buddysim.base.compiled import compiled_extension
+
+        library = compiled_extension(file, name)
+    spec = importlib.util.spec_from_file_location(name, library)
+    if spec is None or spec.loader is None:
+        raise BuddysimError(f"{file}: not a module of Python")
+    sys.modules.setdefault(PACKAGE, ModuleType(PACKAGE))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    _busy.append(name)
+    try:
+        spec.loader.exec_module(module)
+    except BuddysimError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise BuddysimError(f"{file}: plug-in can't be imported: {type(error).__name__}: {error}") from error
+    finally:
+        _busy.pop()
+    module.PLUGIN_SOURCE = str(file)  # type: ignore[attr-defined]
+    return module
+
+
+def _load_installed() -> None:
+    """Imports the plug-ins of installed packages, once."""
+    for entry in _entries():
+        if entry.name not in _installed:
+            _busy.append(entry.name)
+            try:
+                _installed[entry.name] = _import_entry(entry)
+            finally:
+                _busy.pop()
+
+
+@cache
+def _entries() -> list[EntryPoint]:
+    return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+
+
+def _import_entry(entry: EntryPoint) -> ModuleType:
+    """The module of an entry point; where there is only a ``.pyx`` of that name, that one."""
+    try:
+        spec = importlib.util.find_spec(entry.value)
+        if spec is None:
+            package = importlib.util.find_spec(entry.value.rpartition(".")[0])
+            folders = package.submodule_search_locations if package is not None else None
+            source = entry.value.rpartition(".")[2] + ".pyx"
+            for folder in folders or ():
+                if (Path(folder) / source).is_file():
+                    return _import_file(Path(folder) / source)
+        return importlib.import_module(entry.value)
+    except BuddysimError:
+        raise
+    except Exception as error:
+        raise BuddysimError(
+            f"entry point {entry.name} = {entry.value} of {GROUP}: can't be imported: {type(error).__name__}: {error}"
+        ) from error

@@ -1,0 +1,106 @@
+"""What there is of one kind (compressors, schemes, figures, ...), by name.
+
+A kind has a folder in this package; every module of the folder that meets the kind's contract is registered, and so is
+every plug-in of a user's that does (`buddysim.base.plugins`). Nothing else lists them: help, arguments, orders and
+documents ask the registry.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Generic, TypeVar
+
+from buddysim.base import plugins
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+
+T = TypeVar("T")
+
+#: A module's ``ORDER`` says where it stands in lists; without one it follows those that have one, by name.
+LAST = 1_000_000
+
+
+class Registry(Generic[T]):
+    """The things of one kind, by name.
+
+    Parameters
+    ----------
+    kind : in the singular, for messages: ``"compressor"``
+    package : dotted name of the folder whose modules are registered
+    contract : what a module of the kind has, for messages: ``("OPTIONS", "compress")``
+    adopt : gives what a module defines of the kind, by name; nothing for a module that is of another kind
+    """
+
+    def __init__(
+        self, kind: str, package: str, contract: tuple[str, ...], adopt: Callable[[ModuleType], Mapping[str, T]]
+    ) -> None:
+        self.kind, self.package, self.contract, self.adopt = kind, package, contract, adopt
+        self._own: dict[str, tuple[int, T]] | None = None
+        self._known: dict[str, T] = {}
+        self._plugins_seen = -1
+
+    def names(self) -> tuple[str, ...]:
+        """Every name, in the order of the modules' ``ORDER``, then by name."""
+        return tuple(self._all())
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """Names and what they stand for, in the order of `names`."""
+        return iter(self._all().items())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._all()
+
+    def find(self, name: str) -> T:
+        """What a name stands for.
+
+        Raises
+        ------
+        BuddysimError
+            where it is unknown; the message has the known names, and the nearest
+        """
+        known = self._all()
+        if name not in known:
+            raise BuddysimError(
+                f"{self.kind} {shortened(name)}: unknown, expected one of {', '.join(known)}{hint(name, known)}"
+            )
+        return known[name]
+
+    def _all(self) -> dict[str, T]:
+        found = plugins.modules()
+        if self._own is None:
+            self._own = {}
+            for module in self._folder():
+                self._add(self._own, module)
+        if self._plugins_seen != len(found):
+            ranked = dict(self._own)
+            for module in found:
+                self._add(ranked, module)
+            self._known = {name: ranked[name][1] for name in sorted(ranked, key=lambda name: (ranked[name][0], name))}
+            self._plugins_seen = len(found)
+        return self._known
+
+    def _folder(self) -> Iterator[ModuleType]:
+        package = import_module(self.package)
+        for entry in pkgutil.iter_modules(package.__path__):
+            if not entry.name.startswith("_"):
+                yield import_module(f"{self.package}.{entry.name}")
+
+    def _add(self, known: dict[str, tuple[int, T]], module: ModuleType) -> None:
+        for position, (name, thing) in enumerate(self.adopt(module).items()):
+            if name in known:
+                raise BuddysimError(f"{module.__file__}: {self.kind} {name!r}: there is one of that name already")
+            known[name] = (getattr(module, "ORDER", LAST) + position, thing)
+
+
+def modules_with(*names: str) -> Callable[[ModuleType], Mapping[str, ModuleType]]:
+    """Adopts modules that have all these names, each under its own name with ``-`` for ``_``."""
+
+    def adopt(module: ModuleType) -> Mapping[str, ModuleType]:
+        if not all(hasattr(module, name) for name in names):
+            return {}
+        return {module.__name__.rpartition(".")[2].replace("_", "-"): module}
+
+    return adopt

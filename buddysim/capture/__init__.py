@@ -1,0 +1,22 @@
+"""Captures a training from within its own script: ``with buddysim.capture.training("out.bin"): ...``."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any, cast
+
+
+def training(output: str | os.PathLike[str], **options: Any) -> AbstractContextManager[None]:
+    """A context manager: what PyTorch trains within its block becomes a trace file.
+
+    Parameters
+    ----------
+    output : the trace file; OUT.graph.json (docs/operator-graph.md) and OUT.maps (docs/activations.md) appear beside it
+    options : ``steps`` (optimizer steps of the training, where known), ``snapshots`` (points of the training),
+        ``contents_bytes`` (of a tensor's bytes keep about so many per snapshot), ``values`` (samples of each feature
+        map in OUT.maps), ``source`` (what is trained)
+    """
+    found = import_module("buddysim.capture.torch").capture(os.fspath(output), **options)
+    return cast("AbstractContextManager[None]", found)

@@ -1,0 +1,171 @@
+"""``python -m buddysim capture memory``: what a native program's memory held, as a trace file."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.arguments import add_program, add_provenance
+from buddysim.machine.units import parse_size
+
+if TYPE_CHECKING:
+    from buddysim.capture.memory.session import Trigger
+
+NAME = "memory"
+HELP = "snapshots of the large allocations and the static data of any native program"
+
+_NANOSECONDS = 1_000_000_000
+_FIRST_INTERVAL = _NANOSECONDS // 100  # of processor time, until the run turns out to be longer
+
+
+def _size(text: str) -> int:
+    try:
+        size = parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not 0 < size < 1 << 62:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a size above 0")
+    return size
+
+
+def _size_or_all(text: str) -> int:
+    return (1 << 62) if text == "all" else _size(text)
+
+
+def _snapshots(text: str) -> int:
+    if text == "all":
+        return 0
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected 1 to 1000, or all")
+    return int(text)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+
+
+def _calls(text: str) -> Trigger:
+    from buddysim.capture.memory.session import Trigger
+
+    function, _, count = text.rpartition(":")
+    if not count.isdecimal() or not int(count) or (function and not re.fullmatch(r"[A-Za-z_]\w*", function)):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a number of calls N, or FUNCTION:N")
+    return Trigger(int(count), calls=True, function=function)
+
+
+def _seconds(text: str) -> Trigger:
+    from buddysim.capture.memory.session import Trigger
+
+    try:
+        interval = round(float(text) * _NANOSECONDS)
+    except (ValueError, OverflowError):
+        interval = 0
+    if not 0 < interval < 1 << 62:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a number of seconds above 0")
+    return Trigger(interval)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="OUT.bin", help="the trace file (default: PROGRAM.bin)")
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument(
+        "--every-calls",
+        type=_calls,
+        dest="trigger",
+        metavar="[FUNCTION:]N",
+        help="a snapshot every N calls of a function of the dynamic symbol table, without one of those that allocate",
+    )
+    when.add_argument(
+        "--every-seconds",
+        type=_seconds,
+        dest="trigger",
+        metavar="S",
+        help="a snapshot every S seconds of the program's processor time (the default, from 0.01)",
+    )
+    parser.add_argument(
+        "--snapshots",
+        type=_snapshots,
+        default=10,
+        metavar="N",
+        help="keep N snapshots at equal distances, however long the program runs; all: every one (default 10)",
+    )
+    parser.add_argument(
+        "--min-bytes",
+        type=_size,
+        default=64 << 10,
+        metavar="SIZE",
+        help="leave smaller allocations and static objects out (default 64KiB)",
+    )
+    parser.add_argument(
+        "--contents",
+        type=_size_or_all,
+        default=1 << 20,
+        metavar="SIZE",
+        help="of an allocation's bytes keep about so much per snapshot, as sampled pages, or all (default 1MiB)",
+    )
+    parser.add_argument(
+        "--look-at",
+        type=_size_or_all,
+        default=1 << 62,
+        metavar="SIZE",
+        help="look at only so much of an allocation per snapshot; other entries' sizes stay unknown (default all)",
+    )
+    parser.add_argument(
+        "--match",
+        type=_pattern,
+        metavar="REGEX",
+        help="leave out allocations whose name (call site or symbol) doesn't match",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses the sampled pages (default 0)")
+    add_provenance(parser, "program", level=3)
+    add_program(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Capture one run; the program's exit code is ours."""
+    from buddysim.capture.memory.kernels import ASSUMED
+    from buddysim.capture.memory.library import HOOKS, build
+    from buddysim.capture.memory.program import find_program
+    from buddysim.capture.memory.record import Record
+    from buddysim.capture.memory.report import captured, end_of, problems_of, report
+    from buddysim.capture.memory.session import Request, Session, Trigger
+    from buddysim.trace import Provenance
+
+    program = find_program(args.program)
+    trigger = args.trigger or Trigger(_FIRST_INTERVAL)
+    function = trigger.function if trigger.function not in ("", *HOOKS) else None
+    library = build(function)
+    if not 0 <= args.seed < 1 << 63:
+        raise BuddysimError(f"capture memory: --seed {args.seed}: expected 0 to 2^63 - 1")
+    output = Path(args.output or f"{Path(args.program).name}.bin")
+    command = [args.program, *args.arguments]
+    provenance = Provenance(
+        tool="buddysim capture memory",
+        version=buddysim.__version__,
+        source=args.source or Path(args.program).name,
+        licence=args.licence,
+        command=shlex.join(["buddysim", *sys.argv[1:]]),
+        assumptions=ASSUMED | captured(trigger, args),
+    )
+    record = Record(output, provenance, args.snapshots, args.contents, args.seed, args.level)
+    session = Session(
+        record, library, Request(trigger, args.snapshots, args.min_bytes, args.look_at, args.seed, args.match)
+    )
+    try:
+        outcome = session.run(command, program)
+    except BuddysimError:
+        output.unlink(missing_ok=True)
+        raise
+    total = outcome.total or max((moment.position for moment in record.moments), default=0)
+    record.finish(total, {"end": end_of(outcome)} | problems_of(outcome, record.unreadable_bytes))
+    report(output, record, outcome, trigger)
+    return outcome.returncode if outcome.returncode >= 0 else 128 - outcome.returncode

@@ -1,0 +1,127 @@
+"""The kernel that stands for what a program did between two snapshots.
+
+A native program has no warps. What is known is which memory it had and which of it changed. So each interval becomes
+one streaming kernel: a warp per page of 8 KiB reads its lines in groups of eight, and where the page's contents
+changed it writes each group back. Everything else about it is assumed, and `ASSUMED` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from buddysim.capture.memory.sampling import PAGE_BYTES
+from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
+from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
+
+LINE_BYTES: Final = 128
+SECTOR_BYTES: Final = 32
+LINES_PER_PAGE: Final = PAGE_BYTES // LINE_BYTES
+GROUP_LINES: Final = 8  # read before the first of them is used
+WARPS_PER_BLOCK: Final = 8
+_PAGES_AT_ONCE: Final = 4096
+
+ASSUMED: Final = {
+    "accesses": (
+        "derived, not captured: a native program has no warps. One kernel per interval between snapshots reads every "
+        "captured allocation once and writes the pages of 8 KiB whose contents differ from the snapshot before (a new "
+        "allocation's from zeros; an unseen page does as the nearest seen one), all lines whole, by address"
+    ),
+    "gaps": (
+        f"assumed: {GAP_FIRST} other instructions before a warp's first access, {GAP} before each further one, {TAIL} "
+        "after the last; no barriers; untimed"
+    ),
+    "dependencies": f"assumed: lines are read in groups of {GROUP_LINES} and used after the last of the group",
+}
+
+
+@dataclass(frozen=True)
+class Touched:
+    """An allocation as a kernel goes over it: `changed` says for each page of 8 KiB whether it is written."""
+
+    base: int
+    bytes: int
+    changed: npt.NDArray[np.bool_]
+
+
+def _page(page_bytes: int, written: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
+    """Operations of a warp on a page at address 0 of so many bytes, and the line records that they touch."""
+    kinds, places, distances = [], [], []
+    n_lines = -(-page_bytes // LINE_BYTES)
+    for first in range(0, n_lines, GROUP_LINES):
+        group = range(first, min(first + GROUP_LINES, n_lines))
+        for line in group:
+            kinds.append(OP_LOAD)
+            places.append(line)
+            distances.append(1 + (group[-1] - line) * (GAP + 1))
+        if written:
+            kinds += [OP_STORE] * len(group)
+            places += group
+            distances += [0] * len(group)
+    ops = np.zeros(len(kinds), OP_DTYPE)
+    ops["kind"], ops["use_distance"], ops["n_lines"], ops["bytes_per_lane"] = kinds, distances, 1, 4
+    ops["gap"] = GAP
+    ops["gap"][0] = GAP_FIRST
+    lines = np.array(places, np.uint64)
+    left = np.minimum(page_bytes - lines.astype(np.int64) * LINE_BYTES, LINE_BYTES)  # the last line may be short
+    touched, whole = (1 << -(-left // SECTOR_BYTES)) - 1, (1 << left // SECTOR_BYTES) - 1
+    masks = np.where(ops["kind"] == OP_STORE, whole << 4 | touched, touched)
+    return ops, lines << np.uint64(8) | masks.astype(np.uint64)
+
+
+def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.cumsum(counts) - counts
+
+
+def _runs(changed: npt.NDArray[np.bool_], first: int, end: int, last_is_short: bool) -> list[tuple[int, int]]:
+    """Pages ``first:end`` as runs that are alike: all written or none, all whole."""
+    cuts = np.flatnonzero(changed[first + 1 : end] != changed[first : end - 1]) + first + 1
+    ends = [*cuts.tolist(), end]
+    if last_is_short and end - 1 not in (first, *ends):
+        ends.insert(-1, end - 1)
+    return list(zip([first, *ends[:-1]], ends, strict=True))
+
+
+def _write_pages(writer: TraceWriter, allocation: Touched, first: int, end: int, first_block: int) -> None:
+    """Thread blocks of pages ``first:end`` of an allocation."""
+    all_ops, all_lines, counts = [], [], []
+    for run, run_end in _runs(allocation.changed, first, end, end * PAGE_BYTES > allocation.bytes):
+        page_bytes = min(PAGE_BYTES, allocation.bytes - run * PAGE_BYTES)
+        ops, lines = _page(page_bytes, bool(allocation.changed[run]))
+        bases = np.arange(run, run_end, dtype=np.uint64) * np.uint64(LINES_PER_PAGE)
+        bases += np.uint64(allocation.base // LINE_BYTES)
+        all_ops.append(np.tile(ops, run_end - run))
+        all_lines.append(((bases[:, None] << np.uint64(8)) + lines).reshape(-1))
+        counts += [len(ops)] * (run_end - run)
+    ops, lines = np.concatenate(all_ops), np.concatenate(all_lines)
+    ops["first_line"] = np.arange(len(ops))
+    n_ops = np.array(counts, np.int64)
+    warps = np.zeros(len(counts), WARP_DTYPE)
+    warps["warp"] = np.arange(len(counts)) % WARPS_PER_BLOCK
+    warps["first_op"], warps["n_ops"], warps["tail_gap"] = _starts(n_ops), n_ops, TAIL
+    n_warps = np.full(-(-len(counts) // WARPS_PER_BLOCK), WARPS_PER_BLOCK, np.int64)
+    n_warps[-1] = len(counts) - (len(n_warps) - 1) * WARPS_PER_BLOCK
+    blocks = np.zeros(len(n_warps), BLOCK_DTYPE)
+    blocks["block"] = first_block + np.arange(len(n_warps))
+    blocks["first_warp"], blocks["n_warps"] = _starts(n_warps), n_warps
+    writer.add_blocks(blocks, warps, ops, lines)
+
+
+def write_interval(writer: TraceWriter, name: str, allocations: Sequence[Touched], ordinal: int) -> None:
+    """The kernel of one interval; none where nothing was captured."""
+    per_allocation = [-(-len(allocation.changed) // WARPS_PER_BLOCK) for allocation in allocations]
+    if not sum(per_allocation):
+        return
+    writer.begin_kernel(name, (sum(per_allocation), 1, 1), (32 * WARPS_PER_BLOCK, 1, 1), ordinal=ordinal)
+    block = 0
+    for allocation, blocks in zip(allocations, per_allocation, strict=True):
+        pages = len(allocation.changed)
+        for first in range(0, pages, _PAGES_AT_ONCE):
+            end = min(first + _PAGES_AT_ONCE, pages)
+            _write_pages(writer, allocation, first, end, block + first // WARPS_PER_BLOCK)
+        block += blocks
+    writer.end_kernel()

@@ -1,0 +1,51 @@
+"""Which pages changed between two snapshots, by a checksum of each page that was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from buddysim.capture.memory.sampling import PAGE_BYTES
+
+_ZEROS = bytes(PAGE_BYTES)
+
+
+@dataclass(frozen=True)
+class PageSums:
+    """CRC-32 of the pages of an allocation that were seen: `numbers` None where that is all of them."""
+
+    pages: int  # of the allocation
+    last_bytes: int  # of its last page
+    numbers: npt.NDArray[np.uint32] | None
+    sums: npt.NDArray[np.uint32]
+
+
+def sum_pages(allocation_bytes: int, numbers: npt.NDArray[np.uint32] | None, data: npt.NDArray[np.uint8]) -> PageSums:
+    """Checksums of the pages whose bytes lie one after the other in `data`."""
+    view = memoryview(np.ascontiguousarray(data))
+    sums = [crc32(view[start : start + PAGE_BYTES]) for start in range(0, len(view), PAGE_BYTES)]
+    pages = -(-allocation_bytes // PAGE_BYTES)
+    last = allocation_bytes - (pages - 1) * PAGE_BYTES
+    return PageSums(pages, last, numbers, np.array(sums, np.uint32))
+
+
+def changed_pages(before: PageSums | None, now: PageSums) -> npt.NDArray[np.bool_]:
+    """For each page of the allocation whether it changed; without a `before` whether it isn't zero.
+
+    A page that wasn't seen does as the nearest one that was.
+    """
+    if before is None:
+        reference = np.full(len(now.sums), crc32(_ZEROS), np.uint32)
+        if now.numbers is None or (len(now.numbers) and int(now.numbers[-1]) == now.pages - 1):
+            reference[-1] = crc32(_ZEROS[: now.last_bytes])
+    else:
+        reference = before.sums
+    changed = now.sums != reference
+    if now.numbers is None:
+        return changed
+    seen = now.numbers.astype(np.int64)
+    middles = (seen[1:] + seen[:-1]) // 2
+    return changed[np.searchsorted(middles, np.arange(now.pages), "left")]

@@ -1,0 +1,108 @@
+"""What a capture says about itself: in the trace's provenance, and on the terminal when the program has ended."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+from buddysim.capture.memory.record import Record
+from buddysim.capture.memory.session import Outcome, Trigger
+from buddysim.machine.units import format_size
+
+EVERYTHING: Final = 1 << 62
+
+
+def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
+    """What is in the file, for its provenance; `args` are those of the command."""
+    axis = f"calls of {trigger.function or 'allocating functions'}" if trigger.calls else "the process's processor time"
+    kept = (
+        "all bytes"
+        if args.contents >= EVERYTHING
+        else f"of allocations above {format_size(args.contents)} about that much, as pages chosen by seed {args.seed}"
+    )
+    seen = (
+        "size maps of all bytes"
+        if args.look_at >= EVERYTHING
+        else f"size maps of about {format_size(args.look_at)} of each larger allocation"
+    )
+    matching = f", of which those whose name matches {args.match.pattern!r}" if args.match else ""
+    return {
+        "contents": (
+            f"copy-on-write images of the process along {axis}, {_distances(args.snapshots)}; {seen}; bytes: {kept}"
+        ),
+        "allocations": (
+            f"those of at least {format_size(args.min_bytes)} that were live at a snapshot, and static objects of that "
+            f"size{matching}; named by call site; addresses moved to multiples of 128 B; not in the file: smaller "
+            "ones, those that lived between two snapshots only, files that are mapped, stacks, other processes"
+        ),
+        "copies": "none: a native program has one memory",
+    }
+
+
+def _distances(snapshots: int) -> str:
+    if not snapshots:
+        return "every one kept"
+    return f"{snapshots} kept at nearly equal distances, as far as the run was long enough"
+
+
+def end_of(outcome: Outcome) -> str:
+    """How the program ended."""
+    if outcome.returncode >= 0:
+        return f"none: the program ended with exit code {outcome.returncode}"
+    name = signal.Signals(-outcome.returncode).name
+    return f"the program was killed by signal {-outcome.returncode} ({name}) after the last snapshot"
+
+
+def problems_of(outcome: Outcome, unreadable_bytes: int) -> dict[str, str]:
+    """What went wrong on the way, where anything did."""
+    problems = []
+    if not outcome.answered:
+        problems.append("the preload library was not loaded into the program: nothing was captured")
+    if outcome.cut_short:
+        problems.append(f"{outcome.cut_short} snapshots were cut short and left out")
+    if outcome.failed:
+        problems.append(f"{len(outcome.failed)} snapshots could not be taken: {outcome.failed[0]}")
+    if outcome.replaced:
+        problems.append("the program replaced itself (exec); only the last one's snapshots are here")
+    if unreadable_bytes:
+        problems.append(f"{unreadable_bytes} bytes could not be read and stand as zeros")
+    return {"problems": "; ".join(problems)} if problems else {}
+
+
+def report(output: Path, record: Record, outcome: Outcome, trigger: Trigger) -> None:
+    """To the standard error, as the standard output is the program's."""
+    allocations = {one.header.number: one.header.bytes for moment in record.moments for one in moment.seen}
+    largest = max((sum(one.header.bytes for one in moment.seen) for moment in record.moments), default=0)
+    _say(
+        f"{output}: {_count(len(record.moments), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
+        f"up to {largest / 1e6:.1f} MB at once; {record.bytes_seen / 1e6:.1f} MB looked at"
+    )
+    for problem in problems_of(outcome, record.unreadable_bytes).values():
+        _say(f"warning: {problem}")
+    if outcome.returncode < 0:
+        _say(f"warning: {end_of(outcome)}")
+    if not record.moments or not allocations:
+        _say("warning: nothing large enough was seen; smaller allocations: --min-bytes")
+    if outcome.total and len(record.moments) > 1:
+        _say(f"for that many at exactly equal distances: {_exact(outcome.total, len(record.moments), trigger)}")
+    if outcome.answered and outcome.total is not None and trigger.calls and outcome.total < trigger.interval:
+        _say(f"warning: {outcome.total} calls of {trigger.function or 'allocating functions'} were counted in all")
+
+
+def _exact(total: int, wanted: int, trigger: Trigger) -> str:
+    """The options of a next run that takes those snapshots only."""
+    if trigger.calls:
+        function = f"{trigger.function}:" if trigger.function else ""
+        return f"--every-calls {function}{total // wanted} --snapshots all"
+    return f"--every-seconds {total / wanted / 1e9:.4g} --snapshots all"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _say(text: str) -> None:
+    print(f"buddysim: {text}", file=sys.stderr)

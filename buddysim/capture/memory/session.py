@@ -1,0 +1,200 @@
+"""One capture: runs the program with the preload library and takes in what that sends."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import selectors
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.memory.record import Record
+from buddysim.capture.memory.sampling import PAGE_BYTES
+from buddysim.capture.memory.symbols import Symbols
+from buddysim.capture.memory.wire import Connection, Entry, Kind, Message, Say, Truncated
+from buddysim.capture.program_run import listening, signals_to
+
+_ADDR_NO_RANDOMIZE: Final = 0x0040000  # personality(2)
+_NANOSECONDS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When snapshots are taken.
+
+    Parameters
+    ----------
+    interval : the first distance: calls, or nanoseconds of processor time
+    calls : whether calls are counted
+    function : whose; empty: of every allocating function
+    """
+
+    interval: int
+    calls: bool = False
+    function: str = ""
+
+    def label(self, position: int) -> str:
+        if self.calls:
+            return f"after {position} calls of {self.function or 'allocating functions'}"
+        return f"after {position / _NANOSECONDS:.3f} s of processor time"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the library is asked for (see ``struct settings`` of preload/capture.h), and the names that are wanted."""
+
+    trigger: Trigger
+    snapshots: int
+    least_bytes: int
+    look_at_bytes: int
+    seed: int
+    match: re.Pattern[str] | None = None
+
+
+@dataclass
+class Outcome:
+    """How a run went.
+
+    Parameters
+    ----------
+    returncode : of the program, negative for a signal
+    answered : whether the library was loaded at all
+    total : length of the run, where the program said it at its end
+    cut_short, failed : snapshots that didn't arrive whole; that couldn't be taken, with the errors
+    replaced : times that the program replaced itself by another one
+    """
+
+    returncode: int = 0
+    answered: bool = False
+    total: int | None = None
+    recorded: int = 0
+    recorded_bytes: int = 0
+    wall_seconds: float = 0.0
+    cut_short: int = 0
+    failed: list[str] = field(default_factory=list)
+    replaced: int = 0
+
+
+def _without_address_randomization() -> None:
+    """In the program's process, before it starts: the same addresses in every run, where the system allows it."""
+    libc = ctypes.CDLL(None)
+    libc.personality(libc.personality(0xFFFFFFFF) | _ADDR_NO_RANDOMIZE)
+
+
+class Session:
+    """Runs one program."""
+
+    def __init__(self, record: Record, library: Path, request: Request) -> None:
+        self._record, self._library, self._request = record, library, request
+        self._symbols = Symbols(str(library))
+        self.outcome = Outcome()
+
+    def run(self, command: Sequence[str], program: str) -> Outcome:
+        """Run the program to its end."""
+        with listening("memory", backlog=128) as (listener, folder):
+            listener.setblocking(False)
+            try:
+                process = subprocess.Popen(
+                    list(command),
+                    executable=program,
+                    env=self._environment(folder / "memory"),
+                    preexec_fn=_without_address_randomization,
+                )
+            except OSError as error:
+                raise BuddysimError(f"{command[0]}: cannot be run: {error.strerror}") from None
+            with signals_to(process):
+                try:
+                    self._listen(listener, process)
+                except BaseException:
+                    process.kill()
+                    process.wait()
+                    raise
+        self.outcome.returncode = process.returncode
+        return self.outcome
+
+    def _environment(self, path: Path) -> dict[str, str]:
+        request, trigger = self._request, self._request.trigger
+        settings = {
+            "socket": path,
+            "parent": os.getpid(),
+            "by_calls": int(trigger.calls),
+            "interval": trigger.interval,
+            "counted": trigger.function,
+            "snapshots": request.snapshots,
+            "least": request.least_bytes,
+            "whole": request.look_at_bytes,
+            "sample": request.look_at_bytes,
+            "page": PAGE_BYTES,
+            "seed": request.seed,
+        }
+        others = os.environ.get("LD_PRELOAD")
+        return os.environ | {
+            "BUDDYSIM_CAPTURE_MEMORY": ";".join(f"{key}={value}" for key, value in settings.items()),
+            "LD_PRELOAD": f"{self._library}:{others}" if others else str(self._library),
+        }
+
+    def _listen(self, listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        """Take in messages until the program is gone and has nothing more to say."""
+        ended = os.pidfd_open(process.pid)
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(listener, selectors.EVENT_READ)
+                selector.register(ended, selectors.EVENT_READ)
+                while process.poll() is None:
+                    selector.select()
+                    self._take_all(listener)
+            self._take_all(listener)
+        finally:
+            os.close(ended)
+
+    def _take_all(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                stream, _ = listener.accept()
+            except BlockingIOError:
+                return
+            with stream:
+                stream.setblocking(True)
+                try:
+                    self._take(Connection(stream))
+                except Truncated:
+                    self.outcome.cut_short += 1
+
+    def _take(self, connection: Connection) -> None:
+        message, outcome = connection.head(), self.outcome
+        outcome.recorded, outcome.recorded_bytes = message.recorded, message.recorded_bytes
+        outcome.wall_seconds = message.wall_ns / _NANOSECONDS
+        if message.say == Say.HELLO:
+            if outcome.answered:
+                outcome.replaced += 1
+                self._record.forget()
+            outcome.answered, outcome.total = True, None
+        elif message.say == Say.FAREWELL:
+            outcome.total = message.position
+        elif message.say == Say.FAILED:
+            outcome.failed.append(os.strerror(message.problem))
+        else:
+            self._take_snapshot(connection, message)
+
+    def _take_snapshot(self, connection: Connection, message: Message) -> None:
+        self._symbols.set_maps(connection.maps())
+        entries = connection.entries()
+        self._symbols.learn(address for entry in entries for address in entry.frames)
+        names = {entry.id: self._name_of(entry) for entry in entries}
+        if (pattern := self._request.match) is not None:
+            names = {number: name for number, name in names.items() if pattern.search(name)}
+        values = connection.values(entries, self._request.look_at_bytes)
+        label = self._request.trigger.label(message.position)
+        self._record.add(message.position, label, entries, names, values)
+
+    def _name_of(self, entry: Entry) -> str:
+        if entry.kind == Kind.STATIC:
+            return self._symbols.demangle([entry.name])[0]
+        site = self._symbols.call_site(entry.frames)
+        return site if entry.kind == Kind.HEAP else f"mmap: {site}"

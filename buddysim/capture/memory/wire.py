@@ -1,0 +1,183 @@
+"""What the preload library says: one connection per message, laid out as in preload/capture.h."""
+
+from __future__ import annotations
+
+import enum
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from buddysim.capture.memory.sampling import PAGE_BYTES
+
+_MESSAGE: Final = struct.Struct("<8sIIQQQQQQ")
+_ENTRY: Final = struct.Struct("<IIQQQII")
+_PIECE: Final = struct.Struct("<IIQQ")
+_MAGIC: Final = b"BUDDYMEM"
+_VERSION: Final = 1
+_DATA, _ZERO, _UNREADABLE = 1, 2, 3
+
+
+class Truncated(Exception):
+    """The image of the program went away before all of it had been sent."""
+
+
+class Kind(enum.IntEnum):
+    """How memory came to the program."""
+
+    HEAP = 1
+    MAP = 2
+    SHARED_MAP = 3
+    STATIC = 4
+
+
+class Say(enum.IntEnum):
+    """What a message is about."""
+
+    HELLO = 1
+    SNAPSHOT = 2
+    FAREWELL = 3
+    FAILED = 4
+
+
+@dataclass(frozen=True)
+class Message:
+    """Head of a message.
+
+    Parameters
+    ----------
+    position : of the run: calls counted, or nanoseconds of processor time
+    wall_ns : since the library was loaded
+    recorded, recorded_bytes : allocations that were large enough, so far
+    problem : errno of what failed
+    """
+
+    say: Say
+    pid: int
+    position: int
+    wall_ns: int
+    recorded: int
+    recorded_bytes: int
+    problem: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One allocation in a snapshot; `frames` are return addresses, innermost first."""
+
+    kind: Kind
+    id: int
+    base: int
+    bytes: int
+    name: str
+    frames: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Values:
+    """What was sent of an allocation's bytes.
+
+    Parameters
+    ----------
+    pages : numbers of the pages of 8 KiB that were sent; None: all
+    data : their bytes one after the other, valid until the next ones are read; only the allocation's last page can
+        be short
+    unreadable : bytes that couldn't be read and stand as zeros
+    """
+
+    pages: npt.NDArray[np.uint32] | None
+    data: npt.NDArray[np.uint8]
+    unreadable: int
+
+
+class Connection:
+    """Reads one message."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self._stream = stream
+
+    def _read(self, count: int) -> bytes:
+        data = bytearray(count)
+        self._fill(memoryview(data))
+        return bytes(data)
+
+    def _fill(self, into: memoryview) -> None:
+        while len(into):
+            try:
+                got = self._stream.recv_into(into, 0, socket.MSG_WAITALL)
+            except ConnectionError:
+                got = 0
+            if not got:
+                raise Truncated
+            into = into[got:]
+
+    def head(self) -> Message:
+        magic, version, say, *numbers = _MESSAGE.unpack(self._read(_MESSAGE.size))
+        if magic != _MAGIC or version != _VERSION:
+            raise Truncated
+        return Message(Say(say), *numbers)
+
+    def maps(self) -> str:
+        """/proc/self/maps of the program."""
+        parts = []
+        while size := struct.unpack("<I", self._read(4))[0]:
+            parts.append(self._read(size))
+        return b"".join(parts).decode("utf-8", "replace")
+
+    def entries(self) -> list[Entry]:
+        """The allocations of a snapshot."""
+        found = []
+        while True:
+            kind, n_frames, number, base, size, name_bytes, _ = _ENTRY.unpack(self._read(_ENTRY.size))
+            if not kind:
+                return found
+            frames = struct.unpack(f"<{n_frames}Q", self._read(8 * n_frames))
+            name = self._read(name_bytes).decode("utf-8", "replace")
+            found.append(Entry(Kind(kind), number, base, size, name, frames))
+
+    def values(self, entries: Sequence[Entry], whole_bytes: int) -> Iterator[Values]:
+        """The bytes of each of them in turn; of those above `whole_bytes` sampled pages were sent."""
+        room = np.empty(max((entry.bytes for entry in entries if entry.bytes <= whole_bytes), default=0), np.uint8)
+        for entry in entries:
+            yield self._whole(entry, room[: entry.bytes]) if entry.bytes <= whole_bytes else self._sampled(entry)
+        if _ENTRY.unpack(self._read(_ENTRY.size))[0]:
+            raise Truncated
+
+    def _pieces(self) -> Iterator[tuple[int, int, int]]:
+        while True:
+            kind, _, offset, count = _PIECE.unpack(self._read(_PIECE.size))
+            if not kind:
+                return
+            yield kind, offset, count
+
+    def _whole(self, entry: Entry, data: npt.NDArray[np.uint8]) -> Values:
+        view, unreadable = memoryview(data), 0
+        for kind, offset, count in self._pieces():
+            if kind == _DATA:
+                self._fill(view[offset : offset + count])
+            elif kind == _ZERO:
+                data[offset : offset + count] = 0
+            else:
+                unreadable += count
+        return Values(None, data, unreadable)
+
+    def _sampled(self, entry: Entry) -> Values:
+        starts: dict[int, int] = {}  # of a page, in what was sent
+        data, unreadable = bytearray(), 0
+        for kind, offset, count in self._pieces():
+            if kind == _UNREADABLE:
+                unreadable += count
+                continue
+            page, inside = divmod(offset, PAGE_BYTES)
+            if page not in starts:
+                starts[page] = len(data)
+                data += bytes(min(PAGE_BYTES, entry.bytes - page * PAGE_BYTES))
+            if kind == _DATA:
+                start = starts[page] + inside
+                with memoryview(data) as view:
+                    self._fill(view[start : start + count])
+        return Values(np.array(list(starts), np.uint32), np.frombuffer(data, np.uint8), unreadable)

@@ -1,0 +1,143 @@
+"""``python -m buddysim capture opencl``: what a program's OpenCL kernels do to memory, as a trace file."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import buddysim
+from buddysim.capture.arguments import add_program, add_provenance
+
+if TYPE_CHECKING:
+    from buddysim.capture.opencl.record import Record
+    from buddysim.capture.opencl.session import Outcome
+
+NAME = "opencl"
+HELP = """the kernels of any OpenCL program, lane by lane, with the values in its buffers
+
+The program runs on PoCL; no GPU is needed. Its exit code is passed on."""
+
+_CANDIDATES = 4  # snapshots taken for each one that stays, at most
+
+
+def _snapshots(text: str) -> int:
+    if not text.isdecimal() or int(text) > 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected 0 to 1000")
+    return int(text)
+
+
+def _every(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}, expected 0 or more")
+    return int(text)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="OUT.bin", help="the trace file to write (default: PROGRAM.bin)")
+    parser.add_argument(
+        "--snapshots",
+        type=_snapshots,
+        default=10,
+        metavar="N",
+        help="keep N snapshots of all buffers, at equal distances in launches (default 10)",
+    )
+    parser.add_argument(
+        "--contents-every",
+        type=_every,
+        default=1,
+        metavar="N",
+        help="keep the bytes of every N-th page of 8 KiB, 0: of none; sizes are of all bytes (default 1)",
+    )
+    parser.add_argument(
+        "--as-gpu",
+        action="store_true",
+        help="tell the program that the device is a GPU with 48 KiB of local memory, work-groups up to 1024 and 56 "
+        "compute units: programs that ask choose what they would choose there (results may differ in rounding)",
+    )
+    add_provenance(parser, "program", level=1)
+    add_program(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Capture one run; the program's exit code is ours."""
+    import shutil
+
+    from buddysim.base.errors import BuddysimError
+    from buddysim.capture.opencl.assumed import ASSUMED, DEVICES
+    from buddysim.capture.opencl.record import Record
+    from buddysim.capture.opencl.session import run_program
+    from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
+    from buddysim.trace import Provenance
+
+    executable = shutil.which(args.program)
+    if executable is None:
+        raise BuddysimError(f"{args.program}: not found, or not executable: expected a program to run")
+    toolchain = find_toolchain()
+    for build in (runtime_library, pass_plugin, hooks_object):
+        build(toolchain)
+    output = Path(args.output or f"{Path(args.program).name}.bin")
+    contents = "all bytes" if args.contents_every == 1 else f"every {args.contents_every}-th page of 8 KiB"
+    provenance = Provenance(
+        tool="buddysim capture opencl",
+        version=buddysim.__version__,
+        source=args.source or Path(args.program).name,
+        licence=args.licence,
+        command=shlex.join(["buddysim", *sys.argv[1:]]),
+        assumptions=ASSUMED
+        | {
+            "device": DEVICES[args.as_gpu],
+            "contents": (
+                f"up to {args.snapshots} snapshots of all buffers between launches, at nearly equal distances; size "
+                f"maps of all bytes; bytes: {contents if args.contents_every else 'none'}"
+            ),
+        },
+    )
+    candidates = _CANDIDATES * args.snapshots
+    record = Record(output, provenance, args.snapshots, candidates, args.contents_every, args.level)
+    try:
+        outcome = run_program([args.program, *args.arguments], executable, record, toolchain, candidates, args.as_gpu)
+        record.finish(_end_of(record, outcome))
+    except BaseException:
+        record.abort()
+        raise
+    _report(output, record, outcome)
+    return outcome.returncode if outcome.returncode >= 0 else 128 - outcome.returncode
+
+
+def _end_of(record: Record, outcome: Outcome) -> str:
+    if outcome.returncode < 0:
+        name = signal.Signals(-outcome.returncode).name
+        return f"the program was killed by signal {-outcome.returncode} ({name}): the trace has what it did before"
+    if outcome.answered and not record.problems.complete:
+        return f"the program ended at once, with exit code {outcome.returncode}: the trace has what it did before"
+    return f"none: the program ended with exit code {outcome.returncode}"
+
+
+def _report(output: Path, record: Record, outcome: Outcome) -> None:
+    """To the standard error, as the standard output is the program's."""
+    counts, problems = record.counts, record.problems
+    _say(
+        f"{output}: {counts.kernels} kernels of {counts.launches} launches, {counts.operations} warp operations "
+        f"({counts.lane_accesses} lane accesses), {counts.allocations} allocations, {counts.snapshots} snapshots; "
+        f"{outcome.seconds:.1f} s"
+    )
+    if not outcome.answered:
+        _say("warning: the program used no OpenCL")
+    for kernel in problems.untraced:
+        _say(f"warning: not traced, but run: kernel {kernel}")
+    for text in problems.notes:
+        _say(f"warning: {text}")
+    if counts.outside:
+        _say(f"warning: {counts.outside} lane accesses were outside of every buffer")
+    if outcome.others:
+        _say(f"warning: {outcome.others} further processes used OpenCL; only the first one's work is in the trace")
+    if not problems.complete and outcome.answered:
+        _say(f"warning: {_end_of(record, outcome)}")
+
+
+def _say(text: str) -> None:
+    print(f"buddysim: {text}", file=sys.stderr)

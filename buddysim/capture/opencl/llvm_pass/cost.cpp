@@ -1,0 +1,201 @@
+// Latencies: those of Accel-Sim's configuration SM7_GV100 (trace.config), as buddysim/importers/accelsim/opcodes.py has
+// them: integer and single precision 2, double 8, special functions 20, branches 4, shared memory 20 core cycles.
+// Numbers of instructions: what has no instruction of its own on NVIDIA GPUs is a sequence; lengths are assumptions,
+// named in docs/capture-opencl.md.
+#include "cost.h"
+
+#include "times.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/GlobalVariable.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <map>
+#include <queue>
+
+using namespace llvm;
+
+namespace capture {
+namespace {
+
+constexpr unsigned INTEGER = 2, SINGLE = 2, DOUBLE = 8, SPECIAL = 20, BRANCH = 4, SHARED = 20;
+
+unsigned lanes_of(const Type* type) {
+  auto* vector = dyn_cast<FixedVectorType>(type);
+  return vector ? vector->getNumElements() : 1;
+}
+
+unsigned arithmetic_latency(const Type* type) {
+  return type->getScalarType()->isDoubleTy() ? DOUBLE : type->getScalarType()->isFloatingPointTy() ? SINGLE : INTEGER;
+}
+
+bool is_wide(const Type* type) { return type->getScalarSizeInBits() > 32; }
+
+Cost one(unsigned latency) { return {1, latency, 1, latency}; }
+
+// The same for each element of a vector: they don't depend on each other.
+Cost each(unsigned lanes, unsigned latency) { return {lanes, latency, 1, latency}; }
+
+// A sequence, each instruction of which needs the one before.
+Cost sequence(unsigned lanes, unsigned length, unsigned latency) {
+  return {lanes * length, length * latency, length, latency};
+}
+
+// Of the ways through a built-in function the one with the fewest instructions: slow cases are rare.
+Cost call_cost(const Function& f) {
+  static std::map<const Function*, Cost> known;
+  auto found = known.find(&f);
+  if (found != known.end()) return found->second;
+  known[&f] = one(SPECIAL);  // should it call itself
+  std::map<const BasicBlock*, Cost> best;
+  using Entry = std::pair<Cost, const BasicBlock*>;
+  auto later = [](const Entry& a, const Entry& b) { return a.first.instructions > b.first.instructions; };
+  std::priority_queue<Entry, std::vector<Entry>, decltype(later)> open(later);
+  open.push({Cost{}, &f.getEntryBlock()});
+  Cost least = one(SPECIAL);
+  while (!open.empty()) {
+    auto [sum, block] = open.top();
+    open.pop();
+    if (!best.emplace(block, sum).second) continue;
+    BlockTimes times(*block);
+    sum.instructions += times.instructions;
+    sum.cycles += times.end.cycles;
+    sum.steps += times.end.steps;
+    if (isa<ReturnInst>(block->getTerminator())) {
+      least = {sum.instructions, sum.cycles, sum.steps, SINGLE};
+      break;
+    }
+    for (const BasicBlock* next : successors(block)) open.push({sum, next});
+  }
+  return known[&f] = least;
+}
+
+Cost intrinsic_cost(const IntrinsicInst& call) {
+  unsigned lanes = lanes_of(call.getType());
+  unsigned latency = arithmetic_latency(call.getType());
+  switch (call.getIntrinsicID()) {
+    case Intrinsic::lifetime_start:
+    case Intrinsic::lifetime_end:
+    case Intrinsic::assume:
+    case Intrinsic::dbg_declare:
+    case Intrinsic::dbg_value:
+    case Intrinsic::dbg_label:
+    case Intrinsic::experimental_noalias_scope_decl:
+      return {};
+    case Intrinsic::sqrt:
+      return sequence(lanes, 8, SPECIAL / 4);
+    default:
+      return each(lanes, latency);
+  }
+}
+
+bool only_addresses(const Instruction& i) {
+  for (const User* user : i.users()) {
+    auto* load = dyn_cast<LoadInst>(user);
+    auto* store = dyn_cast<StoreInst>(user);
+    if (!load && !(store && store->getPointerOperand() == &i) && !isa<GetElementPtrInst>(user)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Space space_of(const Value* pointer) {
+  SmallVector<const Value*, 4> objects;
+  getUnderlyingObjects(pointer, objects, nullptr, 0);
+  bool local = false, global = objects.empty();
+  for (const Value* object : objects) {
+    if (isa<AllocaInst>(object) || isa<ConstantPointerNull>(object) || isa<UndefValue>(object)) continue;
+    if (auto* variable = dyn_cast<GlobalVariable>(object)) {
+      local |= !variable->isConstant() && !variable->isDeclaration();
+      continue;
+    }
+    if (auto* argument = dyn_cast<Argument>(object)) {
+      if (argument->hasByValAttr()) continue;
+      auto* spaces = argument->getParent()->getMetadata("kernel_arg_addr_space");
+      if (spaces && argument->getArgNo() < spaces->getNumOperands()) {
+        auto* space = mdconst::dyn_extract<ConstantInt>(spaces->getOperand(argument->getArgNo()));
+        if (space && space->getZExtValue() == 3) {
+          local = true;
+          continue;
+        }
+      }
+    }
+    global = true;
+  }
+  return global ? Space::GLOBAL : local ? Space::LOCAL : Space::PRIVATE;
+}
+
+Cost cost_of(const Instruction& i) {
+  Type* type = i.getType();
+  unsigned lanes = lanes_of(type);
+  unsigned latency = arithmetic_latency(type);
+  switch (i.getOpcode()) {
+    case Instruction::PHI:
+    case Instruction::BitCast:
+    case Instruction::AddrSpaceCast:
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr:
+    case Instruction::Freeze:
+    case Instruction::Alloca:
+    case Instruction::Trunc:
+    case Instruction::ZExt:
+    case Instruction::SExt:  // part of the wide multiply-add that makes an address
+    case Instruction::ExtractElement:
+    case Instruction::InsertElement:
+    case Instruction::ExtractValue:
+    case Instruction::InsertValue:
+    case Instruction::ShuffleVector:
+    case Instruction::Unreachable:
+    case Instruction::Fence:
+      return {};
+    case Instruction::GetElementPtr:  // constant offsets are part of the access
+      return cast<GetElementPtrInst>(i).hasAllConstantIndices() && only_addresses(i) ? Cost{} : one(INTEGER);
+    case Instruction::Br:
+      return cast<BranchInst>(i).isConditional() ? one(BRANCH) : Cost{};
+    case Instruction::Switch:
+      return sequence(1, 2 * cast<SwitchInst>(i).getNumCases() + 1, BRANCH);
+    case Instruction::Ret:
+      return one(BRANCH);
+    case Instruction::Load:
+    case Instruction::Store: {
+      if (auto* variable = dyn_cast<GlobalVariable>(getLoadStorePointerOperand(&i)))
+        if (variable->isDeclaration())  // who the work-item is: two are special registers, the rest are constants
+          return variable->getName().contains("_id_") ? one(INTEGER) : Cost{};
+      Space space = space_of(getLoadStorePointerOperand(&i));
+      return one(space == Space::LOCAL ? SHARED : INTEGER);
+    }
+    case Instruction::UDiv:
+    case Instruction::SDiv:
+    case Instruction::URem:
+    case Instruction::SRem:
+      return sequence(lanes, is_wide(type) ? 70 : 20, INTEGER);
+    case Instruction::FDiv:
+      return sequence(lanes, is_wide(type) ? 16 : 8, latency);
+    case Instruction::FRem:
+      return sequence(lanes, 30, latency);
+    case Instruction::Mul:
+    case Instruction::Add:
+    case Instruction::Sub:
+    case Instruction::Shl:
+    case Instruction::LShr:
+    case Instruction::AShr:
+    case Instruction::And:
+    case Instruction::Or:
+    case Instruction::Xor:
+      return each(lanes, INTEGER);  // 64 bits are mostly indices: narrowed, or part of a wide multiply-add
+    case Instruction::Call:
+      if (auto* intrinsic = dyn_cast<IntrinsicInst>(&i)) return intrinsic_cost(*intrinsic);
+      if (auto* callee = cast<CallInst>(i).getCalledFunction())
+        if (!callee->isDeclaration()) return call_cost(*callee);
+      return one(SINGLE);
+    default:
+      return each(lanes, latency);
+  }
+}
+
+}  // namespace capture

@@ -1,0 +1,46 @@
+"""A program of PoCL's -> a library with its kernels, which log what they do."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.opencl.toolchain import Toolchain, cache_folder, compile_into, hooks_object, pass_plugin
+
+_MAGIC = b"poclbin"
+_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+_FLAGS = ("-O2", "-fPIC", "-w", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops")
+
+
+def bitcode_of(binary: bytes) -> bytes:
+    """The LLVM bitcode in one of PoCL's program binaries: its file ``program.bc``."""
+    if binary.startswith(_BITCODE):
+        return binary
+    name = b"/program.bc"
+    at = binary.find(name)
+    if not binary.startswith(_MAGIC) or at < 0:
+        raise BuddysimError("its program is not in PoCL's form")
+    start = at + len(name)
+    n = int.from_bytes(binary[start : start + 4], "little")
+    code = binary[start + 4 : start + 4 + n]
+    if len(code) != n or not code.startswith(_BITCODE):
+        raise BuddysimError("its program has no LLVM bitcode")
+    return code
+
+
+def compiled(binary: bytes, toolchain: Toolchain) -> Path:
+    """The library of a program, from the cache if the same was compiled before."""
+    code = bitcode_of(binary)
+    plugin, hooks = pass_plugin(toolchain), hooks_object(toolchain)
+    key = "\0".join([toolchain.clang, plugin.name, hooks.name, *_FLAGS]).encode()
+    target = cache_folder() / f"program-{hashlib.sha256(key + code).hexdigest()[:32]}.so"
+    if not target.is_file():
+        with tempfile.NamedTemporaryFile(suffix=".bc") as file:
+            file.write(code)
+            file.flush()
+            source = ["-x", "ir", file.name, "-x", "none", str(hooks)]
+            command = [toolchain.clang, *_FLAGS, f"-fpass-plugin={plugin}", "-shared", *source, "-lm"]
+            compile_into(target, command, "its program")
+    return target

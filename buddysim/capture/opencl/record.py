@@ -1,0 +1,260 @@
+"""Messages of the traced program -> sections of the trace file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from buddysim.capture.opencl.snapshots import Candidate, Candidates
+from buddysim.capture.opencl.wire import Message, Received
+from buddysim.compress import entry_classes
+from buddysim.trace import Provenance, TraceWriter
+from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
+
+PAGE_BYTES = 8192
+_NAME_ROOM = 96  # for a buffer whose name the program tells later than it uses it
+_ROOM = 16384  # in the provenance, for what is known at the end only
+_MAX_NOTES_BYTES = 6000
+_COPIES: tuple[Literal["htod", "dtoh", "dtod"], ...] = ("htod", "dtoh", "dtod")
+
+
+@dataclass
+class Buffer:
+    """A buffer of the program."""
+
+    base: int
+    bytes: int
+    name: str
+    allocation: int | None = None
+    written_name: str = ""
+    freed: bool = False
+
+
+@dataclass
+class Counts:
+    """What the file holds."""
+
+    launches: int = 0
+    kernels: int = 0
+    operations: int = 0
+    lane_accesses: int = 0
+    outside: int = 0
+    snapshots: int = 0
+    allocations: int = 0
+
+
+@dataclass
+class Problems:
+    """What the file doesn't hold."""
+
+    untraced: dict[str, int] = field(default_factory=dict)  # kernel and reason -> its first launch
+    notes: dict[str, int] = field(default_factory=dict)  # text -> launches before
+    complete: bool = False  # the program told that it ends
+
+
+class Record:
+    """Writes one trace file.
+
+    What isn't a kernel is held back until the next launch, because only a kernel's arguments tell a buffer's name; one
+    that is told later still is put in at the end.
+
+    Parameters
+    ----------
+    path : file to write; it can be read while it is written
+    provenance : what is known at the beginning
+    snapshots : how many to keep
+    candidates : how many to choose from
+    contents_every : keep the bytes of every n-th page of 8 KiB, 0: none; size maps are always of all bytes
+    level : of zstd
+    """
+
+    def __init__(
+        self, path: Path, provenance: Provenance, snapshots: int, candidates: int, contents_every: int, level: int
+    ) -> None:
+        self._provenance = provenance
+        begun = {"end": "the capture itself was interrupted: the trace may end anywhere, without snapshots"}
+        self._writer = TraceWriter(
+            path,
+            replace(provenance, assumptions=provenance.assumptions | begun),
+            partial=True,
+            compression_level=level,
+            provenance_room=_ROOM,
+        )
+        self._wanted, self._contents_every = snapshots, contents_every
+        self._candidates = Candidates(candidates)
+        self._buffers: dict[int, Buffer] = {}
+        self._held: list[Callable[[], object]] = []
+        self._kernel = ""
+        self.counts, self.problems = Counts(), Problems()
+
+    def take(self, message: Received) -> None:
+        """One message."""
+        _TAKE[message.type](self, message)
+
+    def _allocate(self, message: Received) -> None:
+        number, base, size = message.numbers
+        buffer = self._buffers[number] = Buffer(base, size, f"buffer {number}")
+
+        def write() -> None:
+            buffer.allocation = self._writer.add_allocation(
+                buffer.name, buffer.base, buffer.bytes, name_room=_NAME_ROOM
+            )
+            buffer.written_name = buffer.name
+            self.counts.allocations += 1
+
+        self._held.append(write)
+
+    def _free(self, message: Received) -> None:
+        buffer = self._buffers[message.numbers[0]]
+        buffer.freed = True
+
+        def write() -> None:
+            if buffer.allocation is not None:
+                self._writer.free_allocation(buffer.allocation)
+
+        self._held.append(write)
+
+    def _name(self, message: Received) -> None:
+        self._buffers[message.numbers[0]].name = message.text
+
+    def _copy(self, message: Received) -> None:
+        kind, address, size, source = message.numbers
+        what = _COPIES[kind]
+        self._held.append(lambda: self._writer.memcpy(what, address, size, source if what == "dtod" else None))
+
+    def _fill(self, message: Received) -> None:
+        address, size, value = message.numbers
+        self._held.append(lambda: self._writer.memset(address, size, value if value < 256 else None))
+
+    def _launch(self, message: Received) -> None:
+        self._candidates.launched()
+        self._write_held()
+        ordinal, stream, shared, *dims = message.numbers
+        grid, block = (dims[0], dims[1], dims[2]), (dims[3], dims[4], dims[5])
+        self._kernel = message.text
+        self._writer.begin_kernel(message.text, grid, block, shared_memory_bytes=shared, stream=stream, ordinal=ordinal)
+        self.counts.kernels += 1
+        self.counts.launches = ordinal + 1
+
+    def _records(self, message: Received) -> None:
+        arrays, at = [], 0
+        for dtype, count in zip((BLOCK_DTYPE, WARP_DTYPE, OP_DTYPE, LINE_DTYPE), message.numbers, strict=True):
+            arrays.append(np.frombuffer(message.data, dtype, count, at))
+            at += dtype.itemsize * count
+        blocks, warps, ops, lines = arrays
+        self._writer.add_blocks(blocks, warps, ops, lines)
+        self.counts.operations += len(ops)
+
+    def _launched(self, message: Received) -> None:
+        accesses, outside = message.numbers
+        self._writer.end_kernel()
+        self._kernel = ""
+        self.counts.lane_accesses += accesses
+        self.counts.outside += outside
+
+    def _snapshot(self, message: Received) -> None:
+        point, last = message.numbers
+        self._candidates.begin(point, bool(last))
+
+    def _contents(self, message: Received) -> None:
+        number, offset = message.numbers
+        self._candidates.add(number, offset, message.data)
+
+    def _snapshot_end(self, message: Received) -> None:
+        self._candidates.end()
+
+    def _untraced(self, message: Received) -> None:
+        self.problems.untraced.setdefault(message.text, message.numbers[0])
+
+    def _note(self, message: Received) -> None:
+        self.problems.notes.setdefault(message.text, message.numbers[0])
+
+    def _done(self, message: Received) -> None:
+        self.counts.launches = message.numbers[0]
+        self.problems.complete = True
+
+    def _hello(self, message: Received) -> None:
+        pass
+
+    def _write_held(self) -> None:
+        held, self._held = self._held, []
+        for write in held:
+            write()
+
+    def finish(self, end: str) -> None:
+        """Write what was held back, the snapshots that stay, and how it ended."""
+        if self._kernel:
+            self._writer.end_kernel()
+            self.problems.notes[f"kernel {self._kernel} was interrupted: its last work-groups are not in the trace"] = (
+                self.counts.launches - 1
+            )
+            self._kernel = ""
+        self._write_held()
+        for candidate in self._candidates.chosen(self._wanted, self.counts.launches):
+            self._write_snapshot(candidate)
+        for buffer in self._buffers.values():
+            if buffer.allocation is not None and buffer.written_name != buffer.name:
+                self._writer.rename_allocation(buffer.allocation, buffer.name)
+        self._writer.replace_provenance(
+            replace(self._provenance, assumptions=self._provenance.assumptions | self._told(end))
+        )
+        self._writer.close()
+
+    def abort(self) -> None:
+        """Give up; what has been written stays readable."""
+        self._writer.abort()
+
+    def _told(self, end: str) -> dict[str, str]:
+        told = {"end": end}
+        if self.problems.untraced:
+            told["untraced"] = _cut("; ".join(self.problems.untraced))
+        if self.problems.notes:
+            notes = (f"after {launches} launches: {text}" for text, launches in self.problems.notes.items())
+            told["unknown"] = _cut("; ".join(notes))
+        return told
+
+    def _write_snapshot(self, candidate: Candidate) -> None:
+        label = "before the first launch" if candidate.point == 0 else f"after {candidate.point} launches"
+        snapshot = self._writer.add_snapshot(candidate.point, label)
+        self.counts.snapshots += 1
+        for number in sorted(candidate.buffers):
+            buffer = self._buffers.get(number)
+            if buffer is None or buffer.allocation is None:
+                continue
+            data = np.concatenate(list(self._candidates.pieces(candidate, number)))
+            if len(data) != buffer.bytes:  # cut off
+                continue
+            self._writer.add_size_map(snapshot, buffer.allocation, entry_classes(data))
+            if self._contents_every == 1:
+                self._writer.add_contents(snapshot, buffer.allocation, data)
+            elif self._contents_every:
+                pages = np.arange(0, -(-len(data) // PAGE_BYTES), self._contents_every, dtype=np.uint32)
+                kept = [data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES] for page in pages.astype(np.int64)]
+                self._writer.add_contents(snapshot, buffer.allocation, np.concatenate(kept), pages)
+
+
+def _cut(text: str) -> str:
+    return text if len(text.encode()) <= _MAX_NOTES_BYTES else text[: _MAX_NOTES_BYTES // 4] + " ..."
+
+
+_TAKE: dict[Message, Callable[[Record, Received], None]] = {
+    Message.HELLO: Record._hello,
+    Message.ALLOCATE: Record._allocate,
+    Message.FREE: Record._free,
+    Message.NAME: Record._name,
+    Message.COPY: Record._copy,
+    Message.FILL: Record._fill,
+    Message.KERNEL: Record._launch,
+    Message.RECORDS: Record._records,
+    Message.KERNEL_END: Record._launched,
+    Message.SNAPSHOT: Record._snapshot,
+    Message.CONTENTS: Record._contents,
+    Message.SNAPSHOT_END: Record._snapshot_end,
+    Message.UNTRACED: Record._untraced,
+    Message.NOTE: Record._note,
+    Message.DONE: Record._done,
+}

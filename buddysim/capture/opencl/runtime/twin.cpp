@@ -1,0 +1,50 @@
+// For tests: a warp from logs that are complete, without a program. tests/capture/opencl compares it with
+// naive_warp.py.
+#include <cstring>
+#include <vector>
+
+#include "warp.h"
+
+using namespace capture;
+
+namespace {
+
+struct Complete : LaneSource {
+  void more(int) override {}
+  void to_barrier_or_end(int) override {}
+};
+
+}  // namespace
+
+// `kernel`: its words (table.h). Of each lane the numbers of its blocks and accesses, then these one lane after the
+// other. Gives the number of operations and writes them and their lines, or -1 where there is no room.
+extern "C" __attribute__((visibility("default"))) int capture_twin(
+    const uint32_t* kernel_words, int n_lanes, const uint32_t* n_blocks, const uint32_t* blocks,
+    const uint32_t* n_accesses, const uint64_t* accesses, uint64_t places_end, WarpRecord* warp, WarpOp* ops,
+    uint64_t* lines, int room) {
+  Kernel kernel = WordReader(kernel_words).kernel();
+  std::vector<LaneLog> logs(n_lanes);
+  for (int lane = 0; lane < n_lanes; lane++) {
+    logs[lane].blocks.assign(blocks, blocks + n_blocks[lane]);
+    logs[lane].accesses.assign(accesses, accesses + n_accesses[lane]);
+    logs[lane].n_blocks = n_blocks[lane], logs[lane].n_accesses = n_accesses[lane];
+    blocks += n_blocks[lane], accesses += n_accesses[lane];
+  }
+  Complete source;
+  Places places({{1 << 12, places_end, 1 << 12}});
+  Warp one;
+  Records records;
+  try {
+    one.start(kernel, n_lanes, logs.data());
+    while (one.run(source, places) != Warp::ENDED) {
+    }
+  } catch (const std::logic_error&) {
+    return -2;
+  }
+  one.append_to(records, 0);
+  if (records.ops.size() > size_t(room) || records.lines.size() > size_t(room)) return -1;
+  *warp = records.warps[0];
+  memcpy(ops, records.ops.data(), records.ops.size() * sizeof(WarpOp));
+  memcpy(lines, records.lines.data(), records.lines.size() * sizeof(uint64_t));
+  return records.ops.size();
+}

@@ -1,0 +1,61 @@
+// Lanes that ran one by one become a warp again, by control flow: lanes that go the same way at a branch stay together,
+// those that part meet again at the branch's immediate post-dominator, as on a GPU with a reconvergence stack.
+// buddysim/capture/opencl/naive_warp.py is the readable twin.
+#pragma once
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "../table.h"
+#include "coalesce.h"
+#include "lane_log.h"
+#include "places.h"
+#include "records.h"
+
+namespace capture {
+
+class Warp {
+ public:
+  enum State { AT_BARRIER, ENDED };
+
+  void start(const Kernel& kernel, int n_lanes, LaneLog* logs);
+  State run(LaneSource& source, Places& places);
+  State state() const { return state_; }
+  uint64_t lane_accesses() const { return lane_accesses_; }
+  uint64_t outside() const { return outside_; }  // lane accesses that no buffer holds
+  void append_to(Records& records, uint32_t number) const;
+
+ private:
+  struct Path {  // lanes that are together
+    uint32_t mask;
+    uint32_t block, join;  // where they are, where they wait for the others
+    uint32_t site;         // of the block, the next one
+  };
+  struct Loaded {  // an operation whose first use is yet to come
+    uint32_t op = NOWHERE;
+    uint64_t instructions, cycles, steps;  // when it issued
+  };
+
+  void enter(const Block& block);
+  bool run_to_barrier(Path path, LaneSource& source, Places& places);
+  void access(const Site& site, uint32_t number, uint32_t mask, LaneSource& source, Places& places);
+  void barrier(const Site& site);
+  void leave(Path path, LaneSource& source);
+  uint32_t next_block(int lane, LaneSource& source);
+  uint64_t next_access(int lane, LaneSource& source);
+  void pass(const Stretch& stretch);
+  WarpOp& add_op(const Site& site);
+
+  const Kernel* kernel_ = nullptr;
+  LaneLog* logs_ = nullptr;
+  State state_ = ENDED;
+  uint32_t live_ = 0, waiting_ = 0;       // lanes that have not ended; of them those at a barrier that others didn't reach
+  std::vector<Path> stack_, waiting_paths_;
+  std::vector<WarpOp> ops_;
+  std::vector<uint64_t> lines_;
+  std::vector<Loaded> loaded_;            // by site
+  Stretch since_;                         // the last operation
+  uint64_t instructions_ = 0, cycles_ = 0, steps_ = 0, lane_accesses_ = 0, outside_ = 0;
+};
+
+}  // namespace capture

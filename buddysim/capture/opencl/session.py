@@ -1,0 +1,121 @@
+"""One run of the program to capture: with PoCL and the capture's hooks as its OpenCL driver."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.opencl.programs import compiled
+from buddysim.capture.opencl.record import Record
+from buddysim.capture.opencl.toolchain import Toolchain, runtime_library
+from buddysim.capture.opencl.wire import VERSION, Message, answer, messages
+from buddysim.capture.program_run import listening, signals_to
+
+
+@dataclass
+class Outcome:
+    """How a run went.
+
+    Parameters
+    ----------
+    returncode : of the program, negative for a signal
+    answered : whether the program used OpenCL at all
+    others : further processes of the program that used OpenCL, untraced
+    """
+
+    returncode: int = 0
+    answered: bool = False
+    others: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+
+def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: int, as_gpu: bool) -> dict[str, str]:
+    vendors = folder / "vendors"
+    vendors.mkdir()
+    (vendors / "capture.icd").write_text(f"{library}\n")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("BUDDYSIM_CAPTURE_AS")}
+    if as_gpu:
+        environment["BUDDYSIM_CAPTURE_AS_GPU"] = "1"
+    return environment | {
+        "OCL_ICD_VENDORS": f"{vendors}/",
+        "OCL_ICD_FILENAMES": "",
+        "BUDDYSIM_CAPTURE_SOCKET": str(folder / "opencl"),
+        "BUDDYSIM_CAPTURE_DRIVER": toolchain.pocl,
+        "BUDDYSIM_CAPTURE_CANDIDATES": str(candidates),
+    }
+
+
+def run_program(
+    command: Sequence[str], executable: str, record: Record, toolchain: Toolchain, candidates: int, as_gpu: bool = False
+) -> Outcome:
+    """Run a program to its end and write down what it does with OpenCL."""
+    outcome = Outcome()
+    library = runtime_library(toolchain)
+    start = time.perf_counter()
+    with listening("opencl", backlog=16) as (listener, folder):
+        environment = _environment(folder, library, toolchain, candidates, as_gpu)
+        try:
+            process = subprocess.Popen(list(command), executable=executable, env=environment)
+        except OSError as error:
+            raise BuddysimError(f"{command[0]}: cannot be run: {error.strerror}") from None
+        with signals_to(process):
+            try:
+                connection = _first_connection(listener, process)
+                if connection is not None:
+                    outcome.answered = True
+                    with connection:
+                        _serve(connection, listener, record, toolchain, outcome)
+                outcome.returncode = process.wait()
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def _first_connection(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket | None:
+    """The program's connection; None where it ended without one."""
+    ended = os.pidfd_open(process.pid)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(listener, selectors.EVENT_READ)
+            selector.register(ended, selectors.EVENT_READ)
+            ready = {key.fileobj for key, _ in selector.select()}
+        return listener.accept()[0] if listener in ready else None
+    finally:
+        os.close(ended)
+
+
+def _serve(
+    connection: socket.socket, listener: socket.socket, record: Record, toolchain: Toolchain, outcome: Outcome
+) -> None:
+    listener.setblocking(False)
+    for message in messages(connection):
+        if message.type == Message.COMPILE:
+            try:
+                answer(connection, False, str(compiled(bytes(message.data), toolchain)))
+            except (BuddysimError, OSError) as error:
+                answer(connection, True, str(error))
+            _refuse_others(listener, outcome)
+            continue
+        if message.type == Message.HELLO and message.numbers[0] != VERSION:
+            raise ValueError(f"the program speaks version {message.numbers[0]} of the capture's messages")
+        record.take(message)
+    _refuse_others(listener, outcome)
+
+
+def _refuse_others(listener: socket.socket, outcome: Outcome) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            listener.accept()[0].close()
+            outcome.others += 1

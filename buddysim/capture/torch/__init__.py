@@ -1,0 +1,249 @@
+"""``python -m buddysim capture torch``: a training script of PyTorch as a trace file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.arguments import add_provenance
+from buddysim.machine.units import format_size, parse_size
+
+if TYPE_CHECKING:
+    from buddysim.capture.torch.assemble import Summary
+    from buddysim.capture.torch.spool import Spool
+
+NAME = "torch"
+HELP = """weights, gradients and feature maps of a PyTorch script over its training
+
+Beside OUT.bin: OUT.graph.json, the operators of one iteration with their tensors and lifetimes
+(docs/operator-graph.md), and OUT.maps, densities and code sizes of the feature maps (docs/activations.md)."""
+
+INSTALL = "pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
+_ALL = 1 << 62
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) < 10**9:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number from 1")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    if text == "all":
+        return _ALL
+    try:
+        size = parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return size
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="OUT.bin", help="the trace file (default: SCRIPT.bin)")
+    parser.add_argument(
+        "--steps",
+        type=_count,
+        metavar="N",
+        help="optimizer steps of the training: snapshots are taken at just the right ones; without, more than are kept",
+    )
+    parser.add_argument("--snapshots", type=_count, default=10, metavar="N", help="points of training (default 10)")
+    parser.add_argument(
+        "--contents",
+        type=_size,
+        default=1 << 20,
+        metavar="SIZE",
+        help="of a tensor's bytes keep about so much per snapshot, in pages; all; 0B: sizes only (default 1MiB)",
+    )
+    parser.add_argument(
+        "--values", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"
+    )
+    parser.add_argument("--no-maps", action="store_true", help="write no OUT.maps")
+    add_provenance(parser, "script", level=3)
+    parser.add_argument(
+        "script", metavar="SCRIPT", help="with its arguments; or OUT.bin.capture, what a killed capture left"
+    )
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Capture one training; the script's exit code is ours."""
+    from buddysim.capture.torch.assemble import check_output
+    from buddysim.capture.torch.spool import Spool
+
+    if args.script == "--":
+        args.script, args.arguments = (args.arguments[0] if args.arguments else ""), args.arguments[1:]
+    script = Path(args.script)
+    rescued = script.is_dir() and script.name.endswith(".capture")
+    if not rescued and not script.is_file():
+        raise BuddysimError(f"capture torch: {args.script}: expected a Python script")
+    if not rescued and importlib.util.find_spec("torch") is None:
+        raise BuddysimError(f"capture torch: PyTorch isn't installed: {INSTALL}")
+    if rescued and args.arguments:
+        raise BuddysimError(f"capture torch: {shlex.join(args.arguments)}: expected options before {args.script}")
+    output = Path(args.output or (script.with_suffix("") if rescued else f"{script.stem}.bin"))
+    check_output(output)
+    if args.values < 0:
+        raise BuddysimError(f"capture torch: --values {args.values}: expected 0 or more")
+    source = args.source or script.name
+    if rescued:
+        spool, code, end = Spool(script), 0, "rescued: the process that captured was killed"
+        seconds = 0.0
+    else:
+        spool = Spool.beside(output)
+        start = time.monotonic()
+        code = _run_script(args, spool, output, source)
+        seconds = time.monotonic() - start
+        end = end_of(code, spool)
+    summary = _finish(spool, output, args.snapshots, source, shlex.join(["buddysim", *sys.argv[1:]]), end, args)
+    _report(output, summary, seconds, end, spool)
+    spool.remove()
+    return code if code >= 0 else 128 - code
+
+
+def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: str) -> int:
+    maps = None if args.no_maps else str(output.with_suffix(".maps").resolve())
+    settings = {
+        "spool": str(spool.folder.resolve()),
+        "package_parent": str(Path(sys.modules["buddysim"].__file__ or "").parents[1]),
+        "settings": {
+            "snapshots": args.snapshots,
+            "steps": args.steps,
+            "contents_bytes": args.contents,
+            "maps_path": maps,
+            "valued": args.values,
+            "source": source,
+        },
+    }
+    said = spool.folder / "settings.json"
+    said.write_text(json.dumps(settings))
+    runner = Path(__file__).with_name("script.py")
+    command = [sys.executable, str(runner), str(said), args.script, *args.arguments]
+    with _signals_are_the_scripts(command) as process:
+        return process.wait()
+
+
+@contextmanager
+def _signals_are_the_scripts(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Ctrl-C reaches the script by itself; a termination is handed on. The capture ends when the script does."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    process = subprocess.Popen(command)
+    try:
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in numbers[1:]:
+                signal.signal(number, lambda received, frame: process.send_signal(received))
+        except ValueError:  # not in the main thread
+            pass
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        for number, handler in before.items():
+            try:
+                signal.signal(number, handler)
+            except ValueError:
+                break
+
+
+def end_of(code: int, spool: Spool) -> str:
+    """How the script ended, for the provenance: with "none:" where it ended well."""
+    progress = spool.progress()
+    after = f"in iteration {progress.iterations}"
+    if code == 0 and progress.finished:
+        return f"none: the script ended with exit code 0 after {progress.iterations} iterations"
+    if code >= 0:
+        return f"the script ended with exit code {code} {after}: the file holds everything up to then"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
+    return f"the script was killed by signal {-code} ({name}) {after}: the file holds everything up to then"
+
+
+def _finish(
+    spool: Spool, output: Path, snapshots: int, source: str, command: str, end: str, args: argparse.Namespace
+) -> Summary:
+    from buddysim.base.atomic import write_whole
+    from buddysim.capture.torch.assemble import assemble
+
+    summary = assemble(spool, output, snapshots, source, command, end, args.licence, args.level)
+    graph = spool.folder / "graph.json"
+    if graph.exists():
+        text = graph.read_bytes()
+        write_whole(output.with_suffix(".graph.json"), lambda path: path.write_bytes(text))
+    return summary
+
+
+def _report(output: Path, summary: Summary, seconds: float, end: str, spool: Spool) -> None:
+    """To the standard error, as the standard output is the script's."""
+    _say(
+        f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
+        f"{format_size(summary.bytes_seen)} looked at; {summary.kernels} kernels; {seconds:.1f} s"
+    )
+    if not end.startswith("none:"):
+        _say(f"warning: {end}")
+    problem = spool.progress().problem
+    if problem:
+        _say(f"warning: {problem}")
+    if not summary.kernels:
+        _say("warning: no training iteration was seen: expected a module in training mode and an optimizer that steps")
+
+
+def _say(text: str) -> None:
+    print(f"buddysim: {text}", file=sys.stderr)
+
+
+@contextmanager
+def capture(
+    output: str | Path,
+    *,
+    steps: int | None = None,
+    snapshots: int = 10,
+    contents_bytes: int = 1 << 20,
+    values: int = 1,
+    source: str = "",
+) -> Iterator[None]:
+    """Captures the training that runs within the ``with`` block of this process.
+
+    Parameters
+    ----------
+    output : the trace file; OUT.graph.json and OUT.maps appear beside it
+    steps : optimizer steps of the training, where known
+    snapshots : points of the training
+    contents_bytes : of a tensor's bytes keep about so many per snapshot
+    values : samples of each feature map in OUT.maps
+    source : what is trained
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise BuddysimError(f"capture: PyTorch isn't installed: {INSTALL}")
+    from buddysim.capture.torch.assemble import check_output
+    from buddysim.capture.torch.observer import Observer, Settings
+    from buddysim.capture.torch.spool import Spool
+
+    output = Path(output)
+    check_output(output)
+    spool = Spool.beside(output)
+    maps = str(output.with_suffix(".maps").resolve())
+    observer = Observer(spool, Settings(snapshots, steps, contents_bytes, maps, values, source))
+    observer.start()
+    end, finished = "none: the block ended", True
+    try:
+        yield
+    except BaseException as error:
+        end, finished = f"the block ended with {type(error).__name__}: the file holds everything up to then", False
+        raise
+    finally:
+        observer.stop("finished" if finished else end, finished=finished)
+        args = argparse.Namespace(licence="", level=3)
+        _finish(spool, output, snapshots, source or output.stem, "with capture(...)", end, args)
+        spool.remove()

@@ -1,0 +1,124 @@
+"""A kernel for each operator, derived from what it read and wrote: a script on a CPU has no warps.
+
+The warps of a kernel go over its operands in strides of the whole grid: at each step a warp reads one line (128 B) of
+every operand that still has one, then writes one of every result. Neighbouring warps touch neighbouring lines. The
+instructions between are the operator's multiply-adds, spread evenly over its accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
+from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
+
+LINE_BYTES: Final = 128
+SECTOR_BYTES: Final = 32
+WARPS_PER_BLOCK: Final = 8
+LINES_PER_WARP: Final = 8
+WARP_LANES: Final = 32
+_LONGEST_GAP: Final = 10**6
+_WARPS_AT_ONCE: Final = 4096
+
+ASSUMED: Final = {
+    "accesses": (
+        "derived, not captured: a script on a CPU has no warps. One kernel per operator of one iteration reads each "
+        "of its operands once and writes each of its results once, whole lines, neighbouring warps neighbouring "
+        "lines; what a real kernel reads again (weights, halos, tiles) is left out; views and empty tensors have none"
+    ),
+    "gaps": (
+        f"derived: {GAP_FIRST} other instructions before a warp's first access, {GAP} before each further one, {TAIL} "
+        f"after the last, and the operator's multiply-adds at {WARP_LANES} an instruction (fp32, no tensor cores) "
+        "spread evenly over its accesses; no barriers; untimed"
+    ),
+    "dependencies": "assumed: what a step reads is used before what it writes, or before the next step's reads",
+}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A range of memory that a kernel goes over."""
+
+    address: int
+    bytes: int
+    written: bool
+
+    @property
+    def lines(self) -> int:
+        """Lines that it touches."""
+        return (self.address + self.bytes - 1) // LINE_BYTES - self.address // LINE_BYTES + 1
+
+    def records(self, lines: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """Its lines, counted from its first one, as a trace has them; the first and the last may be touched in part."""
+        first = np.maximum(self.address - (self.address // LINE_BYTES + lines) * LINE_BYTES, 0)
+        end = np.minimum(self.address + self.bytes - (self.address // LINE_BYTES + lines) * LINE_BYTES, LINE_BYTES)
+        touched = _sectors(first // SECTOR_BYTES, -(-end // SECTOR_BYTES))
+        whole = _sectors(-(-first // SECTOR_BYTES), end // SECTOR_BYTES) if self.written else np.zeros_like(touched)
+        number = (self.address // LINE_BYTES + lines).astype(np.uint64)
+        return number << np.uint64(8) | whole << np.uint64(4) | touched
+
+
+def _sectors(first: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """Masks of the sectors from `first` to `end`."""
+    masks = (1 << end) - (1 << np.minimum(first, end))
+    return masks.astype(np.uint64)
+
+
+def write_operator(writer: TraceWriter, name: str, operands: Sequence[Operand], flops: int, ordinal: int) -> None:
+    """The kernel of one operator.
+
+    Parameters
+    ----------
+    writer : takes it
+    name : of the kernel
+    operands : what it reads and writes, none of them empty; loads come before stores
+    flops : multiplications and additions
+    ordinal : launches before it
+    """
+    operands = sorted(operands, key=lambda operand: operand.written)
+    most = max(operand.lines for operand in operands)
+    accesses = sum(operand.lines for operand in operands)
+    blocks = -(-most // (WARPS_PER_BLOCK * LINES_PER_WARP))
+    warps = blocks * WARPS_PER_BLOCK
+    extra = min(flops // (2 * WARP_LANES * accesses), _LONGEST_GAP)
+    writer.begin_kernel(name, (blocks, 1, 1), (WARP_LANES * WARPS_PER_BLOCK, 1, 1), ordinal=ordinal)
+    for first in range(0, warps, _WARPS_AT_ONCE):
+        _write_warps(writer, operands, first, min(first + _WARPS_AT_ONCE, warps), warps, extra)
+    writer.end_kernel()
+
+
+def _write_warps(
+    writer: TraceWriter, operands: Sequence[Operand], first: int, end: int, warps: int, extra: int
+) -> None:
+    """The records of warps ``first:end`` (whole blocks) of so many."""
+    numbers = np.arange(first, end, dtype=np.int64)
+    lines = numbers[:, None] + np.arange(LINES_PER_WARP, dtype=np.int64) * warps  # of a step, for every operand
+    there = np.stack([lines < operand.lines for operand in operands], axis=2)
+    records = np.stack([operand.records(np.minimum(lines, operand.lines - 1)) for operand in operands], axis=2)
+    # A load is used after the step's last load.
+    after = np.cumsum(there[:, :, ::-1] & ~np.array([o.written for o in operands])[::-1], axis=2)[:, :, ::-1] - 1
+    kinds = np.broadcast_to([OP_STORE if operand.written else OP_LOAD for operand in operands], there.shape)
+    n_ops = there.sum(axis=(1, 2))
+    ops = np.zeros(int(n_ops.sum()), OP_DTYPE)
+    ops["kind"] = kinds[there]
+    ops["n_lines"], ops["bytes_per_lane"] = 1, 4
+    ops["gap"] = GAP + extra
+    ops["use_distance"] = np.where(ops["kind"] == OP_LOAD, 1 + after[there] * (GAP + extra + 1), 0)
+    ops["first_line"] = np.arange(len(ops))
+    records_of_warps = np.zeros(len(numbers), WARP_DTYPE)
+    records_of_warps["warp"] = numbers % WARPS_PER_BLOCK
+    records_of_warps["n_ops"] = n_ops
+    records_of_warps["first_op"] = np.cumsum(n_ops) - n_ops
+    records_of_warps["tail_gap"] = TAIL
+    busy = n_ops > 0
+    ops["gap"][records_of_warps["first_op"][busy]] += GAP_FIRST - GAP
+    blocks = np.zeros(len(numbers) // WARPS_PER_BLOCK, BLOCK_DTYPE)
+    blocks["block"] = numbers[::WARPS_PER_BLOCK] // WARPS_PER_BLOCK
+    blocks["n_warps"] = WARPS_PER_BLOCK
+    blocks["first_warp"] = np.arange(len(blocks)) * WARPS_PER_BLOCK
+    writer.add_blocks(blocks, records_of_warps, ops, np.ascontiguousarray(records[there]))

@@ -1,0 +1,256 @@
+"""Watches a training script from within its process: which iteration runs, which module; takes the snapshots."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+import buddysim
+from buddysim.capture.torch.maps import Maps
+from buddysim.capture.torch.recorder import Recorder, bytes_of, check_version, readable
+from buddysim.capture.torch.schedule import Schedule
+from buddysim.capture.torch.spool import Moment, Progress, Seen, Spool, look_at
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is captured.
+
+    Attributes
+    ----------
+    snapshots : points of the training
+    steps : iterations of the training, where the user knows
+    contents_bytes : of a storage's bytes keep about so many
+    maps_path : of the activations file, None: none
+    valued : samples of each map that it stores as they are
+    source : what the script is
+    """
+
+    snapshots: int = 10
+    steps: int | None = None
+    contents_bytes: int = 1 << 20
+    maps_path: str | None = None
+    valued: int = 1
+    source: str = ""
+
+
+class Observer:
+    """From `start` to `stop` every optimizer step is the end of an iteration, those of other optimizers apart."""
+
+    def __init__(self, spool: Spool, settings: Settings) -> None:
+        self.spool, self.settings = spool, settings
+        self.schedule = Schedule(settings.snapshots, settings.steps)
+        self.iteration = 0
+        self.problem = ""
+        self._thread = threading.get_ident()
+        self._hooks: list[Any] = []
+        self._modules: list[str] = []
+        self._paths: dict[int, str] = {}
+        self._dropout = 0
+        self._recorder: Recorder | None = None
+        self._roots: dict[int, torch.nn.Module] = {}
+        self._optimizer: int | None = None
+        self._seen: dict[str, Seen] = {}
+        self._made: dict[int, Seen] = {}
+        self._has_graph = False
+        self._due = False
+        self._stepping = self._began_in_step = False
+        self._maps: Maps | None = None
+        if settings.maps_path is not None:
+            provenance = {
+                "tool": "buddysim capture torch",
+                "version": buddysim.__version__,
+                "source": settings.source,
+                "program": f"PyTorch {torch.__version__} on the CPU",
+                "observed": "the batches that the script trained with, in its own training steps",
+            }
+            self._maps = Maps(Path(settings.maps_path), provenance, settings.valued)
+
+    def start(self) -> None:
+        """Begins to watch."""
+        check_version()
+        self._hooks += [
+            register_optimizer_step_pre_hook(self._before_step),
+            register_optimizer_step_post_hook(self._after_step),
+        ]
+        self._await()
+
+    def stop(self, state: str = "finished", *, finished: bool = True) -> None:
+        """Ends; what was seen of an iteration that isn't over is kept where its forward pass was."""
+        if self._recorder is not None:
+            self._leave()
+            if not finished and self._made:
+                self._keep(self.iteration)
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+        if self._maps is not None:
+            self._maps.close(state)
+        self._say(finished)
+
+    # -- iterations ---------------------------------------------------------------------------------------------------
+
+    def _await(self) -> None:
+        """Looks out for the forward pass of the next iteration, where that is to be observed."""
+        self._due = self.schedule.due(self.iteration)
+        if self._due and len(self._hooks) == 2:
+            self._hooks += [
+                register_module_forward_pre_hook(self._before_module),
+                register_module_forward_hook(self._after_module, always_call=True),
+            ]
+        elif not self._due and len(self._hooks) == 4:
+            for hook in self._hooks[2:]:
+                hook.remove()
+            del self._hooks[2:]
+        self._modules.clear()
+        self._dropout = 0
+
+    def _before_module(self, module: torch.nn.Module, args: Any) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        if not self._modules:
+            self._roots[id(module)] = module
+            self._paths.update({id(found): name for name, found in module.named_modules()})
+            if self._recorder is None and self._due and torch.is_grad_enabled() and module.training:
+                self._enter()
+        self._modules.append(self._paths.get(id(module)) or type(module).__name__)
+        self._dropout += isinstance(module, torch.nn.modules.dropout._DropoutNd)
+
+    def _after_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
+        if threading.get_ident() == self._thread and self._modules:
+            self._modules.pop()
+            self._dropout -= isinstance(module, torch.nn.modules.dropout._DropoutNd)
+
+    def _enter(self) -> None:
+        known = {}
+        for root in self._roots.values():
+            for name, buffer in root.named_buffers():
+                known[buffer.untyped_storage()._cdata] = ("buffer", f"buffer: {name}")
+            for name, parameter in root.named_parameters():
+                known[parameter.untyped_storage()._cdata] = ("weight", f"weight: {name}")
+        recorder = Recorder(known, self._module, self._output, self._backward)
+        recorder.dropping = lambda: self._dropout > 0
+        self._seen, self._made = {}, {}
+        if self._maps is not None:
+            self._maps.begin()
+        recorder.optimizing = self._began_in_step = self._stepping
+        recorder.__enter__()
+        self._recorder = recorder
+
+    def _leave(self) -> None:
+        if self._recorder is not None:
+            self._recorder.__exit__(None, None, None)
+
+    def _module(self) -> str:
+        return self._modules[-1] if self._modules else ""
+
+    def _output(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
+        """What an operator wrote is looked at when it is written: it may be gone soon."""
+        if self._maps is not None and recorder.operators[number]["phase"] == "forward":
+            self._maps.see(recorder, number, tensor)
+        place = recorder.number_of(tensor.untyped_storage())
+        if place is not None and recorder.storages[place]["born"] is not None:
+            self._look_again(recorder, place, tensor.untyped_storage())
+
+    def _look_again(self, recorder: Recorder, place: int, storage: torch.UntypedStorage) -> None:
+        seen = self._look(recorder.storages[place]["name"], recorder.storages[place]["role"], storage)
+        if seen is not None:
+            self._made[place] = seen
+
+    def _backward(self, recorder: Recorder) -> None:
+        """The forward pass is over: everything that it made and that lives is kept for the backward pass."""
+        for number, reference in recorder.alive():
+            storage = recorder.storages[number]
+            if storage["born"] is not None and storage.get("phase") == "forward":
+                storage["role"] = "feature_map"
+            elif storage["role"] == "input":
+                seen = self._look(storage["name"], "input", torch.UntypedStorage._new_with_weak_ptr(reference.cdata))
+                if seen is not None:
+                    self._seen[seen.name] = seen
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if self._optimizer is None:
+            self._optimizer = id(optimizer)
+        if id(optimizer) != self._optimizer:
+            return
+        self._stepping = True
+        if self._recorder is not None:
+            self._recorder.optimizing = True
+            self._look_at_weights(self._recorder, optimizer)
+
+    def _look_at_weights(self, recorder: Recorder, optimizer: torch.optim.Optimizer) -> None:
+        for name, parameter in self._parameters(optimizer):
+            self._name(recorder, parameter, "weight", f"weight: {name}")
+            if parameter.grad is not None:
+                self._name(recorder, parameter.grad, "gradient", f"gradient: {name}")
+            for key, value in optimizer.state.get(parameter, {}).items():
+                if isinstance(value, torch.Tensor):
+                    self._name(recorder, value, "optimizer", f"optimizer: {name} {key}")
+
+    def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if id(optimizer) != self._optimizer:
+            return
+        self._stepping = False
+        if self._recorder is not None:
+            if self._began_in_step:  # by a closure: before the step there was no gradient to look at
+                self._look_at_weights(self._recorder, optimizer)
+            for name, parameter in self._parameters(optimizer):
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    if isinstance(value, torch.Tensor):  # made in the first step
+                        self._recorder.name(value.untyped_storage(), "optimizer", f"optimizer: {name} {key}")
+            self._leave()
+            rate = optimizer.param_groups[0].get("lr")
+            self._keep(self.iteration, float(rate) if isinstance(rate, int | float) else None)
+        self.iteration += 1
+        self._say(False)
+        self._await()
+
+    # -- what is kept -------------------------------------------------------------------------------------------------
+
+    def _parameters(self, optimizer: torch.optim.Optimizer) -> list[tuple[str, torch.Tensor]]:
+        names = {id(p): name for root in self._roots.values() for name, p in root.named_parameters()}
+        found = [p for group in optimizer.param_groups for p in group["params"]]
+        return [(names.get(id(p), f"parameter {number}"), p) for number, p in enumerate(found)]
+
+    def _name(self, recorder: Recorder, tensor: torch.Tensor, role: str, name: str) -> None:
+        storage = tensor.untyped_storage()
+        recorder.name(storage, role, name)
+        seen = self._look(name, role, storage)
+        if seen is not None:
+            self._seen[name] = seen
+
+    def _look(self, name: str, role: str, storage: torch.UntypedStorage | None) -> Seen | None:
+        if storage is None or not storage.nbytes():
+            return None
+        if not readable(storage):
+            self.problem = f"memory of device {storage.device} can't be read: only what lies on the CPU is captured"
+            return None
+        return look_at(name, role, bytes_of(storage), self.settings.contents_bytes)
+
+    def _keep(self, iteration: int, learning_rate: float | None = None) -> None:
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return
+        # By now it is known what each storage was for; gradients were looked at before the step.
+        for place, seen in self._made.items():
+            storage = recorder.storages[place]
+            self._seen.setdefault(storage["name"], replace(seen, name=storage["name"], role=storage["role"]))
+        self.spool.keep(Moment(iteration, recorder.loss, tuple(self._seen.values())))
+        for dropped in self.schedule.took(iteration):
+            self.spool.drop(dropped)
+        # The first iteration makes the optimizer's state as well: a later one is more like the rest.
+        if not self._has_graph:
+            self.spool.keep_graph(recorder.graph(iteration, {}))
+            self._has_graph = iteration > 0
+        if self._maps is not None:
+            self._maps.end(iteration, recorder.loss, learning_rate)
+        self._seen, self._made = {}, {}
+
+    def _say(self, finished: bool) -> None:
+        self.spool.say(Progress(self.iteration, finished, self.problem))

@@ -1,0 +1,288 @@
+"""Records the operators of one iteration: a mode of PyTorch's dispatcher, below autograd, so it sees both passes.
+
+It looks and never computes: tensors are read through their addresses, no operator of PyTorch is called, no random
+number is drawn, no reference to a tensor is kept. So the script's results stay what they are, bit for bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from buddysim.base.errors import BuddysimError
+from buddysim.formats.operator_graph import Operator, OperatorGraph, Storage, Tensor
+
+_ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
+#: Operators that change a tensor without reading what it held.
+_OVERWRITES = ("zero_", "fill_", "copy_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "set_")
+
+_NEEDED = (
+    (torch._C, "_current_graph_task_id"),
+    (torch._C, "_current_autograd_node"),
+    (torch.autograd, "_get_sequence_nr"),
+    (torch.UntypedStorage, "_new_with_weak_ptr"),
+)
+
+OnMap = Callable[["Recorder", int, torch.Tensor], None]
+
+
+def check_version() -> None:
+    """Refuses a PyTorch without what is needed of its inner workings."""
+    for place, name in _NEEDED:
+        if not hasattr(place, name):
+            raise BuddysimError(f"capture torch: PyTorch {torch.__version__} has no {name}: expected 2.13")
+
+
+def bytes_of(storage: torch.UntypedStorage) -> npt.NDArray[np.uint8]:
+    """A storage's bytes where they lie, not copied."""
+    size = storage.nbytes()
+    if not size:
+        return np.empty(0, np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(storage.data_ptr()))
+
+
+def readable(storage: torch.UntypedStorage) -> bool:
+    """Whether its bytes lie in this process's memory."""
+    return storage.device.type == "cpu" and (storage.nbytes() == 0 or storage.data_ptr() != 0)
+
+
+class Recorder(TorchDispatchMode):
+    """Operators, tensors and storages from its entry to its exit.
+
+    Parameters
+    ----------
+    known : role and name of storages that are there before, by address of the storage object
+    module : gives the qualified name of the module that runs now
+    on_output : called after each operator of either pass that computes, with its number and each output
+    on_backward : called before the first operator of the backward pass
+    """
+
+    def __init__(
+        self,
+        known: dict[int, tuple[str, str]],
+        module: Callable[[], str],
+        on_output: OnMap,
+        on_backward: Callable[[Recorder], None],
+    ) -> None:
+        super().__init__()
+        self.known, self.module = known, module
+        self.on_output, self.on_backward = on_output, on_backward
+        self.optimizing = False
+        self.dropping: Callable[[], bool] = lambda: False
+        self.loss: float | None = None
+        self.problem = ""
+        self.operators: list[dict[str, Any]] = []
+        self.tensors: dict[tuple[Any, ...], int] = {}
+        self._lies_in: list[int] = []
+        self.storages: list[dict[str, Any]] = []
+        self.references: list[StorageWeakRef] = []
+        self._numbers: dict[int, int] = {}
+        self._living: dict[int, StorageWeakRef] = {}
+        self._names: dict[str, int] = {}
+        self._forward: dict[int, int] = {}
+        self._in_backward = False
+        self._process = os.getpid()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        phase = self._phase()
+        if phase is None or os.getpid() != self._process:
+            return func(*args, **kwargs)
+        if phase == "backward" and not self._in_backward:
+            self._in_backward = True
+            self.on_backward(self)
+        self._bury()
+        number = len(self.operators)
+        inputs = [self._tensor(t, phase, None) for t in _tensors((args, kwargs))]
+        if func is torch.ops.aten.ones_like.default and phase == "forward" and args[0].numel() == 1:
+            self.loss = _number(args[0])  # what autograd starts from
+        found = func(*args, **kwargs)
+        changed = list(_changed(func, args, kwargs))
+        outputs = list(dict.fromkeys(self._tensor(t, phase, number) for t in (*_tensors(found), *changed)))
+        kind = self._kind(func, inputs, outputs, bool(changed))
+        if changed and func.overloadpacket.__name__ in _OVERWRITES:
+            inputs = [t for t in inputs if t not in outputs]
+        if not inputs and not outputs:  # marks of the profiler
+            return found
+        module, forward = self._origin(phase, number)
+        self.operators.append(
+            {
+                "name": str(func),
+                "phase": phase,
+                "kind": kind,
+                "module": module,
+                "forward": forward,
+                "inputs": tuple(dict.fromkeys(inputs)),
+                "outputs": tuple(outputs),
+                "flops": _flops(func, args, kwargs, found) if kind == "compute" else 0,
+                "arguments": dict(_arguments(func, args, kwargs)),
+            }
+        )
+        for index in outputs:
+            self._baptise(self._lies_in[index], module, func.overloadpacket.__name__)
+        if kind == "compute" and phase != "optimizer":
+            for tensor in _tensors(found):
+                self.on_output(self, number, tensor)
+        return found
+
+    # -- what the graph is made of ------------------------------------------------------------------------------------
+
+    def number_of(self, storage: torch.UntypedStorage) -> int | None:
+        """The number of a storage, None where no operator has seen it."""
+        number = self._numbers.get(storage._cdata)
+        return number if number is not None and number in self._living else None
+
+    def lies_in(self, tensor: int) -> int:
+        """The storage of a tensor, both by number."""
+        return self._lies_in[tensor]
+
+    def alive(self) -> Iterator[tuple[int, StorageWeakRef]]:
+        """The storages that live now, by number."""
+        self._bury()
+        yield from list(self._living.items())
+
+    def name(self, storage: torch.UntypedStorage, role: str, name: str) -> None:
+        """Says what a storage is."""
+        number = self.number_of(storage)
+        if number is not None:
+            self.storages[number] |= {"role": role, "name": name}
+
+    def graph(self, iteration: int, provenance: dict[str, str]) -> OperatorGraph:
+        """What was recorded."""
+        self._bury()
+        storages = tuple(Storage(**{k: v for k, v in s.items() if k != "phase"}) for s in self.storages)
+        tensors = tuple(
+            Tensor(storage, offset, shape, strides, dtype, extent)
+            for storage, offset, shape, strides, dtype, extent in self.tensors
+        )
+        return OperatorGraph(storages, tensors, tuple(Operator(**o) for o in self.operators), iteration, provenance)
+
+    # -- while it runs ------------------------------------------------------------------------------------------------
+
+    def _phase(self) -> str | None:
+        """The pass that runs now; None for what is no part of training (evaluation without gradients)."""
+        if torch._C._current_graph_task_id() != -1:
+            return "backward"
+        if torch.is_grad_enabled():
+            return "forward"
+        return "optimizer" if self.optimizing else None
+
+    def _bury(self) -> None:
+        """Notes which storages are gone; each died during the operator before."""
+        last = len(self.operators) - 1
+        for number in [number for number, reference in self._living.items() if reference.expired()]:
+            del self._living[number]
+            self.storages[number]["died"] = max(last, self.storages[number]["born"] or 0)
+
+    def _tensor(self, tensor: torch.Tensor, phase: str, born: int | None) -> int:
+        storage = self._storage(tensor.untyped_storage(), phase, born)
+        size = tensor.element_size()
+        strides, shape = tuple(tensor.stride()), tuple(tensor.shape)
+        span = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1 if tensor.numel() else 0
+        key = (storage, tensor.storage_offset() * size, shape, strides, str(tensor.dtype)[6:], span * size)
+        if key not in self.tensors:
+            self.tensors[key] = len(self.tensors)
+            self._lies_in.append(storage)
+        return self.tensors[key]
+
+    def _storage(self, storage: torch.UntypedStorage, phase: str, born: int | None) -> int:
+        number = self.number_of(storage)
+        if number is not None:
+            # A storage can grow.
+            self.storages[number]["bytes"] = max(self.storages[number]["bytes"], storage.nbytes())
+            return number
+        number = len(self.storages)
+        role, name = self.known.get(storage._cdata, ("input", "")) if born is None else ("", "")
+        self.storages.append({"bytes": storage.nbytes(), "role": role, "name": name, "born": born, "died": None})
+        if born is None and not name:
+            self.storages[-1]["name"] = self._unique("input")
+        elif born is not None:
+            self.storages[-1]["role"] = "gradient_map" if phase == "backward" else "temporary"
+            self.storages[-1]["phase"] = phase
+        reference = StorageWeakRef(storage)
+        self.references.append(reference)  # keeps the storage object's address from being used again
+        self._living[number] = reference
+        self._numbers[storage._cdata] = number
+        return number
+
+    def _baptise(self, storage: int, module: str, operator: str) -> None:
+        if not self.storages[storage]["name"]:
+            phase = {"forward": "", "backward": " backward", "optimizer": " optimizer"}[self.storages[storage]["phase"]]
+            self.storages[storage]["name"] = self._unique(f"{module or '(outside)'}{phase}: {operator}")
+
+    def _unique(self, name: str) -> str:
+        count = self._names[name] = self._names.get(name, 0) + 1
+        return name if count == 1 else f"{name} #{count}"
+
+    def _kind(self, func: Any, inputs: list[int], outputs: list[int], changes: bool) -> str:
+        if func.overloadpacket.__name__ in _ALLOCATIONS:
+            return "allocation"
+        before = {self._lies_in[tensor] for tensor in inputs}
+        views = outputs and all(self._lies_in[tensor] in before for tensor in outputs)
+        return "view" if not changes and (views or not outputs) and inputs else "compute"
+
+    def _origin(self, phase: str, number: int) -> tuple[str, int | None]:
+        """The module, and of a backward operator the forward one, matched by autograd's sequence numbers."""
+        if phase == "forward":
+            # Autograd's node is made before its operator runs: it has the number that was given last.
+            self._forward.setdefault(torch.autograd._get_sequence_nr() - 1, number)
+            return self.module(), None
+        if phase == "backward":
+            node = torch._C._current_autograd_node()
+            forward = self._forward.get(node._sequence_nr()) if node is not None else None
+            return (self.operators[forward]["module"] if forward is not None else ""), forward
+        return "", None
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    for leaf in tree_leaves(value):
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and not leaf.is_meta:
+            yield leaf
+
+
+def _changed(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+    """The tensors that an operator changes in place."""
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = kwargs.get(argument.name, args[place] if place < len(args) else None)
+            yield from _tensors(value)
+
+
+def _arguments(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
+    """What an operator was given beside tensors: numbers, switches, texts, and lists of the first two."""
+    for place, argument in enumerate(func._schema.arguments):
+        value = kwargs.get(argument.name, args[place] if place < len(args) else None)
+        if isinstance(value, list | tuple) and all(isinstance(one, bool | int | float) for one in value):
+            yield argument.name, tuple(value)
+        elif isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+            yield argument.name, value
+
+
+def _flops(func: Any, args: Any, kwargs: Any, found: Any) -> int:
+    formula = flop_registry.get(func.overloadpacket)
+    if formula is None:
+        return 0
+    try:
+        return int(formula(*args, **kwargs, out_val=found))
+    except Exception:  # a formula of PyTorch's that doesn't take this call: the count is unknown
+        return 0
+
+
+def _number(tensor: torch.Tensor) -> float | None:
+    storage = tensor.untyped_storage()
+    if not readable(storage) or tensor.dtype not in (torch.float32, torch.float64, torch.float16):
+        return None
+    dtype = np.dtype(str(tensor.dtype)[6:])
+    value = float(bytes_of(storage).view(dtype)[tensor.storage_offset()])
+    return value if np.isfinite(value) else None

@@ -1,6 +1,0 @@
-"""What each layer costs: time per pass, CONV algorithms with their workspace, bytes moved."""
-
-from buddysim.dnn.cost.model import ConvAlgorithm, CostModel
-from buddysim.dnn.cost.work import PASSES, Pass
-
-__all__ = ["PASSES", "ConvAlgorithm", "CostModel", "Pass"]

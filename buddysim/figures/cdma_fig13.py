@@ -1,0 +1,49 @@
+"""cDMA, Fig. 13: performance of cDMA on Maxwell and Pascal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import density, style
+from buddysim.figures.runs import Runs
+from buddysim.training.schemes.cdma_study import NETWORKS
+
+TITLE = "cDMA, Fig. 13: performance of the feature layers over the oracle's (cuDNN 5, 12.8 GB/s)"
+
+SCHEMES = {
+    "vdnn-all-p": "vDNN", "cdma-rl": "RL", "cdma-zv": "ZV", "cdma-zl": "ZL", "cdma-bw": "BW", "oracle": "oracle",
+}  # fmt: skip
+MACHINES = {"titan-x": "Titan X (Maxwell)", "titan-xp": "Titan Xp (Pascal)"}
+GAINS = {"titan-x": "32 % on average, 61 % at most", "titan-xp": "53 % on average, 79 % at most"}
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each machine, network and scheme."""
+    return [
+        {
+            "machine": machine,
+            "network": label,
+            "scheme": scheme,
+            "performance": result["features.oracle_ms"] / result["features.time_ms"],
+        }
+        for machine in MACHINES
+        for label, (name, batch) in NETWORKS.items()
+        for scheme, result in runs.of(name, batch, SCHEMES, machine, library="cudnn5").items()
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}", 1, 2, width=13, sharey=True)
+    of = {(row["machine"], row["network"], row["scheme"]): row["performance"] for row in rows}
+    networks = list(NETWORKS)
+    for one, (machine, shown) in zip(axes, MACHINES.items(), strict=True):
+        style.grouped(one, networks, {label: [of[machine, n, s] for n in networks] for s, label in SCHEMES.items()})
+        gains = [100 * (of[machine, n, "cdma-zv"] / of[machine, n, "vdnn-all-p"] - 1) for n in networks]
+        said = f"ZV over vDNN: {sum(gains) / len(gains):.0f} % on average, {max(gains):.0f} % at most"
+        one.set_title(f"{shown}\n{said}; paper: {GAINS[machine]}", fontsize=8, loc="left")
+        one.set_ylim(0, 1.05)
+    axes[0].set_ylabel("oracle's time / time")
+    axes[1].legend(ncols=6, fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.08), handlelength=1)
+    return figure

@@ -1,0 +1,38 @@
+"""cDMA, Fig. 4: density of each map over a training, from dark to light."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+
+from buddysim.figures import density, style
+from buddysim.figures.paper import value
+from buddysim.figures.runs import Runs
+
+TITLE = "cDMA, Fig. 4: density of each map over a training, from dark to light"
+SHOWN = 16
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each map and point."""
+    return density.rows()
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}", width=11)
+    names = list(dict.fromkeys(row["map"] for row in rows))
+    for place, name in enumerate(names):
+        of = [row for row in rows if row["map"] == name]
+        chosen = [of[round(step * (len(of) - 1) / (SHOWN - 1))] for step in range(SHOWN)]
+        for step, row in enumerate(chosen):
+            colour = colormaps["Blues_r"](0.05 + 0.75 * step / SHOWN)
+            axes.bar(place + (step - SHOWN / 2) * 0.8 / SHOWN, 100 * row["density"], 0.8 / SHOWN, color=colour)
+    low, high = value("first-conv")
+    axes.fill_between([-0.5, 0.5], low, high, color=style.STATED, alpha=0.2, linewidth=0)
+    axes.annotate("paper: first CONV", (0.5, high), fontsize=7, color=style.STATED)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel("density, %")
+    style.turned(axes, 8)
+    return figure

@@ -1,0 +1,51 @@
+"""cDMA, Fig. 6: density of every ReLU and pooling output over a training, and on the paper's networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import density, style
+from buddysim.figures.runs import Runs
+from buddysim.training import Network
+from buddysim.training.contents import Codec
+from buddysim.training.contents.measured import measured
+from buddysim.training.schemes.cdma_study import NETWORKS
+
+TITLE = "cDMA, Fig. 6: densities of ours carried over to the paper's networks, by relative depth"
+SHOWN = ("VGG", "GoogLeNet", "AlexNet")
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each ReLU and pooling layer of some of the paper's networks, at some epochs of ours."""
+    activations = density.measurement()
+    last = activations.points[-1].epoch
+    rows = []
+    for share in (0.0, 0.05, 0.25, 0.5, 1.0):
+        source = measured(None, share * last)
+        for label in SHOWN:
+            network = Network.load(NETWORKS[label][0])
+            found = source.contents(network, 1, Codec())
+            layers = [layer for layer in network.layers if layer.kind in ("relu", "maxpool")]
+            rows += [
+                {"network": label, "layer": layer.name, "trained": share, "density": found[layer.index].density}
+                for layer in layers
+            ]
+    return rows
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}", len(SHOWN), 1, width=11, height=8)
+    for one, network in zip(axes, SHOWN, strict=True):
+        of = [row for row in rows if row["network"] == network]
+        layers = list(dict.fromkeys(row["layer"] for row in of))
+        series: dict[str, list[float]] = {}
+        for row in of:
+            series.setdefault(f"{100 * row['trained']:.0f} % trained", []).append(100 * row["density"])
+        style.grouped(one, layers, series)
+        one.set_title(network, fontsize=9, loc="left")
+        one.set_ylabel("density, %")
+        style.turned(one, 6)
+    style.legend(axes[0], 5)
+    return figure

@@ -1,0 +1,37 @@
+"""cDMA, Fig. 7: loss and density of the CONV layers over a training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import density, style
+from buddysim.figures.runs import Runs
+
+TITLE = "cDMA, Fig. 7: loss and densities over a training"
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each ReLU of the features and point."""
+    return [row for row in density.rows() if row["kind"] == "relu" and row["part"] == "features"]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}")
+    for place, name in enumerate(dict.fromkeys(row["map"] for row in rows)):
+        of = [row for row in rows if row["map"] == name]
+        colour = style.SERIES[place % len(style.SERIES)]
+        axes.plot(
+            [r["iteration"] for r in of], [100 * r["density"] for r in of], "o-", ms=2, lw=1, color=colour, label=name
+        )
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("density, %")
+    loss = axes.twinx()
+    first = [row for row in rows if row["map"] == rows[0]["map"] and row["loss"] is not None]
+    loss.plot([r["iteration"] for r in first], [r["loss"] for r in first], color=style.PALE, lw=0.8, label="loss")
+    loss.set_ylim(0)
+    loss.set_ylabel("loss (grey)")
+    loss.tick_params(labelsize=8)
+    style.legend(axes, 6)
+    return figure

@@ -1,0 +1,130 @@
+"""What each memory configuration costs, and what it moves: ``python -m buddysim plot overview RESULT.json``.
+
+The result is what ``python -m buddysim run TRACE --scheme ideal,bandwidth,buddy,host --json RESULT.json`` writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from buddysim.base.atomic import write_whole
+from buddysim.base.errors import BuddysimError
+from buddysim.report.table import BASELINE, slowdown
+
+MEGA = 10**6
+INK, PALE = "#222222", "#8a8a8a"
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+ONE_COLOUR = "#4a6fa5"
+
+# Device memory in blues, the link in oranges; neighbours differ in lightness, so that they stay apart in grey.
+TRAFFIC = (
+    ("device: demand", ("device.demand_bytes",), "#1f4e79"),
+    ("device: over-fetch", ("device.overfetch_bytes",), "#9dc3e6"),
+    ("device: read-modify-write", ("device.read_modify_write_bytes",), "#d6e6f5"),
+    ("device: write-back", ("device.writeback_bytes",), "#4a8bc9"),
+    ("device: metadata", ("device.metadata_bytes",), "#16202b"),
+    ("link: read", ("link.read_bytes",), "#c55a11"),
+    ("link: write", ("link.write_bytes",), "#f4b183"),
+)
+
+Results = Mapping[str, Mapping[str, Any]]
+
+
+def draw(results: Results) -> Figure:
+    """The figure: slowdown and traffic of each scheme, one row each, the baseline on top."""
+    schemes = sorted(results, key=lambda scheme: (scheme != BASELINE, results[scheme]["time_ps"], scheme))
+    figure = Figure(figsize=(9.6, 1.5 + 0.5 * len(schemes)), dpi=110, layout="constrained")
+    times, traffic = figure.subplots(1, 2, sharey=True, width_ratios=(2, 3))
+    _draw_times(times, schemes, results)
+    _draw_traffic(traffic, schemes, results)
+    first = results[schemes[0]]["provenance"]
+    figure.suptitle(f"{first['trace']} on {first['machine']}", x=0.01, ha="left", fontsize=11, color=INK)
+    return figure
+
+
+def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
+    baseline = results.get(BASELINE)
+    if baseline is None:
+        raise BuddysimError(f"the result has no scheme {BASELINE!r} to compare with: it has {', '.join(results)}")
+    ratios = [slowdown(results[scheme], baseline) for scheme in schemes]
+    axes.barh(schemes, ratios, color=ONE_COLOUR, height=0.6)
+    for row, (scheme, ratio) in enumerate(zip(schemes, ratios, strict=True)):
+        text = f"{ratio:.2f}"
+        if results[scheme]["footprint.buddy_bytes"]:
+            text += f"  ({results[scheme]['compression.ratio']:.2f}x memory)"
+        _write_beside(axes, ratio, row, text)
+    axes.axvline(1, color=PALE, linewidth=0.8, linestyle=":")
+    axes.set_xlim(0, 1.45 * max(ratios))
+    axes.set_xlabel(f"time against {BASELINE}")
+    axes.invert_yaxis()
+    _tidy(axes)
+
+
+def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:
+    left = [0.0] * len(schemes)
+    for label, keys, colour in TRAFFIC:
+        widths = [sum(results[scheme][key] for key in keys) / MEGA for scheme in schemes]
+        if any(widths):
+            axes.barh(schemes, widths, left=left, color=colour, height=0.6, label=label)
+            left = [start + width for start, width in zip(left, widths, strict=True)]
+    for row, total in enumerate(left):
+        _write_beside(axes, total, row, f"{total:,.0f}")
+    axes.set_xlim(0, 1.12 * max(*left, 1e-6))
+    axes.set_xlabel("bytes moved (MB)")
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False, handlelength=1)
+    _tidy(axes)
+
+
+def _write_beside(axes: Axes, end: float, row: int, text: str) -> None:
+    """Behind the end of a bar, clear of it and of lines that cross."""
+    axes.annotate(text, (end, row), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK, bbox=BEHIND)
+
+
+def _tidy(axes: Axes) -> None:
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(PALE)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", colors=PALE, labelsize=8)
+
+
+def load(path: Path) -> Results:
+    """A saved result."""
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BuddysimError(f"{path}: can't be read: {error.strerror}") from None
+    except ValueError as error:
+        raise BuddysimError(f"{path}: not a result as 'run --json' writes it: {error}") from None
+    if not isinstance(results, dict) or not all(isinstance(r, dict) and "time_ps" in r for r in results.values()):
+        raise BuddysimError(f"{path}: not a result as 'run --json' writes it")
+    return results
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m buddysim.figures.overview", description="draw a saved result")
+    parser.add_argument("result", type=Path, metavar="RESULT.json")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="PICTURE.png")
+    args = parser.parse_args(argv)
+    matplotlib.use("agg")
+    try:
+        figure = draw(load(args.result))
+        write_whole(args.output, lambda path: figure.savefig(path, format=args.output.suffix.lstrip(".") or "png"))
+    except (BuddysimError, ValueError) as error:
+        print(f"buddysim.figures.overview: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""vDNN, Fig. 12: what is offloaded to pinned host memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import style
+from buddysim.figures.paper import GIB, SIX, value
+from buddysim.figures.runs import Runs
+
+TITLE = "vDNN, Fig. 12: offloaded to pinned host memory"
+
+SCHEMES = {"vdnn-all-m": "all", "vdnn-conv-m": "conv", "vdnn-dyn": "dyn"}
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each network: GiB by scheme."""
+    return [
+        {
+            "network": label,
+            "gib": {s: r["host.pinned_bytes"] / GIB for s, r in runs.of(name, batch, SCHEMES).items()},
+        }
+        for label, name, batch in SIX
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE)
+    labels = [row["network"] for row in rows]
+    style.grouped(axes, labels, {label: [row["gib"][s] for row in rows] for s, label in SCHEMES.items()}, form="{:.1f}")
+    style.stated(axes, [labels.index("VGG-16 (256)") - 0.27], [value("offload-vgg16-256")], "paper: up to 16 GB")
+    axes.set_ylabel("GiB")
+    style.legend(axes, 4)
+    return figure

@@ -1,0 +1,40 @@
+"""vDNN, Fig. 13: memory bandwidth that the CONV layers of VGG-16 (256) reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import style
+from buddysim.figures.paper import value
+from buddysim.figures.runs import Runs
+
+TITLE = "vDNN, Fig. 13: share of memory bandwidth in use by CONV layers of VGG-16 (256), at least"
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each CONV layer: per cent of the peak, forward and backward, from the traffic that shapes demand."""
+    result = runs.one("vgg19", 256, "oracle")
+    peak = result["provenance"]["dram_bytes_per_s"]
+    return [
+        {
+            "name": row["name"],
+            **{
+                pass_: 1e5 * row[f"{pass_}_dram_bytes"] / row[f"{pass_}_ms"] / peak for pass_ in ("forward", "backward")
+            },
+        }
+        for row in result["per_layer"]
+        if row["kind"] == "conv"
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, width=10.5)
+    labels = [row["name"] for row in rows]
+    style.grouped(axes, labels, {pass_: [row[pass_] for row in rows] for pass_ in ("forward", "backward")})
+    style.stated_line(axes, value("dram-worst"), "what offloading takes at most: 4.7 %")
+    axes.set_ylabel("% of peak memory bandwidth")
+    style.turned(axes)
+    style.legend(axes, 2)
+    return figure

@@ -1,0 +1,52 @@
+"""vDNN, Fig. 14: performance of every policy against the baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import style
+from buddysim.figures.paper import SIX, value
+from buddysim.figures.runs import Runs
+from buddysim.figures.vdnn_fig11 import SCHEMES
+
+TITLE = "vDNN, Fig. 14: performance of the feature layers over the oracle's (*: does not fit)"
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each network and scheme."""
+    return [
+        {
+            "network": label,
+            "scheme": scheme,
+            "performance": result["features.oracle_ms"] / result["features.time_ms"],
+            "fits": result["fits"],
+        }
+        for label, name, batch in SIX
+        for scheme, result in runs.of(name, batch, SCHEMES).items()
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, width=12)
+    networks = list(dict.fromkeys(row["network"] for row in rows))
+    of = {(row["network"], row["scheme"]): row for row in rows}
+    series = {label: [of[n, scheme]["performance"] for n in networks] for scheme, label in SCHEMES.items()}
+    style.grouped(axes, networks, series)
+    width = 0.8 / len(SCHEMES)
+    for x, network in enumerate(networks):
+        for place, scheme in enumerate(SCHEMES):
+            row = of[network, scheme]
+            if not row["fits"]:
+                spot = (x + (place - (len(SCHEMES) - 1) / 2) * width, row["performance"])
+                axes.annotate("*", spot, ha="center", fontsize=9)
+    style.stated_line(axes, 1 - value("all-m-loss") / 100, "paper: all(m), average")
+    style.stated_line(axes, value("dyn-time") / 100, "paper: dyn, average")
+    dyn = networks.index("VGG-16 (256)") + (list(SCHEMES).index("vdnn-dyn") - (len(SCHEMES) - 1) / 2) * width
+    all_m = networks.index("VGG-16 (128)") + (list(SCHEMES).index("vdnn-all-m") - (len(SCHEMES) - 1) / 2) * width
+    style.stated(axes, [dyn, all_m], [value("dyn-time-worst") / 100, 1 - value("all-m-loss-vgg16-128") / 100])
+    axes.set_ylabel("oracle's time / time")
+    axes.set_ylim(0, 1.08)
+    style.legend(axes, 8)
+    return figure

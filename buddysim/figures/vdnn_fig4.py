@@ -1,0 +1,44 @@
+"""vDNN, Fig. 4: what the network-wide memory is for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import style
+from buddysim.figures.paper import GIB, SIX
+from buddysim.figures.runs import Runs
+
+TITLE = "vDNN, Fig. 4: network-wide memory by what it is for"
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each network; GiB by kind."""
+    rows = []
+    for label, name, batch in SIX:
+        result = runs.one(name, batch, "base-p")
+        kinds = {
+            "weights": result["memory.weights_bytes"],
+            "weight gradients": result["memory.weight_gradient_bytes"],
+            "feature maps": result["memory.feature_map_bytes"],
+            "gradient maps": result["memory.gradient_map_bytes"],
+            "workspace": result["memory.workspace_bytes"],
+        }
+        rows.append({"network": label, "gib": {kind: count / GIB for kind, count in kinds.items()}})
+    return rows
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE)
+    labels = [row["network"] for row in rows]
+    kinds = list(rows[0]["gib"])
+    heights = style.stacked(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
+    for place, (row, height) in enumerate(zip(rows, heights, strict=True)):
+        share = 100 * row["gib"]["feature maps"] / height
+        axes.annotate(
+            f"{share:.0f} % maps", (place, height), (0, 2), textcoords="offset points", ha="center", fontsize=8
+        )
+    axes.set_ylabel("GiB")
+    style.legend(axes, len(kinds))
+    return figure

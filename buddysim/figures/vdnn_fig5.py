@@ -1,0 +1,39 @@
+"""vDNN, Fig. 5: memory that each layer of VGG-16 (256) needs in its forward step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import style
+from buddysim.figures.paper import GIB
+from buddysim.figures.runs import Runs
+
+TITLE = "vDNN, Fig. 5: memory of each layer of VGG-16 (256), forward"
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each layer with weights; bytes."""
+    keys = ("name", "input_bytes", "output_bytes", "forward_workspace_bytes", "weights_bytes")
+    rows = runs.one("vgg19", 256, "base-p")["per_layer"]
+    return [{key: row[key] for key in keys} for row in rows if row["weights_bytes"]]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, width=10.5)
+    labels = [row["name"] for row in rows]
+    parts = {
+        "X": [row["input_bytes"] / GIB for row in rows],
+        "Y": [row["output_bytes"] / GIB for row in rows],
+        "workspace": [row["forward_workspace_bytes"] / GIB for row in rows],
+    }
+    style.stacked(axes, labels, parts)
+    axes.set_ylabel("GiB of X, Y and workspace")
+    weights = axes.twinx()
+    weights.plot(labels, [row["weights_bytes"] / 2**20 for row in rows], "o-", color=style.INK, ms=3, lw=0.8)
+    weights.set_ylabel("MiB of weights (line)")
+    weights.tick_params(labelsize=8)
+    style.turned(axes)
+    style.legend(axes, 3)
+    return figure

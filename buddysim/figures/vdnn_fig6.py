@@ -1,0 +1,41 @@
+"""vDNN, Fig. 6: time of each layer of VGG-16, and how long its X waits for its backward step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures import style
+from buddysim.figures.paper import value
+from buddysim.figures.runs import Runs
+
+TITLE = "vDNN, Fig. 6: time and reuse distance of each layer of VGG-16 (64)"
+
+
+def data(runs: Runs) -> list[dict[str, Any]]:
+    """A row for each CONV and FC layer; ms."""
+    keys = ("name", "forward_ms", "backward_ms", "reuse_distance_ms")
+    rows = runs.one("vgg19", 64, "oracle")["per_layer"]
+    return [{key: row[key] for key in keys} for row in rows if row["weights_bytes"]]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, width=10.5)
+    labels = [row["name"] for row in rows]
+    parts = {
+        "forward": [row["forward_ms"] for row in rows],
+        "backward": [row["backward_ms"] for row in rows],
+    }
+    style.grouped(axes, labels, parts)
+    axes.set_ylabel("ms of computation")
+    reuse = axes.twinx()
+    reuse.plot(labels, [row["reuse_distance_ms"] for row in rows], "o-", color=style.INK, ms=3, lw=0.8)
+    style.stated(reuse, [0], [value("reuse-vgg16-64")], "paper: more than 1200 ms")
+    reuse.set_ylim(0)
+    reuse.set_ylabel("ms from forward to backward (line)")
+    reuse.tick_params(labelsize=8)
+    style.turned(axes)
+    style.legend(axes, 2, loc="lower left", bbox_to_anchor=(0, 1))
+    style.legend(reuse, 1)
+    return figure

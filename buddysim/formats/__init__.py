@@ -1,0 +1,1 @@
+"""What a captured training leaves beside its trace: operator graphs and feature maps."""

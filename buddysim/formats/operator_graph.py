@@ -1,0 +1,246 @@
+"""The operator graph of one training iteration, as a capture of a PyTorch script recorded it; docs/operator-graph.md.
+
+Operators in the order in which they ran, the tensors that they read and wrote, the storages that those lie in, and from
+which operator to which a storage lived. `OperatorGraph` answers what a memory simulator asks of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from buddysim.base.errors import BuddysimError
+
+Phase = Literal["forward", "backward", "optimizer"]
+Role = Literal["weight", "buffer", "gradient", "optimizer", "input", "feature_map", "gradient_map", "temporary"]
+Kind = Literal["compute", "view", "allocation"]
+
+Count = Annotated[int, Field(ge=0, lt=2**62)]
+Index = Annotated[int, Field(ge=0, lt=2**31)]
+Text = Annotated[str, Field(max_length=4096)]
+Argument = bool | int | float | str | tuple[bool | int | float, ...]
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Memory that tensors lie in.
+
+    Attributes
+    ----------
+    bytes : of it
+    role : ``"weight"``, ``"buffer"`` (of a module), ``"gradient"``, ``"optimizer"`` (its state), ``"input"`` (what came
+        from outside of the iteration), ``"feature_map"`` (made forward, alive when the backward pass began),
+        ``"gradient_map"`` (made backward, no weight's gradient), ``"temporary"`` (anything else)
+    name : the same in every iteration
+    born : the operator that made it, None where it was there before the iteration
+    died : the last operator during which it lived, None where it lived on after the iteration
+    """
+
+    __pydantic_config__ = _STRICT
+
+    bytes: Count
+    role: Role
+    name: Text
+    born: Index | None = None
+    died: Index | None = None
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor as an operator saw it: a view of a storage.
+
+    Attributes
+    ----------
+    storage : its number
+    offset : bytes from the storage's start to the first element
+    shape, strides : in elements
+    dtype : as PyTorch names it, ``"float32"``
+    extent : bytes from the first element to the end of the last one
+    """
+
+    __pydantic_config__ = _STRICT
+
+    storage: Index
+    offset: Count
+    shape: tuple[Count, ...]
+    strides: tuple[Count, ...]
+    dtype: Text
+    extent: Count
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of PyTorch's ATen library that ran.
+
+    Attributes
+    ----------
+    name : ``"aten.convolution.default"``
+    phase : the pass it belonged to
+    kind : ``"compute"``; ``"view"`` (its outputs are other views of its inputs' memory), ``"allocation"`` (memory
+        without values): these two touch nothing
+    module : the module in whose forward step it ran, by its qualified name; of a backward operator the same, where its
+        forward operator is known
+    forward : backward only: the forward operator that it differentiates, where known
+    inputs, outputs : tensors read, and written; what is changed in place is in both
+    flops : multiplications and additions, 0 where PyTorch's counter has no formula
+    arguments : what it was given beside tensors, by the names of ATen's schema; what was left out has its default
+    """
+
+    __pydantic_config__ = _STRICT
+
+    name: Text
+    phase: Phase
+    kind: Kind = "compute"
+    module: Text = ""
+    forward: Index | None = None
+    inputs: tuple[Index, ...] = ()
+    outputs: tuple[Index, ...] = ()
+    flops: Count = 0
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+    @property
+    def short_name(self) -> str:
+        """Without library and overload: ``"convolution"``."""
+        return self.name.split(".")[1] if "." in self.name else self.name
+
+
+@dataclass(frozen=True)
+class OperatorGraph:
+    """One iteration.
+
+    Attributes
+    ----------
+    iteration : optimizer steps before it
+    provenance : texts by subject
+    """
+
+    __pydantic_config__ = _STRICT
+
+    storages: tuple[Storage, ...]
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    iteration: Count = 0
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    format: Literal["buddysim operator graph"] = "buddysim operator graph"
+    version: Literal[1] = 1
+
+    def readers(self, storage: int) -> tuple[int, ...]:
+        """The operators that read it, in order (views don't)."""
+        return self._users[0].get(storage, ())
+
+    def writers(self, storage: int) -> tuple[int, ...]:
+        """The operators that write it, in order."""
+        return self._users[1].get(storage, ())
+
+    @cached_property
+    def _users(self) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
+        reads: dict[int, list[int]] = {}
+        writes: dict[int, list[int]] = {}
+        for number, operator in enumerate(self.operators):
+            if operator.kind != "compute":
+                continue
+            for users, tensors in ((reads, operator.inputs), (writes, operator.outputs)):
+                for storage in dict.fromkeys(self.tensors[tensor].storage for tensor in tensors):
+                    users.setdefault(storage, []).append(number)
+        return tuple({s: tuple(found) for s, found in users.items()} for users in (reads, writes))  # type: ignore[return-value]
+
+    @property
+    def saved(self) -> tuple[int, ...]:
+        """Feature maps that the backward pass reads: what a training scheme may offload, compress or compute again."""
+        backward = {number for number, operator in enumerate(self.operators) if operator.phase == "backward"}
+        return tuple(
+            number
+            for number, storage in enumerate(self.storages)
+            if storage.role == "feature_map" and not backward.isdisjoint(self.readers(number))
+        )
+
+    def live_bytes(self, roles: Iterable[str] | None = None) -> NDArray[np.int64]:
+        """Bytes that live during each operator, of storages of some roles (None: of all)."""
+        wanted = None if roles is None else set(roles)
+        change = np.zeros(len(self.operators) + 1, np.int64)
+        for storage in self.storages:
+            if wanted is None or storage.role in wanted:
+                change[storage.born or 0] += storage.bytes
+                if storage.died is not None:
+                    change[storage.died + 1] -= storage.bytes
+        return np.cumsum(change[:-1])
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that lives at once."""
+        return int(self.live_bytes().max(initial=0))
+
+    def bytes_by_role(self) -> dict[str, int]:
+        """Bytes of all storages of each role."""
+        found: dict[str, int] = {}
+        for storage in self.storages:
+            found[storage.role] = found.get(storage.role, 0) + storage.bytes
+        return found
+
+    def idle(self, storage: int) -> tuple[int, int] | None:
+        """The longest run of operators (first, last) in which a living storage isn't touched: when it may be away."""
+        touched = sorted({*self.readers(storage), *self.writers(storage)})
+        gaps = [(b - a, a + 1, b - 1) for a, b in pairwise(touched) if b - a > 1]
+        return max(gaps, key=lambda gap: gap[0])[1:] if gaps else None
+
+    def to_json(self) -> bytes:
+        """As `load_operators` reads it."""
+        return _TYPE.dump_json(self)
+
+
+_TYPE = TypeAdapter(OperatorGraph)
+
+
+def load_operators(path: str | os.PathLike[str]) -> OperatorGraph:
+    """A graph that a capture wrote; a BuddysimError says what is wrong with the file, and where."""
+    try:
+        text = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise BuddysimError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        graph = _TYPE.validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        problem = f"{path}: operator graph: {place or 'text'}: {first['msg']}"
+        raise BuddysimError(problem.replace("\n", " ")) from None
+    _check(graph, path)
+    return graph
+
+
+def _check(graph: OperatorGraph, path: str | os.PathLike[str]) -> None:
+    def fail(what: str, number: int, problem: str) -> None:
+        raise BuddysimError(f"{path}: operator graph: {what} {number}: {problem}")
+
+    n_storages, n_tensors, n_operators = len(graph.storages), len(graph.tensors), len(graph.operators)
+    for number, storage in enumerate(graph.storages):
+        if max(storage.born or 0, storage.died or 0) >= max(n_operators, 1):
+            fail("storage", number, f"lives from {storage.born} to {storage.died}: there are {n_operators} operators")
+        if storage.died is not None and storage.died < (storage.born or 0):
+            fail("storage", number, f"dies at operator {storage.died}, before it is born at {storage.born}")
+    for number, tensor in enumerate(graph.tensors):
+        if tensor.storage >= n_storages:
+            fail("tensor", number, f"lies in storage {tensor.storage}: there are {n_storages}")
+        if tensor.offset + tensor.extent > graph.storages[tensor.storage].bytes:
+            fail("tensor", number, f"reaches beyond the {graph.storages[tensor.storage].bytes} bytes of its storage")
+        if len(tensor.shape) != len(tensor.strides):
+            fail("tensor", number, f"has {len(tensor.shape)} axes and {len(tensor.strides)} strides")
+    for number, operator in enumerate(graph.operators):
+        for index in (*operator.inputs, *operator.outputs):
+            if index >= n_tensors:
+                fail("operator", number, f"names tensor {index}: there are {n_tensors}")
+            storage = graph.storages[graph.tensors[index].storage]
+            if (storage.born or 0) > number or (storage.died is not None and storage.died < number):
+                fail("operator", number, f"uses tensor {index} when its storage {storage.name!r} doesn't live")
+        if operator.forward is not None and operator.forward >= number:
+            fail("operator", number, f"differentiates operator {operator.forward}, which comes after it")

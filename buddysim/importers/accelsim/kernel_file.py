@@ -1,0 +1,175 @@
+"""A kernel's trace file, grouped (.traceg) or raw (.trace), plain or xz, read piece by piece."""
+
+from __future__ import annotations
+
+import lzma
+import mmap
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from buddysim.base.errors import BuddysimError
+from buddysim.importers.accelsim.header import KernelHeader, parse_header
+from buddysim.importers.accelsim.image import MemoryImage
+from buddysim.importers.accelsim.opcodes import Opcode, classify, timing_of
+from buddysim.importers.accelsim.parser import KernelParser, index_lines
+
+Records = tuple[
+    npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64], npt.NDArray[np.uint64]
+]
+
+_PIECE_BYTES = 1 << 20
+_MAX_HEADER_BYTES = 1 << 16
+_RAW_LINES_AT_ONCE = 1 << 16
+
+
+class KernelTrace:
+    """One kernel's file.
+
+    Parameters
+    ----------
+    path : of the file
+    include_local : make operations of local memory too
+    image : memory contents to which stored values are written, if wanted
+    """
+
+    def __init__(self, path: Path, *, include_local: bool = False, image: MemoryImage | None = None) -> None:
+        self.path = path
+        names = path.name.removesuffix(".xz")
+        self.is_xz = path.name.endswith(".xz")
+        self.is_raw = not names.endswith("g")
+        self.counts: dict[str, int] = {}
+        self.unknown_opcodes: set[str] = set()
+        self._include_local, self._image = include_local, image
+        self._file = self._open()
+        try:
+            self.header, self._first, self._lines_before = self._read_header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _open(self) -> BinaryIO:
+        try:
+            with self.path.open("rb") as file:
+                empty = not file.read(1)
+        except OSError as error:
+            raise BuddysimError(f"{self.path}: {error.strerror}, expected a kernel's trace") from None
+        if empty:
+            raise BuddysimError(f"{self.path}: the file is empty, expected a kernel's trace")
+        return lzma.open(self.path, "rb") if self.is_xz else self.path.open("rb")  # type: ignore[return-value]
+
+    def _read(self, n: int) -> bytes:
+        try:
+            return self._file.read(n)
+        except (lzma.LZMAError, EOFError) as error:
+            raise BuddysimError(f"{self.path}: the xz stream is damaged or cut off ({error})") from None
+        except OSError as error:
+            raise BuddysimError(f"{self.path}: {error.strerror}, expected a kernel's trace") from None
+
+    def _read_header(self) -> tuple[KernelHeader, bytes, int]:
+        """The header, the text read beyond it, and the number of lines before that."""
+        text = b""
+        while True:
+            piece = self._read(_PIECE_BYTES)
+            text += piece
+            end = 0 if text.startswith(b"#") else text.find(b"\n#") + 1
+            if end or text.startswith(b"#") or not piece:
+                break
+            if len(text) > _MAX_HEADER_BYTES:
+                raise BuddysimError(f"{self.path}: no header in the first {len(text)} bytes, expected '-key = value'")
+        if not end and not text.startswith(b"#"):
+            end = len(text)
+        if end > _MAX_HEADER_BYTES:
+            raise BuddysimError(f"{self.path}: a header of {end} bytes, expected '-key = value' lines and '#'")
+        lines = text[:end].decode("utf-8", "replace").split("\n")
+        return parse_header(str(self.path), lines), text[end:], len(lines) - 1
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> KernelTrace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def records(self) -> Iterator[Records]:
+        """Blocks, warps, ops, lines and program counters, some whole thread blocks at a time; once."""
+        timing = timing_of(self.header.binary_version)
+
+        def look_up(text: str) -> Opcode:
+            return classify(text, timing)
+
+        yield from self._raw(look_up) if self.is_raw else self._grouped(look_up)
+
+    def _parser(self, look_up: Callable[[str], Opcode]) -> KernelParser:
+        return KernelParser(
+            str(self.path),
+            self.header,
+            look_up,
+            first_line=self._lines_before,
+            include_local=self._include_local,
+            image=self._image,
+        )
+
+    def _finish(self, parser: KernelParser) -> None:
+        self.counts, self.unknown_opcodes = parser.counts, parser.unknown_opcodes
+
+    def _grouped(self, look_up: Callable[[str], Opcode]) -> Iterator[Records]:
+        parser = self._parser(look_up)
+        piece = self._first
+        while piece:
+            parser.feed(piece)
+            yield parser.take()
+            piece = self._read(_PIECE_BYTES)
+        parser.finish()
+        yield parser.take()
+        self._finish(parser)
+
+    def _raw(self, look_up: Callable[[str], Opcode]) -> Iterator[Records]:
+        """Instructions in arrival order: sorted by block and warp first, 24 B of memory per instruction."""
+        with tempfile.TemporaryFile() as spill:
+            spill.write(self._first)
+            while piece := self._read(_PIECE_BYTES):
+                spill.write(piece)
+            spill.flush()
+            if spill.tell() == 0:
+                return
+            with mmap.mmap(spill.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                prefix = self._prefix_fields(text)
+                offsets, keys, numbers = index_lines(str(self.path), text, self.header, self._lines_before)
+                order = np.argsort(keys, kind="stable")
+                parser = self._parser(look_up)
+                for first in range(0, len(order), _RAW_LINES_AT_ONCE):
+                    chosen = order[first : first + _RAW_LINES_AT_ONCE]
+                    parser.feed_lines(text, prefix, offsets[chosen], keys[chosen], numbers[chosen])
+                    yield parser.take()
+                parser.end_lines()
+                yield parser.take()
+                self._finish(parser)
+
+    def _prefix_fields(self, text: mmap.mmap) -> int:
+        """Fields before an instruction's own: block and warp, and core or cluster where the tracer printed them.
+
+        The active mask is the first field of exactly eight hexadecimal digits that has a program counter before it.
+        """
+        at = 0
+        while at < len(text):
+            end = text.find(b"\n", at)
+            end = len(text) if end < 0 else end
+            fields = text[at : min(end, at + 4096)].split()
+            at = end + 1
+            if not fields or fields[0].startswith(b"#"):
+                continue
+            own = 1 + self.header.line_info
+            for prefix in (4, 6, 11, 13):
+                mask = fields[prefix + own] if len(fields) > prefix + own else b""
+                if len(mask) == 8 and all(digit in b"0123456789abcdefABCDEF" for digit in mask):
+                    return prefix
+            raise BuddysimError(f"{self.path}: {fields[0][:20]!r}...: expected x y z warp PC mask and an instruction")
+        return 4

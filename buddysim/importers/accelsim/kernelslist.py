@@ -1,0 +1,119 @@
+"""The list of commands of a traced run: copies, allocations and kernels in the host's order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from buddysim.base.errors import BuddysimError
+from buddysim.trace.format import MAX_ALLOCATION_BYTES
+
+_ADDRESS_LIMIT = 1 << 57  # beyond any virtual address of a GPU
+_COPIES: dict[str, Literal["htod", "dtoh"]] = {"MemcpyHtoD": "htod", "MemcpyDtoH": "dtoh"}
+_MAX_LIST_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A launch; `path` is its trace."""
+
+    path: Path
+    line: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy between host and device; `payload` is a file with the copied bytes, where the tracer kept them."""
+
+    kind: Literal["htod", "dtoh"]
+    address: int
+    bytes: int
+    payload: Path | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Malloc:
+    """A cudaMalloc."""
+
+    address: int
+    bytes: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Free:
+    """A cudaFree."""
+
+    address: int
+    line: int
+
+
+Command = KernelFile | Copy | Malloc | Free
+
+
+@dataclass
+class KernelsList:
+    """Commands in order, and how many lines said something else."""
+
+    path: Path
+    commands: list[Command] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+
+def read_kernelslist(path: Path) -> KernelsList:
+    """Read a `kernelslist` or `kernelslist.g`; paths in it are relative to its folder."""
+    if path.is_dir():
+        raise BuddysimError(f"{path}: is a folder, expected a kernelslist or kernelslist.g")
+    if path.stat().st_size > _MAX_LIST_BYTES:
+        raise BuddysimError(f"{path}: {path.stat().st_size} bytes are too many for a list of kernels")
+    found = KernelsList(path)
+    for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
+        try:
+            line = raw.decode().strip()
+        except UnicodeDecodeError:
+            raise BuddysimError(f"{path}: line {number}: not text, expected a list of kernels and copies") from None
+        if "\0" in line:
+            raise BuddysimError(f"{path}: line {number}: not text, expected a list of kernels and copies")
+        command, *fields = line.split(",")
+        if not line:
+            continue
+        if command in _COPIES:
+            found.commands.append(_copy(path, number, command, fields))
+        elif command == "cudaMalloc":
+            found.commands.append(Malloc(*_range(path, number, command, fields), number))
+        elif command == "cudaFree" and len(fields) == 1:
+            found.commands.append(Free(_address(path, number, command, fields[0]), number))
+        elif line.startswith("kernel"):
+            found.commands.append(KernelFile(path.parent / line, number))
+        else:
+            found.ignored.append(command)
+    if not any(isinstance(command, KernelFile) for command in found.commands):
+        raise BuddysimError(f"{path}: names no kernel file, expected lines such as kernel-1.traceg")
+    return found
+
+
+def _copy(path: Path, number: int, command: str, fields: list[str]) -> Copy:
+    address, n = _range(path, number, command, fields)
+    payload = path.parent / fields[2].strip() if len(fields) > 2 and fields[2].strip() else None
+    return Copy(_COPIES[command], address, n, payload, number)
+
+
+def _range(path: Path, number: int, command: str, fields: list[str]) -> tuple[int, int]:
+    if len(fields) < 2 or not re.fullmatch(r"[0-9]{1,19}", fields[1].strip(), re.ASCII):
+        raise BuddysimError(f"{path}: line {number}: expected {command},0xADDRESS,BYTES")
+    address, n = _address(path, number, command, fields[0]), int(fields[1])
+    if n > MAX_ALLOCATION_BYTES or address + n > _ADDRESS_LIMIT:
+        raise BuddysimError(f"{path}: line {number}: {n} bytes at {address:#x} end beyond {_ADDRESS_LIMIT:#x}")
+    return address, n
+
+
+def _address(path: Path, number: int, command: str, text: str) -> int:
+    if not re.fullmatch(r"(0[xX])?[0-9a-fA-F]{1,16}", text.strip(), re.ASCII):
+        raise BuddysimError(f"{path}: line {number}: expected {command},0xADDRESS..., found {text.strip()[:40]!r}")
+    address = int(text, 16)
+    if address > _ADDRESS_LIMIT:
+        raise BuddysimError(f"{path}: line {number}: the address {address:#x} is beyond {_ADDRESS_LIMIT:#x}")
+    return address

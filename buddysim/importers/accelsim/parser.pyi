@@ -1,0 +1,41 @@
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.importers.accelsim.header import KernelHeader
+from buddysim.importers.accelsim.image import MemoryImage
+from buddysim.importers.accelsim.opcodes import Opcode
+
+Records = tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void], NDArray[np.uint64], NDArray[np.uint64]]
+
+class KernelParser:
+    @property
+    def counts(self) -> dict[str, int]: ...
+    unknown_opcodes: set[str]
+    def __init__(
+        self,
+        path: str,
+        header: KernelHeader,
+        classify: Callable[[str], Opcode],
+        *,
+        first_line: int = 0,
+        include_local: bool = False,
+        image: MemoryImage | None = None,
+    ) -> None: ...
+    def feed(self, text: bytes) -> None: ...
+    def feed_lines(
+        self,
+        text: object,
+        prefix: int,
+        offsets: NDArray[np.int64],
+        keys: NDArray[np.uint64],
+        numbers: NDArray[np.int64],
+    ) -> None: ...
+    def end_lines(self) -> None: ...
+    def finish(self) -> None: ...
+    def take(self) -> Records: ...
+
+def index_lines(
+    path: str, text: object, header: KernelHeader, first_line: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]: ...

@@ -1,0 +1,55 @@
+"""Inputs that come packed: a folder, or an archive that is unpacked for as long as it is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+
+from buddysim.base.errors import BuddysimError
+
+
+@contextlib.contextmanager
+def folder_with(path: Path, name: str) -> Iterator[Path]:
+    """The folder that holds the file `name`: `path` itself, or the one inside the archive `path`.
+
+    Parameters
+    ----------
+    path : a folder, or a tar archive, possibly compressed
+    name : a file that the folder must hold
+    """
+    if path.is_dir():
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="buddysim-") as temporary:
+        try:
+            with tarfile.open(path) as archive:
+                _unpack(archive, path, Path(temporary))
+        except (tarfile.TarError, LZMAError, EOFError) as error:
+            raise BuddysimError(f"{path}: neither a folder nor a whole archive ({error})") from None
+        inside = sorted(found.parent for found in Path(temporary).rglob(name))
+        if len(inside) != 1:
+            raise BuddysimError(f"{path}: {len(inside)} files {name} in it, expected one")
+        yield inside[0]
+
+
+def _unpack(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
+    """Unpack the plain files of an archive, and nothing that could lie or lead outside `folder`.
+
+    `TarFile.extractall(filter="data")` would do, but Python 3.11 has it only from 3.11.4 on.
+    """
+    for member in archive:
+        if member.isdir():
+            continue
+        name = PurePosixPath(member.name)
+        content = archive.extractfile(member) if member.isfile() else None
+        if content is None or name.is_absolute() or ".." in name.parts or "\0" in member.name:
+            raise BuddysimError(f"{path}: {member.name!r} in it is no plain file inside the archive")
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with content, target.open("wb") as file:
+            shutil.copyfileobj(content, file)

@@ -1,0 +1,7 @@
+"""Converting the bundles of an OpenCL capture: `warp.trace.xz`, `meta.jsonl` and snapshots of the buffers."""
+
+from __future__ import annotations
+
+from buddysim.importers.opencl.convert import Options, Summary, convert_bundle
+
+__all__ = ["Options", "Summary", "convert_bundle"]

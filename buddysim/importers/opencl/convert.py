@@ -1,0 +1,253 @@
+"""From an OpenCL capture's bundle to a trace file."""
+
+from __future__ import annotations
+
+import lzma
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.compress import UNKNOWN_CLASS, entry_classes
+from buddysim.importers.opencl.assumed import DEPENDENCIES_TEXT, GAPS_TEXT
+from buddysim.importers.opencl.bundle import PAGE_BYTES, Buffer, BufferFile, Bundle, read_bundle
+from buddysim.importers.opencl.decoder import PackedDecoder
+from buddysim.trace.model import Provenance
+from buddysim.trace.writer import TraceWriter
+
+_PIECE_BYTES = 1 << 22
+_ENTRY_BYTES = 128
+
+
+@dataclass
+class Options:
+    """What to convert.
+
+    Parameters
+    ----------
+    launches : first launch and the one after the last; None: all that were recorded
+    contents_every : of a snapshot's pages of 8 KiB, keep the bytes of those with a number divisible by this; 0: none
+    snapshots : launches after which contents are wanted; None: all there are. Size maps are always of all there is
+    source, licence, command : for the trace's provenance
+    compression_level : of the trace file
+    """
+
+    launches: tuple[int, int] | None = None
+    contents_every: int = 1
+    snapshots: Sequence[int] | None = None
+    source: str = ""
+    licence: str = ""
+    command: str = ""
+    compression_level: int = 19
+
+
+@dataclass
+class Summary:
+    """What a conversion wrote."""
+
+    kernels: int = 0
+    operations: int = 0
+    lane_accesses: int = 0
+    snapshots: int = 0
+
+
+def convert_bundle(
+    folder: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    options: Options | None = None,
+    progress: Callable[[str], object] = lambda what: None,
+) -> Summary:
+    """Convert a bundle's folder into a trace file.
+
+    Parameters
+    ----------
+    folder : with `meta.jsonl`, `warp.trace.xz` and `snap_*` folders
+    output : trace file to write
+    options : what of it
+    progress : told what is being done
+    """
+    options = options or Options()
+    bundle = read_bundle(Path(folder))
+    first, end = options.launches or (min(bundle.recorded, default=0), max(bundle.recorded, default=-1) + 1)
+    wanted = [launch for launch in sorted(bundle.recorded) if first <= launch < end]
+    if not wanted:
+        raise BuddysimError(f"{bundle.path}: no operations were recorded in launches {first} to {end - 1}")
+    for launch in wanted:
+        if launch not in bundle.launches:
+            raise BuddysimError(f"{bundle.path / 'meta.jsonl'}: launch {launch} has an end but no beginning")
+    summary = Summary()
+    with TraceWriter(output, _provenance(bundle, options), compression_level=options.compression_level) as writer:
+        indices = _Allocations(bundle, writer)
+        indices.at(wanted[0])
+        _write_kernels(bundle, (wanted[0], wanted[-1] + 1), writer, indices, summary, progress)
+        expected = sum(bundle.recorded[launch] for launch in wanted)
+        if summary.operations != expected:
+            raise BuddysimError(f"{bundle.trace}: {summary.operations} operations, expected {expected} by meta.jsonl")
+        for launch in sorted(bundle.snapshots):
+            if options.snapshots is None or launch in options.snapshots:
+                progress(f"snapshot after launch {launch}")
+                _write_snapshot(bundle, launch, writer, indices, options)
+                summary.snapshots += 1
+    return summary
+
+
+def _provenance(bundle: Bundle, options: Options) -> Provenance:
+    return Provenance(
+        tool="OpenCL capture on a CPU, converted by buddysim",
+        version=buddysim.__version__,
+        source=options.source or bundle.path.name,
+        licence=options.licence,
+        command=options.command,
+        assumptions={
+            "gaps": GAPS_TEXT,
+            "dependencies": DEPENDENCIES_TEXT,
+            "contents": (
+                "snapshots of the program's buffers; size maps of all bytes of a snapshot, before any were left out "
+                f"({_kept(options.contents_every)})"
+                if bundle.snapshots
+                else "none were captured"
+            ),
+            "allocations": "the program's buffers, at buffer number x 2^48",
+            "copies": "not captured: no copies between host and device, nothing fills the L2 before the first kernel",
+            "registers": "not captured: only thread-block size limits how many warps are resident",
+        },
+    )
+
+
+def _kept(every: int) -> str:
+    return "none kept" if every == 0 else "all kept" if every == 1 else f"every {every}-th page kept"
+
+
+class _Allocations:
+    """The trace file's allocation of each buffer."""
+
+    def __init__(self, bundle: Bundle, writer: TraceWriter) -> None:
+        self._bundle, self._writer = bundle, writer
+        self._indices: dict[int, int] = {}
+        self._freed: set[int] = set()
+
+    def at(self, launch: int) -> None:
+        """Bring the allocations to where they are before `launch`."""
+        for number, buffer in enumerate(self._bundle.buffers):
+            if (
+                number in self._indices
+                and number not in self._freed
+                and buffer.died is not None
+                and buffer.died <= launch
+            ):
+                self._writer.free_allocation(self._indices[number])
+                self._freed.add(number)
+        for number, buffer in enumerate(self._bundle.buffers):
+            alive = buffer.born <= launch and (buffer.died is None or launch < buffer.died)
+            if alive and number not in self._indices:
+                name = f"buffer {buffer.address >> 48}"
+                self._indices[number] = self._writer.add_allocation(name, buffer.address, buffer.bytes)
+
+    def of(self, address: int, launch: int) -> tuple[int, Buffer] | None:
+        """The allocation at `address` after `launch`, if the file has it."""
+        for number, buffer in enumerate(self._bundle.buffers):
+            if buffer.address == address and buffer.born <= launch and (buffer.died is None or launch < buffer.died):
+                return (self._indices[number], buffer) if number in self._indices else None
+        return None
+
+
+def _write_kernels(
+    bundle: Bundle,
+    launches: tuple[int, int],
+    writer: TraceWriter,
+    allocations: _Allocations,
+    summary: Summary,
+    progress: Callable[[str], object],
+) -> None:
+    decoder = PackedDecoder(str(bundle.trace), *launches)
+
+    def write() -> None:
+        blocks, warps, ops, lines = decoder.take()
+        if len(blocks):
+            writer.add_blocks(blocks, warps, ops, lines)
+
+    for piece in _decompressed(bundle.trace):
+        decoder.push(piece)
+        while decoder.step():
+            if decoder.finished >= 0:
+                write()
+                writer.end_kernel()
+            else:
+                launch = bundle.launches.get(decoder.launch)
+                if launch is None:
+                    raise BuddysimError(f"{bundle.trace}: launch {decoder.launch} isn't in meta.jsonl")
+                progress(f"launch {launch.number} ({launch.name})")
+                decoder.set_kernel(launch.grid_blocks, launch.block_warps)
+                allocations.at(launch.number)
+                writer.begin_kernel(launch.name, launch.grid, launch.block, ordinal=launch.number)
+                summary.kernels += 1
+        if decoder.launch >= 0:
+            write()
+        if decoder.passed:
+            break
+    else:
+        decoder.finish()
+        if decoder.finished >= 0:
+            write()
+            writer.end_kernel()
+    counts = decoder.counts
+    summary.operations, summary.lane_accesses = counts["operations"], counts["lanes"]
+
+
+def _decompressed(path: Path) -> Iterator[bytes]:
+    try:
+        with lzma.open(path, "rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+    except (lzma.LZMAError, EOFError) as error:
+        raise BuddysimError(f"{path}: the xz stream is damaged or cut off ({error})") from None
+
+
+def _write_snapshot(
+    bundle: Bundle, launch: int, writer: TraceWriter, allocations: _Allocations, options: Options
+) -> None:
+    snapshot = writer.add_snapshot(launch + 1, f"after launch {launch}")
+    for file in bundle.snapshots[launch]:
+        found = allocations.of(file.address, launch)
+        if found is None:
+            continue
+        allocation, buffer = found
+        data, pages = _read_pages(file, buffer)
+        writer.add_size_map(snapshot, allocation, _classes(data, pages, buffer))
+        if options.contents_every:
+            kept = np.flatnonzero(pages % options.contents_every == 0)
+            starts = kept * PAGE_BYTES
+            parts = [data[start : start + PAGE_BYTES] for start in starts]
+            whole = len(kept) == -(-buffer.bytes // PAGE_BYTES)
+            numbers = None if whole else pages[kept]
+            writer.add_contents(snapshot, allocation, np.concatenate(parts), numbers, PAGE_BYTES)
+
+
+def _read_pages(file: BufferFile, buffer: Buffer) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+    """The file's bytes, and the numbers of its pages; the buffer's last page can be short."""
+    n_pages = -(-buffer.bytes // PAGE_BYTES)
+    pages = np.arange(0, n_pages, file.every, dtype=np.uint32)
+    expected = len(pages) * PAGE_BYTES
+    if int(pages[-1]) == n_pages - 1:
+        expected -= n_pages * PAGE_BYTES - buffer.bytes
+    data = np.fromfile(file.path, dtype=np.uint8)
+    if len(data) != expected:
+        raise BuddysimError(f"{file.path}: {len(data)} bytes, expected {expected}")
+    return data, pages
+
+
+def _classes(data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: Buffer) -> npt.NDArray[np.uint8]:
+    """Size class of every entry of the buffer, unknown where its page isn't there."""
+    found = entry_classes(data)
+    entries = -(-buffer.bytes // _ENTRY_BYTES)
+    per_page = PAGE_BYTES // _ENTRY_BYTES
+    classes = np.full(-(-entries // per_page) * per_page, UNKNOWN_CLASS, dtype=np.uint8)
+    padded = np.full(len(pages) * per_page, UNKNOWN_CLASS, dtype=np.uint8)
+    padded[: len(found)] = found
+    classes.reshape(-1, per_page)[pages] = padded.reshape(-1, per_page)
+    return classes[:entries]

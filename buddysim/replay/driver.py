@@ -1,0 +1,310 @@
+"""One run: a trace, a machine and a scheme in; a result out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.base.errors import BuddysimError
+from buddysim.buddy import SizeSource, Targets, profile
+from buddysim.machine import Machine
+from buddysim.replay.engine.engine import Engine
+from buddysim.replay.engine.scheme import load_scheme
+from buddysim.replay.feed import ChunkFeed
+from buddysim.replay.footprint import check_capacity, footprint_of
+from buddysim.replay.layout import Layout, Placed
+from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.result import Result, build_result
+from buddysim.replay.states import EntryStates
+from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace, open_trace
+
+PLACE_DEVICE, PLACE_COMPRESSED, PLACE_HOST = range(3)
+OPERATIONS_PER_CALL = 250_000
+L2_FILL_FACTOR = 2  # of a copy larger than the L2 only the last part can stay
+
+
+def simulate(
+    trace: Trace | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] = "p100-nvlink2",
+    scheme: str = "buddy",
+    targets: Targets | str | os.PathLike[str] | None = None,
+    *,
+    threshold: float = 0.3,
+    seed: int = 0,
+    distribution: str = "isca20-hpc",
+    kernels: slice | range | None = None,
+    gap_scale: Fraction | float = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Replays a trace.
+
+    Parameters
+    ----------
+    trace : a trace, or the path of a trace file
+    machine : a machine, the name of a preset, or the path of a machine file
+    scheme : name of a memory configuration (`scheme_names`)
+    targets : target ratios, or the path of a targets file; without them the trace is profiled
+    threshold : Buddy Threshold of that profile, the largest share of entries that may overflow
+    seed : of the distribution of sizes, where the trace has no values
+    distribution : name of that distribution
+    kernels : which kernels run, by their index in the trace; all without it
+    gap_scale : factor on every gap and dependent chain of the trace
+    progress : called with memory instructions done and in all, a few times per second
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    BuddysimError : an unknown name, a trace that can't be read, allocations that don't fit the machine
+    """
+    opened = None
+    if not isinstance(trace, Trace):
+        trace = opened = open_trace(trace)
+    try:
+        chosen = machine if isinstance(machine, Machine) else Machine.load(machine)
+        run = Run(trace, chosen, scheme, targets, threshold, seed, distribution, kernels, Fraction(gap_scale))
+        return run.run(progress)
+    finally:
+        if opened is not None:
+            opened.close()
+
+
+class Run:
+    """The state of one run between the engine's calls; `simulate` is its only caller."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        machine: Machine,
+        scheme_name: str,
+        targets: Targets | str | os.PathLike[str] | None,
+        threshold: float,
+        seed: int,
+        distribution: str,
+        kernels: slice | range | None,
+        gap_scale: Fraction,
+    ) -> None:
+        self.trace, self.machine, self.scheme_name = trace, machine, scheme_name
+        self.threshold, self.seed, self.distribution = threshold, seed, distribution
+        self.gap_scale = gap_scale
+        if gap_scale <= 0:
+            raise BuddysimError(f"gap_scale {gap_scale}: expected a positive number")
+        self.scheme = load_scheme(scheme_name)
+        self.kernels = _chosen_kernels(trace, kernels)
+        self.layout = Layout(trace)
+        self.targets: Targets | None = None
+        if self.scheme.uses_targets:
+            if targets is None:
+                self.targets = profile(
+                    trace,
+                    threshold=threshold,
+                    seed=seed,
+                    distribution=distribution,
+                    eight_byte_state=machine.buddy.eight_byte_state,
+                ).targets
+            elif isinstance(targets, Targets):
+                self.targets = targets
+            else:
+                self.targets = Targets.load(targets, trace)
+        self.footprint = footprint_of(self.layout, self.targets, machine, scheme_name == "host")
+        if self.scheme.uses_targets:
+            check_capacity(self.footprint, machine, trace.path)
+        self.sizes = SizeSource(trace, algorithm="bpc", seed=seed, distribution=distribution)
+        self.states: EntryStates | None = None
+        array: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
+        if self.scheme.uses_sizes:
+            self.states = EntryStates(self.layout, self.sizes, self.kernels[0].ordinal if self.kernels else 0)
+            array = self.states.array
+        else:
+            array = np.zeros(self.layout.n_entries, dtype=np.uint8)
+        self.numbers = engine_numbers(machine, self.footprint.allocated // 128, gap_scale)
+        self.engine = Engine(
+            self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme
+        )
+        self.per_kernel: list[dict[str, object]] = []
+        self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, Any], int]] = {}
+        self.skipped_copies = 0
+
+    def _regions(self) -> NDArray[np.int64]:
+        rows = [[p.first_entry, p.end_entry, *self._place(p)] for p in self.layout.placed]
+        return np.array(rows or [[0, self.layout.n_entries, 0, 4]], dtype=np.int64)
+
+    def _place(self, placed: Placed) -> tuple[int, int]:
+        if placed.allocation.space == "host":
+            return PLACE_HOST, 4
+        if self.targets is None:
+            return PLACE_DEVICE, 4
+        target = self.targets.of(placed.allocation.index)
+        if target.kept_sectors == 4 and self.machine.buddy.bypass_1x:
+            return PLACE_DEVICE, 4
+        return PLACE_COMPRESSED, target.kept_sectors
+
+    def run(self, progress: Callable[[int, int], None] | None) -> Result:
+        """Plays the trace's events in order and collects the result."""
+        total = sum(kernel.memory_instructions for kernel in self.kernels)
+        chosen = {kernel.index for kernel in self.kernels}
+        events = iter(enumerate(self.trace.events))
+        waiting = next(events, None)
+        launch_ps = self.machine.ps(self.machine.kernel.launch_latency)
+        began = time.perf_counter()
+        while True:
+            while waiting is not None and self._admit(*waiting, chosen, launch_ps):
+                waiting = next(events, None)
+            if waiting is None and not self.handles:
+                break
+            word, handle = self.engine.run(OPERATIONS_PER_CALL)
+            if word == "chunk":
+                self._feed(handle)
+            elif word == "done":
+                self._finish(handle)
+            elif word == "idle":
+                end_ps = self.engine.end_of_time_ps()
+                if end_ps is not None:
+                    raise BuddysimError(
+                        f"{self.trace.path}: kernel {min(self.handles)} ends later than a run on {self.machine.name} "
+                        f"can go: {end_ps / 3600e12:.1f} hours of simulated time"
+                    )
+                raise BuddysimError(
+                    f"{self.trace.path}: warps wait at a barrier that the others of their thread block "
+                    f"never reach (kernel {min(self.handles)})"
+                )
+            if progress is not None:
+                progress(self.engine.memory_instructions, total)
+        return build_result(self, time.perf_counter() - began)
+
+    def _admit(self, position: int, event: object, chosen: set[int], launch_ps: int) -> bool:
+        """Starts the next event if it may start now."""
+        if isinstance(event, KernelLaunch):
+            kernel = self.trace.kernels[event.kernel]
+            if kernel.index not in chosen:
+                return True
+            streams = {running[0].stream for running in self.handles.values()}
+            alone = not self.machine.kernel.concurrent or kernel.stream == 0
+            if self.handles and (alone or kernel.stream in streams or 0 in streams):
+                return False
+            if self.handles and self.states is not None and self.sizes.next_snapshot(
+                kernel.ordinal
+            ) != self.sizes.next_snapshot(min(running[0].ordinal for running in self.handles.values())):
+                return False
+            return self._start(position, kernel, launch_ps)
+        if self.handles:
+            return False
+        if isinstance(event, Memcpy | Memset):
+            self._copy(position, event)
+        return True
+
+    def _start(self, position: int, kernel: Kernel, launch_ps: int) -> bool:
+        sm, threads = self.machine.sm, kernel.block[0] * kernel.block[1] * kernel.block[2]
+        warps = -(-threads // 32)
+        registers = warps * -(-kernel.registers * 32 // 256) * 256
+        for what, needed, there in (
+            ("threads", threads, sm.threads),
+            ("warps", warps, sm.warps),
+            ("registers", registers, sm.registers),
+            ("bytes of shared memory", kernel.shared_memory_bytes, sm.shared_memory),
+        ):
+            if needed > there:
+                raise BuddysimError(
+                    f"{self.trace.path}: kernel {kernel.index} ({kernel.name}): a thread block needs {needed} {what}: "
+                    f"an SM of {self.machine.name} has {there}"
+                )
+        if self.states is not None:
+            self.states.before_kernel(kernel.ordinal)
+        if not self.engine.start_kernel(
+            kernel.index,
+            self.engine.now_ps + launch_ps,
+            kernel.n_blocks,
+            warps,
+            threads,
+            registers,
+            kernel.shared_memory_bytes,
+        ):
+            return False
+        feed = ChunkFeed(self.trace, kernel, self.layout.live_table(position))
+        self.handles[kernel.index] = (kernel, feed, self.engine.counters(), self.engine.now_ps)
+        return True
+
+    def _feed(self, handle: int) -> None:
+        kernel, feed, _, _ = self.handles[handle]
+        chunk = feed.next_chunk()
+        if chunk is None:
+            raise BuddysimError(
+                f"{self.trace.path}: kernel {kernel.index} ({kernel.name}): its chunks hold fewer thread blocks than "
+                f"the {kernel.n_blocks} that it lists"
+            )
+        if len(chunk.blocks):
+            outside = self.engine.add_chunk(
+                handle,
+                chunk.blocks.view(np.uint8),
+                chunk.warps.view(np.uint8),
+                chunk.ops.view(np.uint8),
+                chunk.lines,
+                feed.table,
+            )
+            if outside >= 0:
+                raise feed.outside(int(chunk.lines[outside]), outside)
+
+    def _finish(self, handle: int) -> None:
+        kernel, _, before, launched_ps = self.handles.pop(handle)
+        after = self.engine.counters()
+        self.per_kernel.append(
+            {
+                "index": kernel.index,
+                "name": kernel.name,
+                "ordinal": kernel.ordinal,
+                "launched_ps": launched_ps,
+                "time_ps": self.engine.now_ps - launched_ps,
+                "cycles": (self.engine.now_ps - launched_ps) // int(self.numbers["cycle_ps"]),  # type: ignore[call-overload]
+                "warp_instructions": after["warp_instructions"] - before["warp_instructions"],
+                "memory_instructions": after["memory_instructions"] - before["memory_instructions"],
+                "device_read_sectors": sum(after["device"][:3]) - sum(before["device"][:3]),
+                "device_write_sectors": after["device"][3] - before["device"][3],
+                "link_read_bytes": after["link_read_total_bytes"] - before["link_read_total_bytes"],
+                "link_write_bytes": after["link_write_total_bytes"] - before["link_write_total_bytes"],
+            }
+        )
+
+    def _copy(self, position: int, event: Memcpy | Memset) -> None:
+        """A copy or fill: memory takes new contents, and the L2 holds them (or forgets what it had)."""
+        if isinstance(event, Memcpy) and event.kind == "dtoh":
+            return
+        table = self.layout.live_table(position)
+        found = self.layout.entries_of(table, event.address, event.bytes)
+        if found is None:
+            self.skipped_copies += 1
+            return
+        first, end = found
+        if self.states is not None and self.per_kernel:  # earlier copies are in the sizes at the start
+            self.states.overwrite(first, end)
+        if self.machine.l2.fill_on_memcpy:
+            keep = L2_FILL_FACTOR * self.machine.l2.size // 128
+            self.engine.fill_l2(max(first, end - keep), end)
+        else:
+            whole = first + (event.address % 128 != 0), end - ((event.address + event.bytes) % 128 != 0)
+            self.engine.drop_l2(*whole)
+
+
+def _chosen_kernels(trace: Trace, chosen: slice | range | None) -> list[Kernel]:
+    count = len(trace.kernels)
+    if chosen is None:
+        return list(trace.kernels)
+    numbers = range(count)[chosen] if isinstance(chosen, slice) else chosen
+    kernels = [trace.kernels[i] for i in numbers if 0 <= i < count]
+    if not kernels:
+        raise BuddysimError(
+            f"{trace.path}: no kernel in {_text(chosen)}: the trace has kernels 0 to {count - 1}"
+        )
+    return kernels
+
+
+def _text(chosen: slice | range) -> str:
+    parts = (chosen.start, chosen.stop) if chosen.step in (None, 1) else (chosen.start, chosen.stop, chosen.step)
+    return ":".join("" if part is None else str(part) for part in parts)

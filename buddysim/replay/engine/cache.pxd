@@ -1,0 +1,121 @@
+"""A sectored, set-associative cache with true LRU: the tags and states of an L1, an L2 slice or a metadata slice.
+
+One `SectorCache` holds `units` caches of equal shape side by side (one per SM or per slice). A tag is an entry number (L1, L2)
+or a metadata line number. Each line has four sectors, each with a valid, a dirty and a partial bit: partial means dirty, but not
+every byte known (a store wrote a part of a sector that was not there), so it can't be read before it is merged.
+
+What an access looks at lies together: a set is one row of tags, then their order, then lines, 64 B (one line of the host's cache)
+for eight ways, and behind them the times at which sectors on their way are there.
+"""
+from libc.stdint cimport int64_t, uint16_t, uint32_t
+
+from buddysim.replay.engine.division cimport Divisor, divide, remainder
+from buddysim.replay.engine.hints cimport prefetch
+from buddysim.replay.engine.hostmem cimport HostArena
+from buddysim.replay.engine.setops cimport SECTOR_COUNT, order_renew, order_renew_oldest, set_match
+
+ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
+
+cdef enum:
+    DIRTY = 4
+    PARTIAL = 8
+    COMING = 12             # valid sectors that are there only from `ready_ps` on
+
+cdef struct Row:            # one set
+    uint32_t* tags
+    char* order             # the ways, the one used last first
+    Line* lines
+    int64_t* ready_ps       # when the sectors that are coming are there
+
+cdef struct SectorCache:
+    uint32_t units
+    Divisor sets            # of each unit
+    uint32_t ways
+    uint32_t padded_ways
+    uint32_t oldest_bit     # in a set's order, where that is a word
+    uint32_t row_bytes      # 16 * padded_ways
+    char* rows              # [units][sets]: tags, order, lines, ready_ps
+
+
+cdef inline uint32_t fold(uint32_t x) noexcept nogil:
+    """Mixes the high bits of a line number into the low ones: what spreads strides over sets and slices."""
+    x ^= x >> 15
+    x *= <uint32_t>0x2C1B3C6D
+    x ^= x >> 12
+    x *= <uint32_t>0x297A2D39
+    x ^= x >> 15
+    return x
+
+
+cdef inline uint32_t cache_set(const SectorCache* cache, uint32_t unit, uint32_t local) noexcept nogil:
+    """Where in `rows` the set for the line number `local` of unit `unit` lies."""
+    cdef uint32_t index, group = divide(cache.sets, local), sets = cache.sets.by
+    if cache.sets.is_power:
+        index = (local ^ fold(group)) & (sets - 1)
+    else:
+        index = remainder(cache.sets, local - group * sets + remainder(cache.sets, fold(group)))
+    return (unit * sets + index) * cache.row_bytes
+
+
+cdef inline Row cache_row(const SectorCache* cache, uint32_t set) noexcept nogil:
+    """Where the ways of a set are."""
+    cdef size_t ways = cache.padded_ways
+    cdef char* row = cache.rows + set
+    return Row(<uint32_t*>row, row + 4 * ways, <Line*>(row + 6 * ways), <int64_t*>(row + 8 * ways))
+
+
+cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set) noexcept nogil:
+    """Has the host fetch a set's row, but for the times behind more than eight ways."""
+    cdef const char* row = cache.rows + set
+    prefetch(row)
+    prefetch(row + 64)
+
+
+cdef inline int64_t cache_find(const SectorCache* cache, const Row* row, uint32_t tag) noexcept nogil:
+    """The way of the set that holds `tag`, or -1."""
+    return set_match(row.tags, cache.padded_ways, tag)
+
+
+cdef inline void cache_touch(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil:
+    """Makes the way the most recently used one of its set."""
+    order_renew(row.order, cache.ways, way)
+
+
+cdef inline int64_t cache_replace(const SectorCache* cache, const Row* row, uint32_t tag, uint32_t* left) noexcept nogil:
+    """Gives the least recently used way (an empty one first) to `tag`; `left` becomes the tag that had it.
+
+    Returns the way. The states in its line are still those of what has left; the new ones are the caller's to say.
+    """
+    cdef int64_t way = order_renew_oldest(row.order, cache.ways, cache.oldest_bit)
+    left[0] = row.tags[way]
+    row.tags[way] = tag
+    return way
+
+
+cdef inline Line cache_coming(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now,
+                              int64_t ready) noexcept nogil:
+    """A line whose `sectors` become valid, their data there from `ready` on. Of such times the latest still ahead is kept."""
+    cdef unsigned int coming = sectors
+    if not line:
+        ready_ps[0] = ready
+        return <Line>(sectors | sectors << COMING)
+    if line >> COMING and ready_ps[0] > now:
+        coming |= line >> COMING
+        ready = ready if ready > ready_ps[0] else ready_ps[0]
+    ready_ps[0] = ready
+    return <Line>(line & ((1 << COMING) - 1) | sectors | coming << COMING)
+
+
+cdef inline unsigned int cache_not_yet(unsigned int line, const int64_t* ready_ps, int64_t now) noexcept nogil:
+    """Valid sectors of a line whose data are still on their way at `now`."""
+    cdef unsigned int coming = line >> COMING
+    return coming if coming and ready_ps[0] > now else 0
+
+
+cdef inline int sector_count(unsigned int mask) noexcept nogil:
+    """Number of sectors in a mask's lower four bits."""
+    return SECTOR_COUNT[mask & 15]
+
+
+cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, int ways) except -1
+cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil

@@ -1,0 +1,70 @@
+"""Memory of a `SectorCache`, and a thin class over it that tests hold against `naive_cache`."""
+from libc.stdint cimport int64_t, uint32_t
+
+from buddysim.replay.engine.division cimport divisor
+from buddysim.replay.engine.hostmem cimport HostArena, arena_free, arena_zeroed
+from buddysim.replay.engine.setops cimport SET_EMPTY, order_begin
+
+cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
+    """Allocates `units` empty caches. Raises MemoryError."""
+    cache.units, cache.sets, cache.ways = units, divisor(sets), ways
+    cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
+    cache.oldest_bit = 4 * (ways - 1)
+    cache.row_bytes = 16 * cache.padded_ways
+    cache.rows = <char*>arena_zeroed(arena, <size_t>units * sets, cache.row_bytes)
+    for unit in range(units):
+        cache_clear_unit(cache, unit)
+    return 0
+
+
+cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
+    """Empties one unit: nothing is written back."""
+    cdef uint32_t set, way, first = unit * cache.sets.by
+    cdef Row row
+    for set in range(first, first + cache.sets.by):
+        row = cache_row(cache, set * cache.row_bytes)
+        for way in range(cache.padded_ways):
+            row.tags[way] = SET_EMPTY
+            row.lines[way] = 0
+        order_begin(row.order, cache.ways)
+
+
+cdef class LruTags:
+    """One cache driven access by access: what `naive_cache.NaiveLruTags` does in plain Python.
+
+    Parameters
+    ----------
+    sets, ways : shape of the cache
+    """
+
+    cdef HostArena arena
+    cdef SectorCache cache
+
+    def __cinit__(self, int sets, int ways):
+        cache_init(&self.arena, &self.cache, 1, sets, ways)
+
+    def __dealloc__(self):
+        arena_free(&self.arena)
+
+    def access(self, uint32_t tag, unsigned int sectors):
+        """Touches sectors of a line.
+
+        Returns
+        -------
+        tuple of the sectors that hit (mask) and the tag evicted (-1: none, the line was there or the way was empty)
+        """
+        cdef Row row = cache_row(&self.cache, cache_set(&self.cache, 0, tag))
+        cdef int64_t way = cache_find(&self.cache, &row, tag)
+        cdef int64_t evicted = -1
+        cdef uint32_t left
+        cdef unsigned int hits = 0
+        if way < 0:
+            way = cache_replace(&self.cache, &row, tag, &left)
+            if left != SET_EMPTY:
+                evicted = left
+            row.lines[way] = 0
+        else:
+            hits = row.lines[way] & sectors
+            cache_touch(&self.cache, &row, way)
+        row.lines[way] |= sectors
+        return hits, evicted

@@ -1,0 +1,201 @@
+"""Fills and write-backs of compressed entries: what the schemes `bandwidth` and `buddy` share.
+
+`bandwidth` is the case of four kept sectors and sizes known for nothing; so where every entry fits its target and metadata are
+free, `buddy` is `bandwidth`, cycle for cycle.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from buddysim.replay.engine.cache cimport (
+    DIRTY, Line, Row, cache_find, cache_replace, cache_row, cache_touch, sector_count,
+)
+from buddysim.replay.engine.dram cimport DevicePlace, dram_place, dram_prefetch, dram_read, dram_write, larger
+from buddysim.replay.engine.hints cimport prefetch, unlikely
+from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
+from buddysim.replay.engine.memory cimport (
+    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, FillPlan, MemorySystem, Region, Slice,
+    Split, link_read, link_write, sectors_needed,
+)
+from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.port cimport port_pass
+
+
+cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) noexcept nogil:
+    """Device and buddy sectors of an entry. A 16x entry (kept 0) that outgrows its 8 B costs one device sector besides."""
+    cdef int needed = sectors_needed(size_class)
+    cdef Split split
+    if kept == 0:
+        if size_class == 0:
+            return Split(0, 0)
+        return Split(1, 0 if size_class == 1 and m.eight_byte_state else needed)
+    split.device = needed if needed < kept else kept
+    split.buddy = needed - split.device
+    return split
+
+
+cdef inline bint stored_raw(const MemorySystem* m, int kept, int size_class) noexcept nogil:
+    """Does an entry lie in device memory sector by sector as it is?"""
+    return size_class == 7 and kept == 4 and not m.whole_raw_entry
+
+
+cdef inline FillPlan plan_fill(const MemorySystem* m, bint size_known, int kept, unsigned int wanted,
+                               int size_class) noexcept nogil:
+    """What a fill moves. Before the size is known, the device part is fetched on the guess that the target holds."""
+    cdef Split split = split_entry(m, kept, size_class)
+    cdef bint raw = stored_raw(m, kept, size_class)
+    cdef int asked = sector_count(wanted), device = asked if raw else split.device
+    cdef int at_once = device, useful = device, demand, buddy_demand
+    if not size_known:
+        at_once = asked if kept == 4 else kept if kept else 1
+        useful = min(device, at_once)
+        if kept == 4 and not raw:
+            useful = sector_count(wanted & ((1 << device) - 1))
+    demand = min(device, asked)
+    buddy_demand = min(asked - demand, split.buddy)
+    return FillPlan(
+        <uint8_t>at_once, <uint8_t>(device - useful), <uint8_t>demand, <uint8_t>(at_once + device - useful - demand),
+        <uint8_t>split.buddy, <uint8_t>(split.buddy - buddy_demand), <uint8_t>(wanted if raw else 15), not raw)
+
+
+cdef inline FillPlan* plan_at(MemorySystem* m, bint size_known, int kept, unsigned int wanted, int size_class) noexcept nogil:
+    """Where the plan of a kind of fill is kept."""
+    return &m.plans[((size_known * 5 + kept) * 16 + wanted) * 8 + size_class]
+
+
+cdef inline void prepare_moves(MemorySystem* m) noexcept nogil:
+    """Writes down where the sectors of every kind of entry lie, and what every kind of fill moves."""
+    cdef int size_known, kept, size_class
+    cdef unsigned int wanted
+    for kept in range(5):
+        for size_class in range(8):
+            m.splits[8 * kept + size_class] = split_entry(m, kept, size_class)
+            for size_known in range(2):
+                for wanted in range(16):
+                    plan_at(m, size_known, kept, wanted, size_class)[0] = plan_fill(m, size_known, kept, wanted, size_class)
+
+
+cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil:
+    """What the metadata say of an entry, in rising order: 0 B, 8 B, one to four sectors."""
+    if size_class == 1 and m.eight_byte_state:
+        return 1
+    return 0 if size_class == 0 else sectors_needed(size_class) + 1
+
+
+cdef inline int64_t codec_done(MemorySystem* m, Slice* slice, int64_t t) noexcept nogil:
+    """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
+    m.at_codec_ps = t
+    return port_pass(&slice.codec, &m.now_ps, t, m.codec_cost) + m.codec_ps
+
+
+cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePlace* at, bint write,
+                                   int64_t t) noexcept nogil:
+    """When an entry's size is known to a slice that asks at `t`; `write` changes it. `at` is NULL where it has not been located."""
+    cdef uint32_t line = entry >> m.metadata_shift, left
+    cdef int64_t way
+    cdef DevicePlace place, victim
+    cdef Row row
+    if m.perfect_metadata:
+        return t
+    row = cache_row(&m.metadata, at.metadata_set if at else metadata_set(m, line))
+    way = cache_find(&m.metadata, &row, line)
+    if way >= 0:
+        m.count.metadata_hits += 1
+        cache_touch(&m.metadata, &row, way)
+        t = larger(t + m.metadata_ps, row.ready_ps[way])
+    else:
+        if at:
+            dram_place(&m.dram, at.metadata_bank, at.metadata_row, &place)
+        else:
+            locate_metadata(m, line, &place)
+        dram_prefetch(&place)
+        way = cache_replace(&m.metadata, &row, line, &left)
+        prefetch(row.ready_ps + way)
+        if row.lines[way]:                  # dirty: no other state is kept
+            m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
+            locate_metadata(m, left, &victim)
+            dram_write(&m.dram, &victim, m.metadata_sectors, t)
+            row.lines[way] = 0
+        m.count.device[<int>METADATA_READ] += m.metadata_sectors
+        t = dram_read(&m.dram, &place, m.metadata_sectors, t + m.metadata_ps)
+        row.ready_ps[way] = t
+    if write:
+        row.lines[way] = 1 << DIRTY
+    return t
+
+
+cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const LinePlace* at,
+                                    unsigned int* sectors, int64_t t, int kept, bint sizes_known) noexcept nogil:
+    """Brings a line to the L2: the device part and the buddy part in parallel, then through the decompressor."""
+    cdef int64_t known = t, done
+    cdef bint size_known = True
+    cdef const FillPlan* plan
+    cdef DevicePlace place
+    dram_place(&m.dram, at.bank, at.row, &place)
+    dram_prefetch(&place)
+    if not sizes_known:
+        known = metadata_known(m, at.entry, at, False, t)
+    if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way
+        size_known = False
+    else:
+        t = known
+    plan = plan_at(m, size_known, kept, sectors[0], m.state[at.entry] & 7)
+    done = dram_read(&m.dram, &place, plan.at_once, t) if plan.at_once else t
+    if unlikely(plan.later):
+        done = larger(done, dram_read(&m.dram, &place, plan.later, known))
+    done = larger(done, known)
+    m.count.device[<int>DEMAND] += plan.demand
+    m.count.device[<int>OVERFETCH] += plan.overfetch
+    if plan.buddy:
+        m.count.link_read[<int>OVERFETCH] += 32 * plan.buddy_overfetch
+        m.count.link_read[<int>DEMAND] -= 32 * plan.buddy_overfetch
+        done = larger(done, link_read(m, 32 * plan.buddy, DEMAND, known))
+        m.count.buddy_fills += 1
+        region.buddy += 1
+    sectors[0] = plan.filled
+    return codec_done(m, slice, done) if plan.decompressed else done
+
+
+cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice* slice, uint32_t entry, Line line, int64_t t,
+                                         int kept, bint sizes_known) noexcept nogil:
+    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows.
+
+    Returns when the line's place is free: its data have left for the compressor and what is written has been taken.
+    """
+    cdef int old_class = m.state[entry] & 7
+    cdef int new_class = m.state[entry] >> 4 & 7
+    cdef Split old = m.splits[8 * kept + old_class]
+    cdef Split new = m.splits[8 * kept + new_class]
+    cdef int change = size_state(m, new_class) - size_state(m, old_class)
+    cdef bint raw = stored_raw(m, kept, old_class)
+    cdef int sectors
+    cdef int64_t arrived, began = t, taken
+    cdef bint buddy = new.buddy > 0
+    cdef DevicePlace place
+    locate_entry(m, slice, entry, &place)
+    if not sizes_known:
+        t = metadata_known(m, entry, NULL, change != 0, t)
+    if line & 15 != 15:
+        sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
+        arrived = t
+        if sectors:
+            m.count.device[<int>READ_MODIFY_WRITE] += sectors
+            arrived = dram_read(&m.dram, &place, sectors, t)
+        if old.buddy:
+            arrived = larger(arrived, link_read(m, 32 * old.buddy, READ_MODIFY_WRITE, t))
+            buddy = True
+        t = arrived if raw else codec_done(m, slice, arrived)
+    t = taken = codec_done(m, slice, t)
+    sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
+    if sectors:
+        m.count.device[<int>WRITE_BACK] += sectors
+        taken = dram_write(&m.dram, &place, sectors, t)
+    if new.buddy:
+        taken = larger(taken, link_write(m, 32 * new.buddy, WRITE_BACK, t))
+    if buddy:
+        m.count.buddy_writebacks += 1
+        region.buddy += 1
+    if change > 0:
+        m.count.grown += 1
+    elif change < 0:
+        m.count.shrunk += 1
+    m.state[entry] = <uint8_t>(new_class | new_class << 4)
+    return began + taken - t        # a victim buffer holds the line while it is read, merged and compressed

@@ -1,0 +1,84 @@
+"""The order of events: when each scheduler can issue next, and which of them is the first.
+
+An event's key is its time with a number in its low bits: the smallest key is the earliest event, the lowest number of equal ones.
+The smallest is found by looking at all keys of a group and then at all groups' smallest (`keys.h`), without a branch that a host
+could not foresee.
+"""
+from libc.stdint cimport int64_t
+
+from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.hostmem cimport HostArena
+
+cdef extern from "keys.h" nogil:
+    const int64_t KEY_BIAS
+    const int64_t KEY_NEVER
+    const int KEYS_AT_ONCE
+    int64_t least_key(const int64_t* keys, int n) noexcept
+
+cdef enum:
+    NEVER = 0x7FFFFFFFFFFFFFFF
+    GROUP_BITS = 4              # 16 events are a group
+
+cdef struct Events:
+    int bits                    # of an event's number
+    int64_t end_ps              # `end_of_time`
+    int groups
+    int64_t* keys               # [groups][16]
+    int64_t* firsts             # [groups]: each one's smallest key
+    int64_t first               # the smallest of all
+
+
+cdef inline int64_t end_of_time(int bits) noexcept nogil:
+    """From when on keys with so many bits for the number have no room: 5 hours for a hundred events."""
+    return <int64_t>1 << (61 - bits)
+
+
+cdef inline int64_t event_key(int64_t time, int64_t end_ps, int bits, int number) noexcept nogil:
+    """The key of an event; `end_ps` is `end_of_time(bits)`, and from then on (NEVER, too) there is none."""
+    if unlikely(time >= end_ps):
+        return KEY_NEVER
+    return (time << bits | number) + KEY_BIAS
+
+
+cdef inline int64_t key_time(int64_t key, int bits) noexcept nogil:
+    """When the event of a key is."""
+    if unlikely(key == KEY_NEVER):
+        return NEVER
+    return (key - KEY_BIAS) >> bits
+
+
+cdef inline int key_number(int64_t key, int bits) noexcept nogil:
+    """Which event it is."""
+    return <int>(key & ((<int64_t>1 << bits) - 1))
+
+
+cdef inline int64_t smaller(int64_t a, int64_t b) noexcept nogil:
+    return a if a < b else b
+
+
+cdef inline void events_take(Events* events, int number) noexcept nogil:
+    """Takes an event out of the order, which does not hold until `events_put` puts it back."""
+    events.keys[number] = KEY_NEVER
+    events.firsts[number >> GROUP_BITS] = KEY_NEVER
+
+
+cdef inline void events_put(Events* events, int number, int64_t time) noexcept nogil:
+    """Puts an event back that was taken out.
+
+    Nothing that is stored here is looked at here: a host would have to wait until it has left for the cache.
+    """
+    cdef int group = number >> GROUP_BITS
+    cdef int64_t key = event_key(time, events.end_ps, events.bits, number)
+    cdef int64_t first_of_group = smaller(key, least_key(events.keys + (group << GROUP_BITS), 1 << GROUP_BITS))
+    events.first = smaller(first_of_group, least_key(events.firsts, events.groups))
+    events.firsts[group] = first_of_group
+    events.keys[number] = key
+
+
+cdef inline void events_set(Events* events, int number, int64_t time) noexcept nogil:
+    """Changes when an event is."""
+    events_take(events, number)
+    events_put(events, number, time)
+
+
+cdef int events_init(HostArena* arena, Events* events, int n) except -1

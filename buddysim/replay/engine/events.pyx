@@ -1,0 +1,53 @@
+"""Memory of an order of events, and a thin class over it that tests hold against a plain list."""
+from libc.stdint cimport int64_t
+
+from buddysim.replay.engine.hostmem cimport HostArena, arena_free, arena_zeroed
+
+
+cdef int events_init(HostArena* arena, Events* events, int n) except -1:
+    """`n` events, each at no time."""
+    cdef int i, padded
+    events.bits = (n - 1).bit_length()
+    events.end_ps = end_of_time(events.bits)
+    events.groups = ((n - 1) >> GROUP_BITS) + 1
+    padded = (events.groups + KEYS_AT_ONCE - 1) // KEYS_AT_ONCE * KEYS_AT_ONCE
+    events.keys = <int64_t*>arena_zeroed(arena, <size_t>events.groups << GROUP_BITS, sizeof(int64_t))
+    events.firsts = <int64_t*>arena_zeroed(arena, padded, sizeof(int64_t))
+    for i in range(events.groups << GROUP_BITS):
+        events.keys[i] = KEY_NEVER
+    for i in range(padded):
+        events.firsts[i] = KEY_NEVER
+    events.first = KEY_NEVER
+    return 0
+
+
+cdef class EventOrder:
+    """The engine's events, one at a time.
+
+    Parameters
+    ----------
+    n : how many there are
+    """
+
+    cdef HostArena arena
+    cdef Events events
+
+    def __cinit__(self, int n):
+        events_init(&self.arena, &self.events, n)
+
+    def __dealloc__(self):
+        arena_free(&self.arena)
+
+    def set(self, int number, time):
+        """Changes when an event is, in ps; None: at no time."""
+        events_set(&self.events, number, NEVER if time is None else time)
+
+    def first(self):
+        """The earliest event.
+
+        Returns
+        -------
+        tuple of its time in ps and its number, or None where there is none
+        """
+        cdef int64_t key = self.events.first
+        return None if key == KEY_NEVER else (key_time(key, self.events.bits), key_number(key, self.events.bits))

@@ -1,0 +1,366 @@
+"""Everything below the L1s: crossbar, L2 slices, metadata cache, device memory and link.
+
+A request's way is followed to its end when it issues; what it takes of ports and channels is booked at the times at which it
+gets there (`port`, `dram`).
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from buddysim.replay.engine.cache cimport (
+    DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch,
+    cache_replace, cache_row, cache_touch, sector_count,
+)
+from buddysim.replay.engine.division cimport Divisor
+from buddysim.replay.engine.dram cimport Dram, larger
+from buddysim.replay.engine.hints cimport prefetch
+from buddysim.replay.engine.hostmem cimport HostArena, arena_zeroed
+from buddysim.replay.engine.places cimport LinePlace, PlaceRules
+from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass
+
+cdef extern from *:
+    int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
+
+cdef enum Place:
+    PLACE_DEVICE = 0            # uncompressed in device memory
+    PLACE_COMPRESSED = 1        # compressed in device memory, what overflows in buddy memory
+    PLACE_HOST = 2              # in host memory, over the link
+
+cdef enum TrafficKind:          # why sectors move
+    DEMAND = 0
+    OVERFETCH = 1
+    READ_MODIFY_WRITE = 2
+    WRITE_BACK = 3
+    METADATA_READ = 4
+    METADATA_WRITE = 5
+    MIGRATION_IN = 6
+    MIGRATION_OUT = 7
+
+cdef enum:
+    HISTOGRAM_BINS = 64         # bin b holds times in [2^b, 2^(b+1)) ps
+
+cdef struct Counters:
+    int64_t memory_instructions
+    int64_t line_accesses
+    int64_t load_sectors        # sectors asked for by loads and atomics
+    int64_t store_sectors
+    int64_t l1_accesses         # sectors of loads looked up in an L1
+    int64_t l1_hits
+    int64_t l1_merged           # found on their way
+    int64_t l1_lines
+    int64_t l1_line_hits
+    int64_t l2_read_hits
+    int64_t l2_read_merged
+    int64_t l2_writes           # sectors of stores at the L2
+    int64_t l2_write_hits
+    int64_t l2_lines
+    int64_t l2_line_hits
+    int64_t demanded            # sectors demanded of memory
+    int64_t fill_sectors        # sectors made valid by fills
+    int64_t dirtied_sectors     # clean sectors that became dirty
+    int64_t writeback_sectors   # dirty sectors that left the L2
+    int64_t overwritten_sectors  # dirty sectors that a copy or fill overwrote in memory
+    int64_t metadata_hits
+    int64_t buddy_fills
+    int64_t buddy_writebacks
+    int64_t grown               # entries whose size state rose at a write-back
+    int64_t shrunk
+    int64_t page_faults
+    int64_t pages_prefetched
+    int64_t pages_evicted
+    int64_t load_ps             # sum of the times in `load_histogram`: from issue to arrival of L1-missing loads
+    int64_t[8] device           # sectors by TrafficKind
+    int64_t[8] link_read        # bytes by TrafficKind
+    int64_t[8] link_write
+    int64_t[64] load_histogram
+    int64_t[64] memory_histogram
+
+cdef struct Region:             # an allocation's place
+    uint32_t first_entry
+    uint32_t entries
+    int place
+    int kept                    # sectors of each entry in device memory; 0 stands for the 8 B of a 16x target
+    int64_t fills
+    int64_t writebacks
+    int64_t buddy
+
+cdef struct Mshrs:              # a ring: the one that was taken first is the next
+    int64_t* free_ps            # [n]: when each comes free
+    int64_t* end
+    int64_t* next
+
+cdef struct SmPorts:            # an SM's at the crossbar
+    Port requests
+    Port replies
+
+cdef struct Slice:              # of the L2, beside its lines
+    Mshrs mshrs
+    int first_pseudo            # of the pseudo-channels behind it
+    Port port
+    Port codec                  # its (de)compressor
+
+cdef struct Split:              # where a compressed entry's sectors lie
+    int device
+    int buddy
+
+cdef struct FillPlan:           # what a fill of a compressed entry moves, in sectors
+    uint8_t at_once             # from device memory as soon as it may be read
+    uint8_t later               # from device memory once the size is known, where the guess was too small
+    uint8_t demand              # of both
+    uint8_t overfetch
+    uint8_t buddy               # over the link
+    uint8_t buddy_overfetch
+    uint8_t filled              # mask of the sectors that the L2 has then
+    uint8_t decompressed
+
+cdef struct Link:
+    int64_t byte_cost_num       # cost of a byte = num / den
+    int64_t byte_cost_den
+    int64_t read_ps             # from the L2 slice over the link and back, idle, without the transfer itself
+    int64_t header_bytes
+    int64_t packet_bytes
+    Port* ports                 # read direction, write direction
+    int64_t read_bytes          # payload and headers carried
+    int64_t write_bytes
+
+cdef struct Pages:              # Unified Memory: see schemes/um.pyx
+    int64_t n
+    int64_t capacity
+    int64_t resident
+    int entries_shift           # log2 of entries per page
+    int pages_per_block         # pages under one prefetch tree
+    int64_t fault_ps
+    int fault_batch
+    int64_t batch_start_ps
+    int64_t batch_end_ps
+    int batch_faults
+    int32_t* newer              # LRU list over the resident pages; n is the sentinel
+    int32_t* older
+    int64_t* ready_ps           # -1: not resident
+
+cdef struct MemorySystem
+
+ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
+                           int64_t t) noexcept nogil      # `sectors`: those wanted, then those filled
+ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil
+
+cdef struct MemorySystem:
+    FillOp fill
+    WritebackOp writeback
+    int64_t now_ps              # the time of the event at hand
+    # When the last request came to these ports: the next ones come at about that time.
+    int64_t at_slice_ps
+    int64_t at_codec_ps
+    # crossbar
+    int64_t request_ps          # from the L1's answer to the slice
+    int64_t reply_ps            # from the slice back to use
+    int64_t sector_ps           # from the first sector of a reply to the next
+    int64_t reply_cost          # one sector through an SM's reply port
+    int64_t request_cost        # one sector, or a load's request, through an SM's request port
+    int64_t slice_cost          # one sector through a slice's port
+    SmPorts* sms                # [sms]
+    # L2
+    Slice* slices               # [slices]
+    Divisor n_slices
+    Divisor pseudo_per_slice    # pseudo-channels behind a slice
+    SectorCache l2
+    # compression
+    int64_t codec_ps
+    int64_t codec_cost          # one entry through a (de)compressor
+    int overlap
+    int whole_raw_entry
+    int eight_byte_state
+    int perfect_metadata
+    int64_t metadata_ps         # hit latency
+    int metadata_shift          # log2 of the entries that a metadata line tells about
+    int metadata_sectors        # sectors of a metadata line
+    SectorCache metadata
+    uint32_t metadata_entry     # where the metadata region begins
+    # memory
+    Dram dram
+    Divisor stripe_entries      # pseudo-channels
+    Divisor piece_entries       # entries that one row in every bank group of every pseudo-channel holds together
+    Divisor metadata_slices
+    Divisor banks_of_group
+    uint32_t bank_groups        # a power of two
+    Link link
+    Pages pages
+    # where lines lie
+    PlaceRules rules
+    bint eight_at_a_time        # can the host find them so?
+    # contents
+    int64_t n_entries
+    Split[40] splits            # [kept sectors: 0 to 4][size class]: see `compressed`
+    FillPlan[1280] plans        # [size known: no, yes][kept sectors: 0 to 4][sectors wanted][size class]: see `compressed`
+    uint8_t* state              # [n_entries]: size class now | class after a write-back << 4
+    int n_regions
+    Region* regions
+    Region* last_region
+    uint32_t* region_of_page    # [n_entries / 64]: the first region in the 8 KB page
+    Counters count
+
+
+cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
+    bins[HISTOGRAM_BINS - 1 - leading_zeros(<unsigned long long>ps | 1)] += 1
+
+
+cdef inline int mshrs_init(HostArena* arena, Mshrs* mshrs, uint32_t n) except -1:
+    """Makes `n` MSHRs, all free."""
+    mshrs.free_ps = <int64_t*>arena_zeroed(arena, n, sizeof(int64_t))
+    mshrs.end = mshrs.free_ps + n
+    mshrs.next = mshrs.free_ps
+    return 0
+
+
+cdef inline int64_t* mshr_take(Mshrs* mshrs) noexcept nogil:
+    """Takes the next MSHR: when it comes free, to be replaced by when it will."""
+    cdef int64_t* taken = mshrs.next
+    mshrs.next = taken + 1 if taken + 1 != mshrs.end else mshrs.free_ps
+    return taken
+
+
+cdef inline int sectors_needed(int size_class) noexcept nogil:
+    """Sectors that an entry of a size class fills: 0, 1, 1, 1, 2, 3, 3, 4."""
+    return <int>((<uint32_t>0x43321110 >> (size_class << 2)) & 15)
+
+
+cdef inline Region* region_of(MemorySystem* m, uint32_t entry) noexcept nogil:
+    """The region that holds an entry: often the one that held the last."""
+    cdef Region* region = m.last_region
+    if entry - region.first_entry >= region.entries:
+        region = m.regions + m.region_of_page[entry >> 6]
+        while entry - region.first_entry >= region.entries:
+            region += 1
+        m.last_region = region
+    return region
+
+
+cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
+    """Payload and the headers of its packets."""
+    return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
+
+
+cdef inline int64_t link_cost(const Link* link, int64_t total) noexcept nogil:
+    return (total * link.byte_cost_num + link.byte_cost_den - 1) / link.byte_cost_den
+
+
+cdef inline int64_t link_read(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
+    """When `payload` bytes from the far side are at the L2 slice that asked at `t`."""
+    cdef int64_t total = link_bytes(&m.link, payload)
+    cdef int64_t cost = link_cost(&m.link, total)
+    m.count.link_read[<int>kind] += payload
+    m.link.read_bytes += total
+    return port_pass(&m.link.ports[0], &m.now_ps, t, cost) + m.link.read_ps + (cost >> FINE_BITS)
+
+
+cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
+    """Posts `payload` bytes to the far side at `t`; returns when the link takes them."""
+    cdef int64_t total = link_bytes(&m.link, payload)
+    m.count.link_write[<int>kind] += payload
+    m.link.write_bytes += total
+    return port_pass(&m.link.ports[1], &m.now_ps, t, link_cost(&m.link, total))
+
+
+cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
+    """Lets the scheme write back the dirty sectors of a line that has left; returns when its place is free."""
+    cdef unsigned int dirty = line >> DIRTY & 15
+    if not dirty:
+        return t
+    m.count.writeback_sectors += sector_count(dirty)
+    return m.writeback(m, slice, entry, line, t)
+
+
+cdef inline void l2_prefetch(const MemorySystem* m, const LinePlace* at) noexcept nogil:
+    """Has the host fetch what an access to a line will look at."""
+    cache_prefetch(&m.l2, at.l2_set)
+    prefetch(m.state + at.entry)
+
+
+cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, unsigned int* line,
+                           int64_t* t) noexcept nogil:
+    """The way for an entry's line and what it holds of it, after evicting one where there is none; `t` becomes when it is free."""
+    cdef int64_t way = cache_find(&m.l2, row, entry)
+    cdef uint32_t left
+    m.count.l2_lines += 1
+    if way >= 0:
+        m.count.l2_line_hits += 1
+        cache_touch(&m.l2, row, way)
+        line[0] = row.lines[way]
+        return way
+    line[0] = 0
+    way = cache_replace(&m.l2, row, entry, &left)
+    t[0] = evict_line(m, slice, left, row.lines[way], t[0])
+    return way
+
+
+cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* line, int64_t* ready_ps,
+                             unsigned int missing, int64_t t) noexcept nogil:
+    """Has the scheme bring a line's missing sectors; returns when they are there."""
+    cdef int64_t* mshr = mshr_take(&slice.mshrs)
+    cdef int64_t done
+    cdef unsigned int filled = missing
+    m.count.demanded += sector_count(missing)
+    done = m.fill(m, slice, at, &filled, larger(t, mshr[0]))
+    mshr[0] = done
+    filled &= ~line[0]
+    m.count.fill_sectors += sector_count(filled)
+    # What a store had written is merged.
+    line[0] = cache_coming(line[0] & ~(filled << PARTIAL), ready_ps, filled, t, done)
+    histogram_add(m.count.memory_histogram, done - t)
+    return done
+
+
+cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int wanted, bint for_atomic,
+                            int64_t t) noexcept nogil:
+    """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
+    cdef int n = sector_count(wanted)
+    cdef int64_t way, data, arrival
+    cdef unsigned int line, present, missing, merged
+    cdef Slice* slice = &m.slices[at.slice]
+    cdef Row row = cache_row(&m.l2, at.l2_set)
+    cdef int64_t* ready_ps
+    t = port_pass(&sm.requests, &m.now_ps, t, m.request_cost)
+    t += m.request_ps
+    m.at_slice_ps = t
+    t = port_pass(&slice.port, &m.now_ps, t, n * m.slice_cost)
+    arrival = t
+    way = l2_way(m, slice, at.entry, &row, &line, &arrival)
+    ready_ps = row.ready_ps + way
+    prefetch(ready_ps)
+    data = arrival
+    present = line & wanted
+    missing = wanted & ~present
+    if present:
+        merged = cache_not_yet(line, ready_ps, arrival) & present
+        if merged:
+            data = ready_ps[0]
+            m.count.l2_read_merged += sector_count(merged)
+        m.count.l2_read_hits += sector_count(present & ~merged)
+    if missing:
+        data = larger(data, l2_fetch(m, slice, at, &line, ready_ps, missing, arrival))
+    if for_atomic:
+        m.count.dirtied_sectors += sector_count(wanted & ~(line >> DIRTY))
+        line |= wanted << DIRTY
+    row.lines[way] = <Line>line
+    data += m.reply_ps
+    data = port_pass(&sm.replies, &m.now_ps, data, n * m.reply_cost)
+    return data + (n - 1) * m.sector_ps
+
+
+cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int touched, unsigned int whole,
+                             int64_t t) noexcept nogil:
+    """A store's sectors of a line; returns when the SM hears that the L2 has them."""
+    cdef int n = sector_count(touched)
+    cdef int64_t way, arrival
+    cdef unsigned int line, partial
+    cdef Slice* slice = &m.slices[at.slice]
+    cdef Row row = cache_row(&m.l2, at.l2_set)
+    t = port_pass(&sm.requests, &m.now_ps, t, n * m.request_cost)
+    arrival = t + m.request_ps
+    arrival = port_pass(&slice.port, &m.now_ps, arrival, n * m.slice_cost)
+    way = l2_way(m, slice, at.entry, &row, &line, &arrival)
+    m.count.l2_writes += n
+    m.count.l2_write_hits += sector_count(touched & (line | line >> DIRTY))
+    m.count.dirtied_sectors += sector_count(touched & ~(line >> DIRTY))
+    line |= whole | touched << DIRTY
+    partial = (line >> PARTIAL | touched) & ~line & 15
+    row.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
+    return arrival + m.reply_ps

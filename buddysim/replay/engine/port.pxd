@@ -1,0 +1,53 @@
+"""A port with a bandwidth: crossbar, L2 slice, (de)compressor, link, and the channels of `simple` device memory.
+
+Requests reach a port out of order (one has waited for an MSHR or for metadata, the next has not), so a port keeps its use by
+buckets of time, 65.5 ns each, some way into the future: a request takes what is left of the bucket that it arrives in and then of
+the following ones. So a port never carries more than its bandwidth, one that idles delays nobody, and a late request does not
+block an early one that happens to be simulated after it.
+
+Costs are in 1/1024 ps, rounded up: no port is faster than its machine file says.
+"""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from buddysim.replay.engine.hints cimport prefetch, unlikely
+
+cdef enum:
+    PORT_BUCKETS = 512          # 33.6 us into the future
+    BUCKET_BITS = 16            # log2 of a bucket's ps
+    FINE_BITS = 10              # log2 of the cost units per ps
+    BUCKET_FINE = 67108864      # cost units of a bucket
+
+cdef struct Port:
+    int64_t end                 # buckets from here on are not kept yet
+    int64_t full_until          # all buckets before this one are full, or past
+    uint32_t used[512]          # cost units taken of bucket b, at b % PORT_BUCKETS
+
+
+cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t, int64_t cost) noexcept nogil
+
+
+cdef inline void port_prefetch(const Port* port, int64_t t) noexcept nogil:
+    """Has the host fetch what a request that arrives at about `t` will look at."""
+    prefetch(port)
+    prefetch(&port.used[(t >> BUCKET_BITS) & (PORT_BUCKETS - 1)])
+
+
+cdef inline int64_t port_pass(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:
+    """Sends a request of `cost` (1/1024 ps, at least 1) through a port at which it arrives at `t`.
+
+    `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the request's turn comes, at the
+    earliest `t`.
+    """
+    cdef int64_t bucket = t >> BUCKET_BITS
+    cdef uint64_t before
+    cdef int64_t place, after
+    cdef uint32_t* used
+    bucket = port.full_until if bucket < port.full_until else bucket
+    used = &port.used[bucket & (PORT_BUCKETS - 1)]
+    before = used[0]
+    after = before + cost
+    if unlikely(after > BUCKET_FINE or bucket >= port.end):
+        return port_wait(port, now, bucket, t, cost)
+    used[0] = <uint32_t>after
+    place = (bucket << BUCKET_BITS) + <int64_t>(before >> FINE_BITS)
+    return place if place > t else t

@@ -1,0 +1,197 @@
+"""From a chunk's records to the streams that its warps replay."""
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memset
+
+from buddysim.replay.engine.events cimport smaller
+from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.hostmem cimport host_block
+from buddysim.replay.engine.locate cimport locate_line
+from buddysim.replay.engine.places cimport place_begin, places_complete
+from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE
+
+
+cdef inline int64_t scaled(const CoreTiming* core, int64_t amount) noexcept nogil:
+    """What a run with scaled gaps makes of instructions or times between memory operations."""
+    return amount if core.scale_num == core.scale_den else amount * core.scale_num / core.scale_den
+
+
+cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, int64_t cycles, int64_t steps) noexcept nogil:
+    """How long `instructions` of a warp take that follow each other, nothing missing."""
+    cdef int64_t ps, least
+    if timed:
+        ps = cycles * core.cycle_ps + steps * core.step_ps
+        least = instructions * core.issue_interval_ps
+        ps = ps if ps > least else least
+    else:
+        ps = instructions * core.assumed_ps
+    return scaled(core, ps)
+
+
+cdef uint32_t issue_slots(int64_t instructions) noexcept nogil:
+    return <uint32_t>instructions if instructions < 0x7FFFFFFF else 0x7FFFFFFF
+
+
+cdef StreamOp op_of(const CoreTiming* core, const WarpOp* record) noexcept nogil:
+    """What a record says of an operation but for its lines."""
+    cdef StreamOp op
+    cdef bint timed = record.flags & FLAG_TIMED
+    cdef int64_t gap = record.gap
+    op.chain_ps = chain_ps(core, timed, gap + 1, record.chain_cycles, record.chain_steps)
+    op.use_ps = NEVER_USED
+    if record.use_distance and record.kind != OP_STORE and not record.flags & FLAG_NO_RETURN:
+        op.use_ps = chain_ps(core, timed, record.use_distance, record.use_cycles, record.use_steps)
+    if record.kind == OP_ATOMIC and core.blocking_atomics:
+        op.use_ps = core.issue_interval_ps
+    op.slots = issue_slots(scaled(core, gap) + 1)
+    op.unit_slots = <uint16_t>smaller(scaled(core, record.unit_slots), 0xFFFF)
+    op.kind = OP_LOAD_PAST_L1 if record.flags & FLAG_BYPASS_L1 and record.kind == OP_LOAD else record.kind
+    op.n_lines = record.n_lines
+    return op
+
+
+cdef enum:
+    RECENT_OPS = 16
+    ALIKE_BYTES = sizeof(WarpOp) - sizeof(uint32_t)     # of a record: all but `first_line`, with which it begins
+
+cdef struct RecentOp:           # the next warp, or turn of a loop, has one like it
+    WarpOp record
+    StreamOp op
+
+
+cdef inline StreamOp recent_op(RecentOp* recent, const CoreTiming* core, const WarpOp* record) noexcept nogil:
+    """`op_of`, looked up where a record that says the same came by lately."""
+    cdef RecentOp* one = &recent[(record.gap + 3 * record.use_distance + 5 * record.chain_cycles + 7 * record.kind) % RECENT_OPS]
+    if memcmp(&one.record.gap, &record.gap, ALIKE_BYTES) != 0:
+        one.record = record[0]
+        one.op = op_of(core, record)
+    return one.op
+
+
+cdef struct Window:             # the lines of one allocation, addresses << 8 as a line's word has them
+    uint64_t first
+    uint64_t length
+    uint64_t to_entry           # what to add to make a line's word one with its entry number instead of its address
+
+
+cdef Window window_at(const int64_t[:, ::1] table, int64_t row) noexcept nogil:
+    """The window of a row of the table; an empty one where there is no row."""
+    if row >= table.shape[0]:
+        return Window(0, 0, 0)
+    return Window(<uint64_t>table[row, 0] << 8, <uint64_t>(table[row, 1] - table[row, 0]) << 8,
+                  <uint64_t>(table[row, 2] - table[row, 0]) << 8)
+
+
+cdef int64_t row_of(uint64_t line, const int64_t[:, ::1] table) noexcept nogil:
+    """The table's row of the allocation that holds a line, or -1."""
+    cdef int64_t address = <int64_t>(line >> 8)
+    cdef int64_t low = 0, high = table.shape[0], middle
+    while high - low > 1:
+        middle = (low + high) // 2
+        if table[middle, 0] <= address:
+            low = middle
+        else:
+            high = middle
+    return low if low < high and table[low, 0] <= address < table[low, 1] else -1
+
+
+cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1:
+    """Makes room for the streams of that many warps, operations and lines. Raises MemoryError."""
+    cdef size_t few = <size_t>smaller(lines, ops * (MANY_LINES - 1))
+    cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + <size_t>lines * sizeof(uint64_t) + few * sizeof(LinePlace)
+    cdef size_t starts_bytes = <size_t>warps * sizeof(uint64_t)
+    if memory.ops_bytes < ops_bytes:
+        free(memory.ops)
+        memory.ops = <char*>host_block(ops_bytes)
+        memory.ops_bytes = ops_bytes if memory.ops else 0
+    if memory.starts_bytes < starts_bytes:
+        free(memory.starts)
+        memory.starts = <uint64_t*>host_block(starts_bytes)
+        memory.starts_bytes = starts_bytes if memory.starts else 0
+    if memory.ops_bytes < ops_bytes or memory.starts_bytes < starts_bytes:
+        raise MemoryError(f"a chunk of {ops} operations does not fit in memory")
+    return 0
+
+
+cdef struct Unlocated:          # lines whose places are still to be found, with others
+    LinePlace* lines[8]
+    int n
+
+
+cdef inline void locate_later(Unlocated* unlocated, const MemorySystem* m, const SectorCache* l1, LinePlace* line) noexcept nogil:
+    """Has a line's place completed, at the latest by `locate_rest`."""
+    if not m.eight_at_a_time:
+        locate_line(m, l1, line)
+        return
+    unlocated.lines[unlocated.n] = line
+    unlocated.n += 1
+    if unlocated.n == 8:
+        places_complete(&m.rules, unlocated.lines)
+        unlocated.n = 0
+
+
+cdef void locate_rest(Unlocated* unlocated, const MemorySystem* m) noexcept nogil:
+    """Completes the places of the lines that are left."""
+    cdef int i
+    if unlocated.n:
+        for i in range(unlocated.n, 8):
+            unlocated.lines[i] = unlocated.lines[0]
+        places_complete(&m.rules, unlocated.lines)
+
+
+cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
+                         const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines,
+                         const int64_t[:, ::1] table) noexcept nogil:
+    """Writes the streams of a chunk's warps.
+
+    `table` has a row for each allocation, sorted: first line, end line, entry of the first line. Returns the index of the first
+    line that is in no allocation, or -1.
+    """
+    cdef StreamOp* at = <StreamOp*>memory.ops
+    cdef const WarpRecord* warp
+    cdef const WarpOp* op
+    cdef const uint64_t* line
+    cdef char* written
+    cdef Unlocated unlocated
+    cdef Window window = window_at(table, 0)
+    cdef int64_t w, o, row
+    cdef int i
+    cdef RecentOp[16] recent
+    memset(recent, 0, sizeof(recent))
+    for i in range(RECENT_OPS):
+        recent[i].op = op_of(core, &recent[i].record)
+    unlocated.n = 0
+    for w in range(n_warps):
+        warp = &warps[w]
+        memory.starts[w] = <char*>at - memory.ops
+        for o in range(warp.first_op, <int64_t>warp.first_op + warp.n_ops):
+            op = &ops[o]
+            at[0] = recent_op(recent, core, op)
+            written = <char*>(at + 1)
+            line = lines + op.first_line
+            for i in range(op.n_lines):
+                if unlikely(line[i] - window.first >= window.length):
+                    row = row_of(line[i], table)
+                    if row < 0:
+                        return line + i - lines
+                    window = window_at(table, row)
+                if op.n_lines < MANY_LINES:
+                    place_begin(<LinePlace*>written, line[i] + window.to_entry)
+                    locate_later(&unlocated, m, l1, <LinePlace*>written)
+                    written += sizeof(LinePlace)
+                else:
+                    (<uint64_t*>written)[0] = line[i] + window.to_entry
+                    written += sizeof(uint64_t)
+            at = <StreamOp*>written
+        at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
+        at.use_ps = NEVER_USED
+        at.slots = issue_slots(warp.tail_gap)
+        at.kind, at.unit_slots, at.n_lines = OP_END, 0, 0
+        at += 1
+    locate_rest(&unlocated, m)
+    return -1
+
+
+cdef void stream_free(StreamMemory* memory) noexcept:
+    free(memory.ops)
+    free(memory.starts)

@@ -1,0 +1,48 @@
+"""Fills and write-backs that move exactly the sectors asked for: of uncompressed device memory, or of host memory."""
+from libc.stdint cimport int64_t, uint32_t
+
+from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
+from buddysim.replay.engine.dram cimport DevicePlace, dram_place, dram_read, dram_write
+from buddysim.replay.engine.locate cimport locate_entry
+from buddysim.replay.engine.memory cimport (
+    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, Slice, link_read, link_write, region_of,
+)
+from buddysim.replay.engine.places cimport LinePlace
+
+
+cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LinePlace* at, unsigned int wanted,
+                             int64_t t) noexcept nogil:
+    cdef int sectors = sector_count(wanted)
+    cdef DevicePlace place
+    if region.place == PLACE_HOST:
+        return link_read(m, 32 * sectors, DEMAND, t)
+    m.count.device[<int>DEMAND] += sectors
+    dram_place(&m.dram, at.bank, at.row, &place)
+    return dram_read(&m.dram, &place, sectors, t)
+
+
+cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* slice, uint32_t entry, Line line,
+                                  int64_t t) noexcept nogil:
+    """Partly written sectors go out with their byte mask: nothing is read."""
+    cdef int sectors = sector_count(line >> DIRTY)
+    cdef DevicePlace place
+    if region.place == PLACE_HOST:
+        return link_write(m, 32 * sectors, WRITE_BACK, t)
+    m.count.device[<int>WRITE_BACK] += sectors
+    locate_entry(m, slice, entry, &place)
+    return dram_write(&m.dram, &place, sectors, t)
+
+
+cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
+                                      int64_t t) noexcept nogil:
+    """The fill of a scheme that compresses nothing."""
+    cdef Region* region = region_of(m, at.entry)
+    region.fills += 1
+    return raw_fill(m, region, at, sectors[0], t)
+
+
+cdef inline int64_t uncompressed_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
+    """The write-back of a scheme that compresses nothing."""
+    cdef Region* region = region_of(m, entry)
+    region.writebacks += 1
+    return raw_writeback(m, region, slice, entry, line, t)

@@ -1,0 +1,60 @@
+"""Pointer chase: one warp, each load needs the one before. Time per hop is the load-to-use latency of what it hits."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from buddysim.machine import fields
+from buddysim.synthetic.grid import LINE_BYTES, line_records, load, write_kernel
+from buddysim.synthetic.scramble import permutation
+from buddysim.synthetic.workload import Footprint, Laps, Seed, Space, Switch, Workload
+from buddysim.trace import TraceWriter
+
+LONGEST_CHASE = 2**24
+
+
+class Chase(Workload):
+    """dependent loads of one warp over a footprint: load-to-use latencies of L1, L2, device memory, link"""
+
+    name: ClassVar[str] = "chase"
+
+    footprint: Footprint = Field(default=64 * 2**20, description="bytes that a lap goes over")
+    stride: Annotated[int, fields.size("128 B", "1 GiB")] = Field(default=LINE_BYTES, description="from place to place")
+    order: Annotated[str, fields.one_of("random", "ascending")] = Field(default="random", description="of the places")
+    hops: Annotated[int, fields.count(1, LONGEST_CHASE)] = Field(default=16384, description="loads of a kernel")
+    kernels: Laps = Field(default=1, description="equal kernels in a row (the L1 forgets, the L2 remembers)")
+    space: Space = Field(default="device", description="memory that it goes over: device or host")
+    bypass_l1: Switch = Field(default=False, description="loads that are served by the L2")
+    seed: Seed = Field(default=0, description="of the random order")
+
+    def check(self) -> None:
+        if self.stride % LINE_BYTES:
+            raise ValueError(f"stride: {self.stride} B is not a multiple of {LINE_BYTES} B")
+        if self.footprint // self.stride > LONGEST_CHASE:
+            raise ValueError(f"footprint: {self.footprint // self.stride} places: expected at most {LONGEST_CHASE}")
+
+    def places(self) -> npt.NDArray[np.uint64]:
+        """Entries in the order of a lap."""
+        step = self.stride // LINE_BYTES
+        count = max(1, self.footprint // self.stride)
+        order = permutation(count, self.seed) if self.order == "random" else np.arange(count)
+        return order.astype(np.uint64) * np.uint64(step)
+
+    def write(self, writer: TraceWriter) -> None:
+        base = self.allocate(writer, {"chain": self.footprint}, self.space)["chain"]
+        entries = np.resize(self.places(), self.hops)
+        lines = line_records(base, entries, sectors=1).reshape(1, 1, self.hops, 1, 1)
+        for _ in range(self.kernels):
+            write_kernel(
+                writer,
+                "chase",
+                blocks=1,
+                warps_per_block=1,
+                operations=[load(bytes_per_lane=8, bypass_l1=self.bypass_l1)],
+                repeats=self.hops,
+                lines_of=lambda _: lines,
+            )

@@ -1,0 +1,20 @@
+"""Streaming over host memory: every sector crosses the link, in one direction or in both."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from buddysim.synthetic.stream import Operation, Stream
+from buddysim.synthetic.workload import Footprint, Space
+
+
+class Link(Stream):
+    """reads, writes or copies of arrays in host memory: bandwidth of the link, one way or both at once"""
+
+    name: ClassVar[str] = "link"
+
+    op: Operation = Field(default="read", description="read, write, or copy (both directions at once)")
+    footprint: Footprint = Field(default=16 * 2**20, description="bytes of each array")
+    space: Space = Field(default="host", description="memory that the arrays lie in: device or host")

@@ -1,0 +1,68 @@
+"""Fully divergent accesses: every lane of every instruction goes to a random sector of a line of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from buddysim.machine import fields
+from buddysim.synthetic.grid import LINE_BYTES, line_records, load, store, write_kernel
+from buddysim.synthetic.scramble import below
+from buddysim.synthetic.workload import Footprint, OpsPerWarp, Seed, UseDistance, WarpsPerBlock, Workload
+from buddysim.trace import TraceWriter
+
+LANES = 32
+SECTORS = 4
+SECTOR_BYTES = 32
+
+
+class Random(Workload):
+    """fully divergent loads or stores: 32 lines of one sector per instruction, at random over the footprint"""
+
+    name: ClassVar[str] = "random"
+
+    op: Annotated[str, fields.one_of("read", "write")] = Field(default="read", description="read or write")
+    footprint: Footprint = Field(default=128 * 2**20, description="bytes of the array")
+    operations: Annotated[int, fields.count(1, 10**9)] = Field(default=57344, description="instructions, at least")
+    warps_per_block: WarpsPerBlock = Field(default=8, description="warps of a thread block")
+    operations_per_warp: OpsPerWarp = Field(default=4, description="instructions of a warp")
+    lines: Annotated[int, fields.count(1, LANES)] = Field(default=LANES, description="lines of an instruction")
+    use_distance: UseDistance = Field(default=1, description="instructions from a load to its first use; 0: never")
+    seed: Seed = Field(default=0, description="of the addresses")
+
+    def check(self) -> None:
+        if not LINE_BYTES * self.lines <= self.footprint <= 2**39:
+            raise ValueError(f"footprint: {self.footprint} B: expected {LINE_BYTES * self.lines} B to 512 GiB")
+
+    def write(self, writer: TraceWriter) -> None:
+        base = self.allocate(writer, {"array": self.footprint})["array"]
+        stretch = self.footprint // LINE_BYTES // self.lines  # each lane has a part of the array: no line comes twice
+        writes = self.op == "write"
+        operation = (
+            store(lines=self.lines, bytes_per_lane=SECTOR_BYTES)
+            if writes
+            else load(lines=self.lines, use_distance=self.use_distance)
+        )
+        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1, 1)
+        step = np.arange(self.operations_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1, 1)
+        lane = np.arange(self.lines, dtype=np.uint64)
+
+        def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+            number = (block * np.uint64(self.warps_per_block) + warp) * np.uint64(self.operations_per_warp) + step
+            counter = number * np.uint64(self.lines) + lane
+            entry = lane * np.uint64(stretch) + below(counter, stretch, self.seed)
+            sector = np.uint64(1) << below(counter, SECTORS, self.seed + 1)
+            return line_records(base, entry, sector, sector if writes else 0)
+
+        write_kernel(
+            writer,
+            f"random_{self.op}",
+            blocks=-(-self.operations // (self.warps_per_block * self.operations_per_warp)),
+            warps_per_block=self.warps_per_block,
+            operations=[operation],
+            repeats=self.operations_per_warp,
+            lines_of=lines_of,
+        )

@@ -1,0 +1,61 @@
+"""A long trace over a large footprint: what a run needs must not depend on its length."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from buddysim.machine import fields
+from buddysim.synthetic.grid import ALL_SECTORS, LINE_BYTES, line_records, load, store, write_kernel
+from buddysim.synthetic.workload import Footprint, Gap, OpsPerWarp, WarpsPerBlock, Workload
+from buddysim.trace import TraceWriter
+
+LOADS_PER_STORE = 3
+
+
+class Scale(Workload):
+    """200 million memory instructions over 8 GB: kernels that read three lines for each that they write back"""
+
+    name: ClassVar[str] = "scale"
+
+    footprint: Footprint = Field(default=8 * 10**9, description="bytes of the array")
+    instructions: Annotated[int, fields.count(1, 10**11)] = Field(
+        default=200_000_000, description="memory instructions in all, at least"
+    )
+    instructions_per_kernel: Annotated[int, fields.count(1, 10**10)] = Field(
+        default=20_000_000, description="memory instructions of a kernel, at least"
+    )
+    warps_per_block: WarpsPerBlock = Field(default=8, description="warps of a thread block")
+    turns_per_warp: OpsPerWarp = Field(default=16, description="turns of a warp: three lines read, one of them written")
+    gap: Gap = Field(default=2, description="other instructions before each access")
+
+    def write(self, writer: TraceWriter) -> None:
+        base = self.allocate(writer, {"array": self.footprint})["array"]
+        entries = np.uint64(max(LOADS_PER_STORE, self.footprint // LINE_BYTES))
+        turn = [load(gap=self.gap)] * LOADS_PER_STORE + [store(gap=self.gap)]
+        masks = np.array([0] * LOADS_PER_STORE + [ALL_SECTORS], dtype=np.uint64).reshape(1, 1, 1, -1, 1)
+        read = np.array([*range(LOADS_PER_STORE), 0], dtype=np.uint64).reshape(1, 1, 1, -1, 1)
+        per_block = self.warps_per_block * self.turns_per_warp
+        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1, 1)
+        step = np.arange(self.turns_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1, 1)
+        blocks_in_all = -(-self.instructions // (per_block * len(turn)))
+        blocks_per_kernel = -(-self.instructions_per_kernel // (per_block * len(turn)))
+        for first in range(0, blocks_in_all, blocks_per_kernel):
+
+            def lines_of(block: npt.NDArray[np.uint64], first: int = first) -> npt.NDArray[np.uint64]:
+                in_block = step * np.uint64(self.warps_per_block) + warp
+                number = (block + np.uint64(first)) * np.uint64(per_block) + in_block
+                return line_records(base, (number * np.uint64(LOADS_PER_STORE) + read) % entries, ALL_SECTORS, masks)
+
+            write_kernel(
+                writer,
+                "scale",
+                blocks=min(blocks_per_kernel, blocks_in_all - first),
+                warps_per_block=self.warps_per_block,
+                operations=turn,
+                repeats=self.turns_per_warp,
+                lines_of=lines_of,
+            )

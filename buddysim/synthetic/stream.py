@@ -1,0 +1,79 @@
+"""Streaming: every warp reads, writes or copies whole lines, neighbouring warps neighbouring lines."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from buddysim.machine import fields
+from buddysim.synthetic.grid import ALL_SECTORS, LINE_BYTES, line_records, load, store, write_kernel
+from buddysim.synthetic.workload import (
+    Footprint,
+    Gap,
+    Laps,
+    OpsPerWarp,
+    Space,
+    Switch,
+    UseDistance,
+    WarpsPerBlock,
+    Workload,
+)
+from buddysim.trace import TraceWriter
+
+Operation = Annotated[str, fields.one_of("read", "write", "copy")]
+
+
+class Stream(Workload):
+    """coalesced reads, writes or copies of whole lines: bandwidth of device memory"""
+
+    name: ClassVar[str] = "stream"
+
+    op: Operation = Field(default="read", description="read, write, or copy from one array to another")
+    footprint: Footprint = Field(default=64 * 2**20, description="bytes of each array")
+    laps: Laps = Field(default=1, description="times that a kernel goes over the array, a kernel each")
+    warps_per_block: WarpsPerBlock = Field(default=8, description="warps of a thread block")
+    lines_per_warp: OpsPerWarp = Field(default=16, description="lines that a warp goes over; its stride is the block")
+    use_distance: UseDistance = Field(
+        default=1, description="instructions from a load to the first use of its result; 0: nothing uses it"
+    )
+    gap: Gap = Field(default=0, description="other instructions before each access")
+    timed: Switch = Field(default=True, description="the other instructions are independent; false: to be assumed")
+    space: Space = Field(default="device", description="memory that the arrays lie in: device or host")
+
+    def write(self, writer: TraceWriter) -> None:
+        names = ("source", "destination") if self.op == "copy" else ("array",)
+        bases = [*self.allocate(writer, dict.fromkeys(names, self.footprint), self.space).values()]
+        reading = load(gap=self.gap, use_distance=self.use_distance, timed=self.timed)
+        writing = store(gap=self.gap if self.op == "write" else 0, timed=self.timed)
+        operations = {"read": [reading], "write": [writing], "copy": [reading, writing]}[self.op]
+        whole = {"read": [0], "write": [ALL_SECTORS], "copy": [0, ALL_SECTORS]}[self.op]
+        entries = -(-self.footprint // LINE_BYTES)
+        tile = self.warps_per_block * self.lines_per_warp
+        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1, 1)
+        step = np.arange(self.lines_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1, 1)
+
+        def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+            entry = block * np.uint64(tile) + step * np.uint64(self.warps_per_block) + warp
+            entry = np.minimum(entry, np.uint64(entries - 1))
+            pairs = zip(bases, whole, strict=True)
+            return np.concatenate([line_records(base, entry, ALL_SECTORS, mask) for base, mask in pairs], axis=3)
+
+        for _ in range(self.laps):
+            write_kernel(
+                writer,
+                f"stream_{self.op}",
+                blocks=-(-entries // tile),
+                warps_per_block=self.warps_per_block,
+                operations=operations,
+                repeats=self.lines_per_warp,
+                lines_of=lines_of,
+            )
+
+    def assumptions(self) -> dict[str, str]:
+        assumed = super().assumptions()
+        if not self.timed:
+            assumed["gaps"] = f"{self.gap} instructions of unknown latency before each access"
+        return assumed

@@ -1,0 +1,136 @@
+"""What a synthetic workload is: a frozen set of parameters and the trace that follows from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.machine import fields
+from buddysim.synthetic.sizes import check_pattern, pattern_classes
+from buddysim.trace import Provenance, TraceWriter
+
+FIRST_BASE = 0x7F00_0000_0000
+PAGE_BYTES = 2 * 2**20
+"""Allocations start on 2 MiB pages of their own, as those of CUDA's allocator do."""
+
+Footprint = Annotated[int, fields.size("128 B", "1 TiB")]
+Seed = Annotated[int, fields.count(0, 2**63 - 1)]
+Laps = Annotated[int, fields.count(1, 10**6)]
+WarpsPerBlock = Annotated[int, fields.count(1, 32)]
+OpsPerWarp = Annotated[int, fields.count(1, 2**20)]
+UseDistance = Annotated[int, fields.count(0, 10**6)]
+Gap = Annotated[int, fields.count(0, 10**6)]
+Space = Annotated[str, fields.one_of("device", "host")]
+Switch = Annotated[bool, fields.switch()]
+
+
+class Workload(BaseModel):
+    """A synthetic workload: its fields are its parameters, `write` makes its kernels."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: ClassVar[str] = ""
+
+    sizes: Annotated[str, fields.text(200)] = Field(
+        default="none",
+        description="compressed sizes of the entries, a pattern that repeats: '32 B:3, 128 B:1'; "
+        "none: the file has no sizes, a run takes them from its distribution",
+    )
+
+    def write(self, writer: TraceWriter) -> None:
+        """Allocations and kernels, in program order."""
+        raise NotImplementedError
+
+    @classmethod
+    def parameters(cls) -> Iterator[tuple[str, str, str]]:
+        """Name, default and description of each parameter, the workload's own first."""
+        own = [name for name in cls.model_fields if name != "sizes"]
+        shown = cls().model_dump()
+        for name in [*own, "sizes"]:
+            default = shown[name]
+            text = str(default).lower() if isinstance(default, bool) else str(default)
+            yield name, text, cls.model_fields[name].description or ""
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, object]) -> Self:
+        """The workload with some parameters given as text: ``{"footprint": "64 MiB"}``."""
+        try:
+            workload = cls.model_validate(dict(settings))
+            check_pattern(workload.sizes)
+            workload.check()
+        except ValidationError as error:
+            raise BuddysimError(f"{cls.name}: {'; '.join(cls._problems(error))}") from None
+        except ValueError as error:
+            raise BuddysimError(f"{cls.name}: {error}") from None
+        return workload
+
+    def check(self) -> None:
+        """Rules between parameters; a ValueError says which is broken."""
+
+    @classmethod
+    def _problems(cls, error: ValidationError) -> Iterator[str]:
+        for problem in error.errors(include_url=False):
+            key = ".".join(str(part) for part in problem["loc"])
+            if problem["type"] == "extra_forbidden":
+                near = hint(key, cls.model_fields)
+                yield f"{shortened(key)}: unknown parameter{near}, expected one of {', '.join(cls.model_fields)}"
+            else:
+                yield f"{key}: {problem.get('ctx', {}).get('error', problem['msg'])}"
+
+    def settings(self) -> list[str]:
+        """The parameters that differ from their defaults, as ``--set`` takes them."""
+        default, chosen = type(self)().model_dump(), self.model_dump()
+        return [f"{name}={_text(chosen[name])}" for name in chosen if chosen[name] != default[name]]
+
+    def provenance(self) -> Provenance:
+        """Where the trace comes from: this workload and its parameters."""
+        parameters = ", ".join(f"{name}={_text(value)}" for name, value in self.model_dump().items())
+        options = "".join(f" --set {_quoted(setting)}" for setting in self.settings())
+        return Provenance(
+            tool="buddysim make",
+            version=buddysim.__version__,
+            source=f"synthetic workload {self.name}: {parameters}",
+            licence="BSD-3-Clause",
+            command=f"python -m buddysim make {self.name}{options}",
+            assumptions=self.assumptions(),
+        )
+
+    def assumptions(self) -> dict[str, str]:
+        """What a run must know about a trace that no program made."""
+        if self.sizes == "none":
+            return {"contents": "none: a synthetic trace without values"}
+        return {"contents": f"no values; size classes in the repeating pattern {self.sizes}"}
+
+    def allocate(self, writer: TraceWriter, sizes: Mapping[str, int], space: str = "device") -> dict[str, int]:
+        """Allocations by name, of so many bytes each, on pages of their own; gives their bases."""
+        bases: dict[str, int] = {}
+        base = FIRST_BASE
+        numbers = {}
+        for name, size in sizes.items():
+            numbers[writer.add_allocation(name, base, size, space)] = size  # type: ignore[arg-type]
+            bases[name] = base
+            base += -(-size // PAGE_BYTES) * PAGE_BYTES
+        if self.sizes != "none":
+            snapshot = writer.add_snapshot(0, "size pattern")
+            for number, size in numbers.items():
+                writer.add_size_map(snapshot, number, pattern_classes(self.sizes, -(-size // 128)))
+        return bases
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace file, whole or not at all."""
+        with TraceWriter(path, self.provenance()) as writer:
+            self.write(writer)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quoted(setting: str) -> str:
+    return f"'{setting}'" if " " in setting or ":" in setting else setting

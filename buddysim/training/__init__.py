@@ -1,0 +1,35 @@
+"""Networks in training: graph, zoo, layer times, memory and timeline.
+
+``from buddysim.training import Network, simulate``: what the names stand for is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buddysim.training.driver import simulate
+    from buddysim.training.networks.builder import NetworkBuilder
+    from buddysim.training.networks.graph import Conv, Gemm, Layer, Network, Pool
+    from buddysim.training.result import Result
+
+__all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pool", "Result", "simulate"]
+
+# Schemes build on this package, so `simulate` is looked up when it is asked for and not before.
+_MODULES = {
+    **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pool"), "buddysim.training.networks.graph"),
+    "NetworkBuilder": "buddysim.training.networks.builder",
+    "Result": "buddysim.training.result",
+    "simulate": "buddysim.training.driver",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

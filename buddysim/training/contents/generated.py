@@ -1,0 +1,123 @@
+"""Contents of maps from generated activations: real bytes through the real compressors.
+
+A ReLU's map is dead (zero) in squares of `cluster` x `cluster` elements of a channel, drawn from a seed so that the
+share of the others is the density; the live values are the sums of three uniform numbers, which no platform rounds
+differently. A pooling layer's map is what its window makes of such a map. No more than 16 samples are drawn, so that a
+search over batches draws once; large maps are cut to a tile of at most 2^18 elements: 64 channels, then rows and
+columns.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress.tensors import density, tensor_ratios
+from buddysim.compress.zlib import library
+from buddysim.training.contents.dense import dense
+from buddysim.training.contents.maps import Codec, MapContents, Role, walk
+from buddysim.training.networks.graph import Layer, Network, Pool
+
+#: What compresses here and now, for results.
+CURRENT = f"buddysim.compress: zvc, rle (kind zero), zlib (level 6 of {library()})"
+
+_TILE = 2**18
+_MOST_SAMPLES = 16
+_MOST_CHANNELS = 64
+
+Shape4 = tuple[int, int, int, int]
+
+
+class GeneratedContents:
+    """Activations drawn from a density and a clustering.
+
+    Parameters
+    ----------
+    share_alive : density behind every ReLU
+    cluster : side of the squares that are zero or not as a whole, in elements
+    seed : of the drawing
+    """
+
+    def __init__(self, share_alive: float, cluster: int = 1, seed: int = 0) -> None:
+        if not 0 <= share_alive <= 1:
+            raise BuddysimError(f"density {share_alive!r}: expected a number from 0 to 1")
+        if cluster < 1:
+            raise BuddysimError(f"cluster {cluster!r}: expected a number of elements from 1")
+        if seed < 0:
+            raise BuddysimError(f"seed {seed!r}: expected a number from 0")
+        self.share_alive, self.cluster, self.seed = float(share_alive), cluster, seed
+        self.compressors = CURRENT
+        self.description = f"generated: density {share_alive:g} behind ReLU, squares of {cluster}, seed {seed}"
+
+    def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
+        """The contents of every layer's output."""
+
+        def ask(role: Role, layer: Layer, before: MapContents) -> MapContents:
+            shape = _shape(batch, layer.output_shape)
+            window = layer.pool if role.kind == "pool" else None
+            found, share = _measured(_tile(shape), window, self.share_alive, self.cluster, self.seed, codec)
+            return MapContents(found, share, "generated")
+
+        return walk(network, dense(codec), codec, ask)
+
+
+def relu_map(shape: Shape4, share_alive: float, cluster: int = 1, seed: int = 0) -> NDArray[np.float32]:
+    """A map of (N, C, H, W) behind a ReLU; the squares that live are as many as `share_alive` says, rounded.
+
+    Squares begin outside of the map by an odd number of elements, so that even windows of a pool straddle them.
+    """
+    rng = np.random.default_rng(seed)
+    n, c, h, w = shape
+    off = (cluster // 2 | 1) % cluster
+    rows, columns = -(-(h + off) // cluster), -(-(w + off) // cluster)
+    squares = n * c * rows * columns
+    alive = np.zeros(squares, np.bool_)
+    alive[: round(share_alive * squares)] = True
+    grid = rng.permutation(alive).reshape(n, c, rows, columns)
+    lives = grid.repeat(cluster, axis=2).repeat(cluster, axis=3)[:, :, off : off + h, off : off + w]
+    values = rng.random((3, *shape), dtype=np.float32).sum(axis=0, dtype=np.float32)
+    # No sum is 0: the smallest uniform number beside it is.
+    return np.where(lives, np.maximum(values, np.float32(2**-24)), np.float32(0))
+
+
+def max_pool(tensor: NDArray[np.float32], pool: Pool) -> NDArray[np.float32]:
+    """The largest of each window that lies within the map as a whole."""
+    windows = np.lib.stride_tricks.sliding_window_view(tensor, (pool.kernel_h, pool.kernel_w), axis=(2, 3))
+    found: NDArray[np.float32] = windows[:, :, :: pool.stride_h, :: pool.stride_w].max(axis=(4, 5))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _measured(
+    tile: Shape4, pool: Pool | None, share_alive: float, cluster: int, seed: int, codec: Codec
+) -> tuple[float, float]:
+    """Density and share of a tile of a map."""
+    n, c, h, w = tile
+    if pool is None:
+        tensor = relu_map((n, c, h, w), share_alive, cluster, seed)
+    else:
+        before = (n, c, (h - 1) * pool.stride_h + pool.kernel_h, (w - 1) * pool.stride_w + pool.kernel_w)
+        tensor = max_pool(relu_map(before, share_alive, cluster, seed), pool)
+    (ratio,) = tensor_ratios(tensor, [codec.layout], [codec.window], [codec.algorithm])
+    bits = ratio.bits if codec.masks else ratio.bits - ratio.mask_bits
+    return density(tensor), bits / (8 * ratio.raw_bytes)
+
+
+def _shape(batch: int, output_shape: tuple[int, ...]) -> Shape4:
+    c, h, w = output_shape if len(output_shape) == 3 else (math.prod(output_shape), 1, 1)
+    return batch, c, h, w
+
+
+def _tile(shape: Shape4) -> Shape4:
+    n, c, h, w = shape
+    n = min(n, _MOST_SAMPLES)
+    if n * c * h * w <= _TILE:
+        return n, c, h, w
+    c = min(c, _MOST_CHANNELS if h * w > 1 else _TILE // n)
+    side = max(1, math.isqrt(_TILE // (n * c)))
+    w = min(w, max(side, _TILE // (n * c * h)))
+    return n, c, min(h, max(1, _TILE // (n * c * w))), w

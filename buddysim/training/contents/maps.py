@@ -1,0 +1,191 @@
+"""Where the zeros of a network's feature maps are: which layers make them, and how they spread to the layers behind.
+
+A map is named by the layer that wrote it last (an in-place ReLU, not the CONV before it). Only ReLU makes zeros that
+training decides; every other layer passes them on, by the rules of `walk`, or fills them in:
+
+| layer | zeros of its output |
+|---|---|
+| input | none: density 1 |
+| ReLU | asked of the source |
+| max and average pooling | asked of the source where the input has any; none behind a window over the whole map |
+| LRN, reshape | those of its input |
+| dropout | those of its input, and the share that it drops |
+| concat | those of its inputs, weighted by size |
+| shortcut (option A) | those of its input, and the channels that it adds |
+| any other | none |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from buddysim.training.networks.graph import Layer, Network
+
+#: Kinds of maps that a source is asked for.
+ASKED = ("relu", "fc-relu", "pool")
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How maps are compressed: `algorithm` of `buddysim.compress`, `layout` and `window` (bytes) of the tensors.
+
+    Without `masks`, ZVC's masks are not counted, as in the cDMA paper's ratios (60 % zeros: 2.5, not 2.32).
+    """
+
+    algorithm: str = "zvc"
+    layout: str = "NCHW"
+    window: int = 4096
+    masks: bool = True
+
+    def __str__(self) -> str:
+        masks = "" if self.masks else ", masks not counted"
+        return f"{self.algorithm}{masks}, {self.layout}, windows of {self.window} B"
+
+
+@dataclass(frozen=True)
+class MapContents:
+    """What a map holds, and what is left of it.
+
+    Attributes
+    ----------
+    density : share of its elements that aren't zero; None where only a ratio is known
+    share : bytes of its code over its own bytes
+    origin : where these come from, for the user
+    """
+
+    density: float | None
+    share: float
+    origin: str
+
+    @property
+    def ratio(self) -> float:
+        """Bytes before over bytes after."""
+        return 1 / self.share if self.share else float("inf")
+
+    @property
+    def is_dense(self) -> bool:
+        return self.density == 1.0
+
+
+@dataclass(frozen=True)
+class Role:
+    """A map that a source is asked for.
+
+    Attributes
+    ----------
+    kind : ``"relu"`` behind CONV (or joins and normalisation of such), ``"fc-relu"``, ``"pool"``
+    depth : from 0, behind the first CONV layer (the first FC layer for ``"fc-relu"``), to 1, behind the last one, along
+        the longest path to it
+    """
+
+    kind: str
+    depth: float
+
+
+def zvc_share(density: float, masks: bool = True) -> float:
+    """Bytes of ZVC's code over the map's: the words of 32 bits that aren't zero, and a mask bit for each word."""
+    return density + masks / 32
+
+
+def thinned(codec: Codec, contents: MapContents, kept: float, origin: str) -> MapContents:
+    """Contents of which some words more are zero: the density shrinks to the share that is kept.
+
+    The code keeps its relation to ZVC's, which is exact from the density alone.
+    """
+    if contents.density is None:
+        return replace(contents, share=contents.share * kept, origin=origin)
+    density, before = contents.density * kept, zvc_share(contents.density, codec.masks)
+    share = contents.share / before * zvc_share(density, codec.masks) if before else 0.0
+    return MapContents(density, share, origin)
+
+
+def roles(network: Network) -> dict[int, Role]:
+    """The maps of a network that a source may be asked for, by layer."""
+    conv_depth: list[int] = []
+    fc_depth: list[int] = []
+    behind_fc: list[bool] = []
+    for layer in network.layers:
+        conv = max((conv_depth[i] for i in layer.inputs), default=0) + (layer.kind == "conv")
+        fc = max((fc_depth[i] for i in layer.inputs), default=0) + (layer.kind == "fc")
+        before = any(behind_fc[i] for i in layer.inputs)
+        conv_depth.append(conv)
+        fc_depth.append(fc)
+        behind_fc.append(layer.kind == "fc" or (before and layer.kind != "conv"))
+    found = {}
+    for layer in network.layers:
+        if layer.kind == "relu":
+            fc = behind_fc[layer.index]
+            depths = fc_depth if fc else conv_depth
+            found[layer.index] = Role("fc-relu" if fc else "relu", _relative(depths[layer.index], max(depths)))
+        elif layer.kind in ("maxpool", "avgpool"):
+            found[layer.index] = Role("pool", _relative(conv_depth[layer.index], max(conv_depth)))
+    return found
+
+
+def walk(
+    network: Network,
+    dense: MapContents,
+    codec: Codec,
+    ask: Callable[[Role, Layer, MapContents], MapContents],
+) -> dict[int, MapContents]:
+    """The contents of every layer's output.
+
+    Parameters
+    ----------
+    dense : of a map without zeros
+    codec : that the shares are of
+    ask : the contents of a map of `roles`, given its layer and the contents of that layer's first input
+    """
+    asked = roles(network)
+    found: dict[int, MapContents] = {}
+    for layer in network.layers:
+        index = layer.index
+        before = found[layer.inputs[0]] if layer.inputs else dense
+        if layer.kind == "relu" or (index in asked and not before.is_dense and not _whole_map(network, layer)):
+            found[index] = ask(asked[index], layer, before)
+        elif layer.kind in ("lrn", "reshape"):
+            found[index] = before
+        elif layer.kind == "dropout":
+            share = dict(layer.attributes).get("share", 0.5)
+            assert isinstance(share, int | float)
+            kept = 1 - float(share)
+            found[index] = thinned(codec, before, kept, f"{before.origin}, dropout")
+        elif layer.kind == "shortcut":
+            kept = min(network.layers[layer.inputs[0]].output_shape[0] / layer.output_shape[0], 1.0)
+            found[index] = thinned(codec, before, kept, f"{before.origin}, channels added")
+        elif layer.kind == "concat":
+            found[index] = _joined(network, layer, found)
+        else:
+            found[index] = dense
+    found[0] = replace(dense, origin="the input image has no zeros")
+    return found
+
+
+def average_share(contents: Mapping[int, MapContents], sizes: Mapping[int, int]) -> float:
+    """Bytes of all codes over those of the maps: the average weighted by size."""
+    total = sum(sizes.values())
+    return sum(contents[index].share * size for index, size in sizes.items()) / total if total else 1.0
+
+
+def _relative(depth: int, deepest: int) -> float:
+    return (depth - 1) / (deepest - 1) if depth > 1 else 0.0
+
+
+def _whole_map(network: Network, layer: Layer) -> bool:
+    """Whether a pooling window covers its whole input: then an output is zero only where a whole channel was."""
+    pool, shape = layer.pool, network.layers[layer.inputs[0]].output_shape if layer.inputs else ()
+    return pool is not None and len(shape) == 3 and pool.kernel_h >= shape[1] and pool.kernel_w >= shape[2]
+
+
+def _joined(network: Network, layer: Layer, found: Mapping[int, MapContents]) -> MapContents:
+    inputs = [found[i] for i in layer.inputs]
+    sizes = [network.layers[i].output_elements for i in layer.inputs]
+    total = sum(sizes)
+    share = sum(part.share * size for part, size in zip(inputs, sizes, strict=True)) / total
+    density: float | None = 0.0
+    for part, size in zip(inputs, sizes, strict=True):
+        density = None if density is None or part.density is None else density + part.density * size / total
+    if all(part.is_dense for part in inputs):
+        density = 1.0
+    return MapContents(density, share, "joined: " + "; ".join(dict.fromkeys(part.origin for part in inputs)))

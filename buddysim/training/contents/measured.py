@@ -1,0 +1,143 @@
+"""Contents of maps from a file of activations that were captured, or measured, while a network was trained.
+
+Densities are means over the training (straight lines between the points of the file, by iteration), or those of one
+point, the nearest to an epoch. Sizes of codes are there for some points only, so it is their relation to ZVC's (exact
+from the density) that is averaged over these, or taken from the nearest of them. A layout, window or algorithm whose
+sizes the file doesn't have is computed from the maps that it holds itself. `buddysim.training.contents.observed`
+carries all of it over to other networks.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress.tensors import density as density_of
+from buddysim.compress.tensors import tensor_ratios
+from buddysim.formats.maps import Activations, MapInfo, load
+from buddysim.training.contents.generated import CURRENT, relu_map
+from buddysim.training.contents.interpolate import mean_over
+from buddysim.training.contents.maps import Codec, MapContents, zvc_share
+from buddysim.training.contents.observed import Observed, ObservedContents
+from buddysim.training.networks.graph import Network
+
+_POOLS = ("maxpool", "avgpool")
+
+
+class MeasuredContents:
+    """What a file of activations says of a network's maps.
+
+    Parameters
+    ----------
+    activations : the file, read
+    epoch : of the point to take; None: the mean of all
+    repeats : False: as if no value but zero came twice, with the zeros where they are: every other word of the maps
+        that the file holds is replaced by noise. It shows how much of a dictionary's success is due to the data set
+        (images with a background of one colour give the same numbers again and again).
+    """
+
+    def __init__(self, activations: Activations, epoch: float | None = None, repeats: bool = True) -> None:
+        self.activations = activations
+        self.epoch = epoch
+        self.repeats = repeats
+        self.points = list(range(len(activations.points)))
+        if not self.points:
+            raise BuddysimError(f"{activations.path}: has no point of the training: expected at least one")
+        if epoch is not None:
+            if not 0 <= epoch < float("inf"):
+                raise BuddysimError(f"epoch {epoch!r}: expected a number from 0")
+            self.points = [self._nearest(self.points)]
+        self.description = self._description()
+        self.compressors = activations.provenance.get("compressors", "not named by the file") if repeats else CURRENT
+
+    def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
+        """The contents of every layer's output; the batch plays no part, since a share has no size."""
+        return ObservedContents(self.observed(codec), self.description).contents(network, batch, codec)
+
+    def observed(self, codec: Codec) -> list[Observed]:
+        """The file's maps behind ReLU and pooling layers, in the order of the file."""
+        found = []
+        for number, info in enumerate(self.activations.maps):
+            kind = _kind(info)
+            if kind is None:
+                continue
+            densities = []
+            for point in self.points:
+                statistics = self.activations.points[point].statistics(number)
+                if statistics is not None:
+                    densities.append((self._iteration(point), statistics.density))
+            if densities:
+                density = mean_over(densities)
+                relation = None if codec.algorithm == "zvc" else self._relation(number, codec)
+                shares = {} if relation is None else {codec: relation * zvc_share(density)}
+                found.append(Observed(kind, info.depth, density, shares))
+        return found
+
+    def _relation(self, number: int, codec: Codec) -> float | None:
+        """Bytes of a map's code over ZVC's, if the file tells."""
+        found = {}
+        for point, seen in enumerate(self.activations.points if self.repeats else ()):
+            statistics = seen.statistics(number)
+            same = [
+                ratio
+                for ratio in (statistics.ratios() if statistics else ())
+                if (ratio.algorithm, ratio.layout, ratio.window) == (codec.algorithm, codec.layout, codec.window)
+            ]
+            if statistics and same:
+                found[point] = same[0].bits / (8 * same[0].raw_bytes) / zvc_share(statistics.density)
+        for point, stored in () if found else self.activations.stored_values:
+            values = self.activations.values(point, number) if stored == number else None
+            if values is not None and values.dtype == np.float32 and values.ndim in (2, 4):
+                values = values if self.repeats else _noise_for_values(values)
+                (ratio,) = tensor_ratios(values, [codec.layout], [codec.window], [codec.algorithm])
+                found[point] = ratio.bits / (8 * ratio.raw_bytes) / zvc_share(density_of(values))
+        if not found:
+            return None
+        if self.epoch is not None:
+            return found[self._nearest(list(found))]
+        return mean_over((self._iteration(point), relation) for point, relation in found.items())
+
+    def _iteration(self, point: int) -> float:
+        return float(self.activations.points[point].iteration)
+
+    def _nearest(self, points: list[int]) -> int:
+        """Of some points the one nearest to the epoch."""
+        epoch = self.epoch
+        assert epoch is not None
+        return min(points, key=lambda point: abs(self.activations.points[point].epoch - epoch))
+
+    def _description(self) -> str:
+        made = self.activations.provenance
+        # Both begin with what they are; the file has the rest.
+        what = " on ".join(re.split(r"[(,;]", made[key])[0].strip() for key in ("network", "data") if key in made)
+        points = [self.activations.points[i] for i in self.points]
+        when = (
+            f"mean of {len(points)} points, iterations {points[0].iteration} to {points[-1].iteration}"
+            if self.epoch is None
+            else f"iteration {points[0].iteration}, epoch {points[0].epoch:g}"
+        )
+        repeats = "" if self.repeats else ", values replaced by noise"
+        state = "" if self.activations.state == "finished" else f"; {self.activations.state}"
+        return f"measured: {self.activations.path.name}{f' ({what})' if what else ''}, {when}{repeats}{state}"
+
+
+def measured(path: str | None, epoch: float | None = None, repeats: bool = True) -> MeasuredContents:
+    """From an activations file; None: the one that ships with the package."""
+    return MeasuredContents(load(path), epoch, repeats)
+
+
+def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same zeros; everything else is drawn anew (never zero)."""
+    alive = values.view(np.uint32) != 0
+    drawn = relu_map((1, 1, 1, values.size), 1.0, seed=1).reshape(values.shape)
+    return np.where(alive, drawn, np.float32(0))
+
+
+def _kind(info: MapInfo) -> str | None:
+    """What it is to `buddysim.training.contents.maps`; None for maps that aren't asked for."""
+    if info.kind == "relu":
+        return "relu" if info.part == "features" else "fc-relu"
+    return "pool" if info.kind in _POOLS and info.part == "features" else None

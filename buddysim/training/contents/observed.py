@@ -1,0 +1,97 @@
+"""Contents of any network's maps from those observed while another one was trained.
+
+The rule: a ReLU takes the density observed behind ReLUs of its kind (CONV or FC) at its relative depth, on a straight
+line between neighbouring depths. A pooling layer leaves that share of its input's zeros that it left at its relative
+depth where it was observed. A code's relation to ZVC's code, which is exact from the density, is carried over in the
+same way for each kind of map: by depth, between the observed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training.contents.dense import dense
+from buddysim.training.contents.interpolate import Line
+from buddysim.training.contents.maps import Codec, MapContents, Role, walk, zvc_share
+from buddysim.training.networks.graph import Layer, Network
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One map as it was seen, at one time or on average over training.
+
+    Attributes
+    ----------
+    kind, depth : its `Role`
+    density : share of elements that aren't zero
+    shares : bytes of the code over the map's, by codec
+    """
+
+    kind: str
+    depth: float
+    density: float
+    shares: Mapping[Codec, float] = field(default_factory=dict)
+
+
+class ObservedContents:
+    """Carries observations over to the maps of a network.
+
+    Parameters
+    ----------
+    observed : of one network, at least one of kind ``"relu"``
+    description : where they come from
+    """
+
+    def __init__(self, observed: Iterable[Observed], description: str) -> None:
+        self.observed = tuple(observed)
+        self.description = description
+        self.compressors = "not named"
+        if not any(o.kind == "relu" for o in self.observed):
+            raise BuddysimError(f"{description}: has no map behind a CONV layer and a ReLU: expected at least one")
+        self._density = {
+            kind: Line.through((o.depth, o.density) for o in self._of(kind)) for kind in ("relu", "fc-relu", "pool")
+        }
+        self._zeros_kept = Line.through(
+            (o.depth, _zeros_kept(self._density["relu"].at(o.depth), o.density)) for o in self._of("pool")
+        )
+
+    def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
+        """The contents of every layer's output; the batch plays no part, since a share has no size."""
+        relation = {kind: self._relation(kind, codec) for kind in ("relu", "fc-relu", "pool")}
+
+        def ask(role: Role, layer: Layer, before: MapContents) -> MapContents:
+            if role.kind == "pool":
+                assert before.density is not None
+                density = 1 - (1 - before.density) * self._zeros_kept.at(role.depth)
+            else:
+                density = self._density[role.kind].at(role.depth)
+            share = relation[role.kind].at(role.depth) * zvc_share(density, codec.masks)
+            return MapContents(density, share, f"{role.kind} at depth {role.depth:.2f}")
+
+        return walk(network, dense(codec), codec, ask)
+
+    def _of(self, kind: str) -> tuple[Observed, ...]:
+        """Observations of a kind; of CONV's ReLU where there is none."""
+        found = tuple(o for o in self.observed if o.kind == kind)
+        return found or tuple(o for o in self.observed if o.kind == "relu")
+
+    def _relation(self, kind: str, codec: Codec) -> Line:
+        """A code's bytes over ZVC's, by depth."""
+        if codec.algorithm == "zvc":
+            return Line(((0.0, 1.0),))
+        sized = [o for o in self.observed if codec in o.shares]
+        of_kind = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
+        points = [(o.depth, o.shares[codec] / zvc_share(o.density)) for o in of_kind]
+        if not points:
+            known = sorted({str(key) for o in self.observed for key in o.shares})
+            raise BuddysimError(
+                f"{self.description}: no sizes for {codec}: expected one of {'; '.join(known) or 'none'}"
+            )
+        return Line.through(points)
+
+
+def _zeros_kept(before: float, after: float) -> float:
+    """The share of zeros that pooling leaves; 1 where there were none."""
+    return min((1 - after) / (1 - before), 1.0) if before < 1 else 1.0

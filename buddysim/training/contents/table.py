@@ -1,0 +1,175 @@
+"""Contents of maps from the user's own table, TOML or CSV.
+
+TOML: ``[[maps]]``, each with ``layer`` (a name, ``*`` stands for anything) or ``kind`` (relu, fc-relu, pool), for a
+kind also ``depth`` from 0 to 1 where several are given, and ``density`` or ``ratio``. CSV: the same as columns. A
+layer's own row comes before rows of its kind; of a kind, what lies between two depths is on the straight line between
+their shares. A ReLU or pooling layer that no row names is taken as dense, and the result says so.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import fnmatch
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import parse_toml, read_text
+from buddysim.training.contents.dense import dense
+from buddysim.training.contents.interpolate import Line
+from buddysim.training.contents.maps import ASKED, Codec, MapContents, Role, roles, walk, zvc_share
+from buddysim.training.networks.graph import Layer, Network
+
+LARGEST_FILE = 2**20
+_FIELDS = ("layer", "kind", "depth", "density", "ratio")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: a layer's name or a kind with a depth, and a density or a ratio."""
+
+    where: str
+    layer: str | None
+    kind: str | None
+    depth: float | None
+    density: float | None
+    ratio: float | None
+
+
+class TableContents:
+    """What a table says of a network's maps.
+
+    Parameters
+    ----------
+    rows : of the table
+    name : of the table, for messages
+    """
+
+    def __init__(self, rows: list[Row], name: str) -> None:
+        self.rows = rows
+        self.name = name
+        self.description = f"table {name}"
+        self.compressors = "not named by the table"
+
+    @classmethod
+    def read(cls, path: str | Path) -> TableContents:
+        """From a ``.toml`` or ``.csv`` file."""
+        path = Path(path)
+        readers = {".toml": _toml_rows, ".csv": _csv_rows}
+        if path.suffix not in readers:
+            raise BuddysimError(f"{path}: densities: expected a .toml or .csv file")
+        found = readers[path.suffix](path, read_text(path, "table of feature maps", LARGEST_FILE))
+        if not found:
+            raise BuddysimError(f"{path}: names no maps: expected at least one row")
+        return cls([_checked(where, row) for where, row in found], str(path))
+
+    def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
+        """The contents of every layer's output."""
+        by_layer = self._by_layer(network)
+        by_kind = {kind: self._line(kind, codec) for kind in ASKED}
+
+        def ask(role: Role, layer: Layer, before: MapContents) -> MapContents:
+            if layer.index in by_layer:
+                row = by_layer[layer.index]
+                return MapContents(row.density, _share(row, codec), f"{self.description}: layer {layer.name}")
+            line = by_kind[role.kind]
+            if line is not None:
+                density, share = line
+                at = density.at(role.depth) if density else None
+                return MapContents(at, share.at(role.depth), f"{self.description}: {role.kind}")
+            return MapContents(1.0, dense(codec).share, f"{self.description}: not named, taken as dense")
+
+        return walk(network, dense(codec), codec, ask)
+
+    def _by_layer(self, network: Network) -> dict[int, Row]:
+        found: dict[int, Row] = {}
+        asked = roles(network)
+        names = {layer.name: layer.index for layer in network.layers}
+        for row in self.rows:
+            if row.layer is None:
+                continue
+            hits = [names[name] for name in names if fnmatch.fnmatchcase(name, row.layer)]
+            if not hits:
+                near = difflib.get_close_matches(row.layer, names, 1, 0.4)
+                hint = f" (nearest: {near[0]})" if near else ""
+                raise BuddysimError(f"{row.where}: layer {row.layer!r}: {network.name} has none{hint}")
+            able = [index for index in hits if index in asked]
+            if not able:
+                kind = network.layers[hits[0]].kind
+                raise BuddysimError(f"{row.where}: layer {row.layer!r} is {kind}: expected a ReLU or pooling layer")
+            for index in able:
+                found.setdefault(index, row)
+        return found
+
+    def _line(self, kind: str, codec: Codec) -> tuple[Line | None, Line] | None:
+        """Density and share by depth."""
+        rows = [row for row in self.rows if row.kind == kind]
+        if not rows:
+            return None
+        shares = Line.through((row.depth or 0.0, _share(row, codec)) for row in rows)
+        densities = [(row.depth or 0.0, row.density) for row in rows if row.density is not None]
+        return Line.through(densities) if len(densities) == len(rows) else None, shares
+
+
+def _share(row: Row, codec: Codec) -> float:
+    if row.ratio is not None:
+        return 1 / row.ratio
+    assert row.density is not None
+    if codec.algorithm != "zvc":
+        raise BuddysimError(f"{row.where}: a density tells nothing of {codec.algorithm}: expected a ratio")
+    return zvc_share(row.density, codec.masks)
+
+
+def _toml_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
+    table = parse_toml(text, str(path))
+    maps = table.get("maps", [])
+    if set(table) - {"maps"} or not isinstance(maps, list) or not all(isinstance(row, dict) for row in maps):
+        raise BuddysimError(f"{path}: expected [[maps]] tables and nothing else")
+    return [(f"{path}: maps[{number}]", row) for number, row in enumerate(maps)]
+
+
+def _csv_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
+    reader = csv.DictReader(text.splitlines(keepends=True))
+    found = []
+    for row in reader:
+        where = f"{path}: line {reader.line_num}"
+        if None in row or None in row.values():
+            raise BuddysimError(f"{where}: expected {len(reader.fieldnames or ())} fields, as in the header")
+        found.append((where, {key.strip(): value.strip() for key, value in row.items() if value.strip()}))
+    return found
+
+
+def _checked(where: str, row: dict[str, Any]) -> Row:
+    for key in row:
+        if key not in _FIELDS:
+            raise BuddysimError(f"{where}: {key!r}: unknown, expected one of {', '.join(_FIELDS)}")
+    if ("layer" in row) == ("kind" in row):
+        raise BuddysimError(f"{where}: expected either a layer or a kind")
+    if ("density" in row) == ("ratio" in row):
+        raise BuddysimError(f"{where}: expected either a density or a ratio")
+    if "kind" in row and row["kind"] not in ASKED:
+        raise BuddysimError(f"{where}: kind {row['kind']!r}: expected one of {', '.join(ASKED)}")
+    if "layer" in row and ("depth" in row or not isinstance(row["layer"], str)):
+        raise BuddysimError(f"{where}: expected a layer's name, and no depth beside it")
+    return Row(
+        where,
+        row.get("layer"),
+        row.get("kind"),
+        _number(where, row, "depth", 0, 1),
+        _number(where, row, "density", 0, 1),
+        _number(where, row, "ratio", 0.5, 1000),
+    )
+
+
+def _number(where: str, row: dict[str, Any], key: str, least: float, most: float) -> float | None:
+    if key not in row:
+        return None
+    try:
+        value = float(row[key]) if not isinstance(row[key], bool) else float("nan")
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not least <= value <= most:
+        raise BuddysimError(f"{where}: {key} {row[key]!r}: expected a number from {least:g} to {most:g}")
+    return value

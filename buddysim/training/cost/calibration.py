@@ -1,0 +1,199 @@
+"""Calibrations: what was fitted to timings, as TOML files that hold every number a layer's time depends on.
+
+`Common` is what all GPUs share (the shape of the curves, ratios between CONV algorithms, shares of the bandwidth);
+a `Calibration` holds the efficiencies of one GPU with one library version. Both ship as rounded numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import parse_toml, read_text, toml_text
+from buddysim.training.cost.curve import Curve
+from buddysim.training.cost.work import CLASSES, PASSES
+
+FORMAT = 1
+LARGEST_FILE = 2**20
+GROUPS = (*CLASSES, "fc")
+DATA = resources.files("buddysim.training.cost") / "data"
+
+Table = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all GPUs share.
+
+    Attributes
+    ----------
+    curves : by pass of a CONV (`curve_name`), and ``"fc"`` for every matrix product of a fully connected layer
+    efficiency : generic shares of the peak rate by pass and group, for GPUs without timings
+    deviation : logarithm of how far a group's efficiency lies from its GPU's mean, by pass and group
+    bandwidth : shares of the peak bandwidth by kind of layer and pass
+    ratio : time of a CONV algorithm relative to the implicit GEMM with precomputed offsets, by pass and algorithm;
+        ``winograd`` on 3x3 windows
+    fft : share of the peak rate that products of spectra reach, by pass
+    """
+
+    curves: Mapping[str, Curve]
+    efficiency: Table
+    deviation: Table
+    bandwidth: Table
+    ratio: Table
+    fft: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The efficiencies of one GPU with one library version.
+
+    Attributes
+    ----------
+    efficiency : share of the peak rate by pass and group
+    bandwidth : share of the peak bandwidth by kind of layer and pass, where it was measured
+    bounded_workspace : the timings are of algorithms with little workspace, not of the fastest
+    measured : shapes that each efficiency comes from, by pass and group; 0 where it follows from other GPUs
+    source : lines on where the timings come from
+    """
+
+    machine: str
+    library: str
+    efficiency: Table
+    bandwidth: Table = field(default_factory=dict)
+    bounded_workspace: bool = False
+    measured: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    source: tuple[str, ...] = ()
+
+    def to_toml(self) -> str:
+        """The text of a calibration file."""
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "machine": self.machine,
+            "library": self.library,
+            "bounded_workspace": self.bounded_workspace,
+            "source": list(self.source),
+            "efficiency": self.efficiency,
+            "measured": self.measured,
+            "bandwidth": self.bandwidth,
+        }
+        return toml_text(content)
+
+
+def version_of(library: str) -> int | None:
+    """The major version of ``"cudnn5"``; None for another name."""
+    digits = library.removeprefix("cudnn")
+    return int(digits) if library.startswith("cudnn") and digits.isdecimal() and len(digits) < 4 else None
+
+
+@cache
+def common() -> Common:
+    """What all GPUs share, as shipped."""
+    content = parse_toml((DATA / "fitted" / "common.toml").read_text(encoding="utf-8"))
+    return Common(
+        curves={name: Curve(**given) for name, given in content["curve"].items()},
+        efficiency=content["efficiency"],
+        deviation=content["deviation"],
+        bandwidth=content["bandwidth"],
+        ratio=content["ratio"],
+        fft=content["fft"],
+    )
+
+
+def common_toml(shared: Common) -> str:
+    """The text of the file that `common` reads."""
+    content: dict[str, Any] = {"format": FORMAT}
+    content["curve"] = {
+        name: {part.name: getattr(curve, part.name) for part in fields(curve)} for name, curve in shared.curves.items()
+    }
+    for name in ("efficiency", "deviation", "bandwidth", "ratio", "fft"):
+        content[name] = getattr(shared, name)
+    return toml_text(content)
+
+
+@cache
+def shipped() -> dict[tuple[str, str], Calibration]:
+    """The calibrations that come with buddysim, by machine and library."""
+    found = {}
+    for entry in sorted((DATA / "fitted").iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".toml") and entry.name != "common.toml":
+            calibration = parse_calibration(entry.read_text(encoding="utf-8"), entry.name)
+            found[calibration.machine, calibration.library] = calibration
+    return found
+
+
+def read_calibration(path: str | os.PathLike[str]) -> Calibration:
+    """A calibration file of a user's."""
+    return parse_calibration(read_text(path, "calibration", LARGEST_FILE), os.fspath(path))
+
+
+def parse_calibration(text: str, where: str) -> Calibration:
+    """A calibration from the text of its file; `where` names it in errors."""
+    content = parse_toml(text, where)
+    try:
+        return _calibration(content)
+    except ValueError as error:
+        raise BuddysimError(f"{where}: {error}") from None
+
+
+def _calibration(content: dict[str, Any]) -> Calibration:
+    known = [part.name for part in fields(Calibration)]
+    for name in content:
+        if name not in (*known, "format"):
+            raise ValueError(f"{shortened(name)[1:-1]}: unknown key{hint(name, known)}")
+    if content.get("format") != FORMAT:
+        raise ValueError(f"format: expected {FORMAT}, found {shortened(content.get('format'))}")
+    for name in ("machine", "library"):
+        if not isinstance(content.get(name), str) or not content[name]:
+            raise ValueError(f"{name}: {shortened(content.get(name))} is not a text")
+    efficiency = _shares(content.get("efficiency"), "efficiency", PASSES, GROUPS)
+    for pass_ in PASSES:
+        for group in GROUPS:
+            if group not in efficiency.get(pass_, {}):
+                raise ValueError(f"efficiency.{pass_}.{group}: this key is missing")
+    bounded = content.get("bounded_workspace", False)
+    if not isinstance(bounded, bool):
+        raise ValueError(f"bounded_workspace: {shortened(bounded)} is not true or false")
+    source = content.get("source", [])
+    if not isinstance(source, list) or not all(isinstance(line, str) for line in source):
+        raise ValueError("source: expected a list of texts")
+    measured = content.get("measured", {})
+    return Calibration(
+        machine=content["machine"],
+        library=content["library"],
+        efficiency=efficiency,
+        bandwidth=_shares(content.get("bandwidth", {}), "bandwidth", None, ("forward", "backward")),
+        bounded_workspace=bounded,
+        measured=measured if isinstance(measured, dict) else {},
+        source=tuple(source),
+    )
+
+
+def _shares(
+    given: object, where: str, outer: tuple[str, ...] | None, inner: tuple[str, ...]
+) -> dict[str, dict[str, float]]:
+    if not isinstance(given, dict):
+        raise ValueError(f"{where}: this table is missing")
+    found: dict[str, dict[str, float]] = {}
+    for name, table in given.items():
+        if outer is not None and name not in outer:
+            raise ValueError(f"{where}.{name}: unknown key{hint(name, outer)}")
+        if not isinstance(table, dict):
+            raise ValueError(f"{where}.{name}: {shortened(table)} is not a table")
+        found[name] = {}
+        for key, value in table.items():
+            if key not in inner:
+                raise ValueError(f"{where}.{name}.{key}: unknown key{hint(key, inner)}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ValueError(f"{where}.{name}.{key}: {shortened(value)} is not a number")
+            if not 1e-4 <= value <= 10:
+                raise ValueError(f"{where}.{name}.{key}: {value:g} is out of range: expected 0.0001 to 10")
+            found[name][key] = float(value)
+    return found

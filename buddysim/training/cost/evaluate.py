@@ -1,0 +1,219 @@
+"""How far modelled layer times are off: held-out shapes, a network left out, a GPU left out, whole networks."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+from buddysim.machine.training import TrainingMachine
+from buddysim.training.cost.calibration import Calibration, Common, common, shipped
+from buddysim.training.cost.fit import Dataset, deviations, fit_calibration, fit_curves
+from buddysim.training.cost.model import CostModel
+from buddysim.training.cost.shipping import (
+    BOUNDED,
+    DATA_FOLDER,
+    FITTED_NETWORKS,
+    Total,
+    dataset,
+    network_ms,
+    part,
+    totals,
+)
+from buddysim.training.cost.split import fold
+from buddysim.training.cost.timings import Timing
+from buddysim.training.cost.traffic import unweighted_bytes
+from buddysim.training.cost.work import PASSES, Pass
+from buddysim.training.networks.graph import Network
+
+FOLDS = 5
+
+
+def predicted_ms(model: CostModel, timing: Timing) -> float:
+    """What the model says of a measured pass."""
+    passes: tuple[Pass, ...] = tuple(
+        pass_ for pass_ in PASSES if timing.pass_ == pass_ or (timing.pass_ == "backward" and pass_ != "forward")
+    )
+    if timing.kind == "conv":
+        wanted = "implicit_precomp_gemm" if model.calibration and model.calibration.bounded_workspace else None
+        return sum(_conv_ps(model, timing, pass_, wanted) for pass_ in passes) / 1e9
+    if timing.kind == "fc":
+        return sum(model.product_ps(timing.product.of_pass(pass_), pass_) for pass_ in passes) / 1e9
+    pass_name = "forward" if timing.pass_ == "forward" else "backward"
+    return model.moving_ps(unweighted_bytes(timing), timing.kind, pass_name) / 1e9
+
+
+def _conv_ps(model: CostModel, timing: Timing, pass_: Pass, wanted: str | None) -> int:
+    """The fastest algorithm's time, or that of the one that was timed."""
+    return next(one.time_ps for one in model.algorithms(timing.work, pass_) if wanted in (None, one.name))
+
+
+def errors(model: CostModel, timings: Iterable[Timing]) -> list[float]:
+    """Predicted over measured, less one."""
+    return [predicted_ms(model, timing) / timing.ms - 1 for timing in timings]
+
+
+def median_error(found: Sequence[float]) -> float:
+    """Median of the absolute relative errors."""
+    return median(abs(error) for error in found)
+
+
+def of_kind(kind: str, passes: Sequence[str] = ()) -> Callable[[Timing], bool]:
+    """Whether a timing is of a kind of layer, and of one of the passes where some are given."""
+    if kind == "other":
+        return lambda timing: timing.kind not in ("conv", "fc")
+    return lambda timing: timing.kind == kind and (not passes or timing.pass_ in passes)
+
+
+@dataclass(frozen=True)
+class Left:
+    """Errors of one thing that was left out of the fit: a GPU, a network."""
+
+    name: str
+    errors: tuple[float, ...]
+    measured_ms: float = 0.0
+    predicted_ms: float = 0.0
+
+    @property
+    def total_error(self) -> float:
+        """Of the sum over its layers."""
+        return self.predicted_ms / self.measured_ms - 1
+
+
+def cross_validation() -> dict[tuple[str, str], list[float]]:
+    """CONV errors in five folds of shapes within the calibration timings; each is fitted without it, curves too."""
+    datasets = {key: dataset(*key, timings) for key, timings in part("calibration").items()}
+    found: dict[tuple[str, str], list[float]] = {key: [] for key in datasets}
+    for number in range(FOLDS):
+        inside = {
+            key: replace(data, timings=tuple(one for one in data.timings if fold(one.shape, FOLDS) != number))
+            for key, data in datasets.items()
+        }
+        shared = _refitted([data for key, data in inside.items() if key != BOUNDED])
+        for key, data in datasets.items():
+            model = _model(inside[key], shared, bounded=key == BOUNDED)
+            outside = [one for one in data.timings if one.kind == "conv" and fold(one.shape, FOLDS) == number]
+            found[key] += errors(model, outside)
+    return found
+
+
+def one_gpu_left_out() -> Iterator[Left]:
+    """CONV errors of each GPU with the efficiencies that the others have on average."""
+    datasets = {key: dataset(*key, timings) for key, timings in part("calibration").items() if key != BOUNDED}
+    validation = part("validation")
+    for key, data in datasets.items():
+        others = [other for name, other in datasets.items() if name != key]
+        model = CostModel(TrainingMachine.load(key[0]), key[1], None, _refitted(others))
+        timings = [one for one in (*data.timings, *validation[key]) if one.kind == "conv"]
+        yield Left(f"{key[0]}, {key[1]}", tuple(errors(model, timings)))
+
+
+def one_network_left_out() -> Iterator[Left]:
+    """Errors of the layers of each network on the GPU that was timed layer by layer, fitted without its shapes."""
+    timings = part("calibration")[BOUNDED] + part("validation")[BOUNDED]
+    for network in dict.fromkeys(timing.network for timing in timings):
+        inside = [timing for timing in timings if timing.network == network and timing.kind == "conv"]
+        shapes = {timing.shape for timing in inside}
+        kept = [timing for timing in timings if timing.network != network and timing.shape not in shapes]
+        model = _model(dataset(*BOUNDED, kept), common(), bounded=True)
+        for passes in (("forward",), ("backward",)):
+            chosen = [timing for timing in inside if timing.pass_ in passes]
+            predicted = [predicted_ms(model, timing) for timing in chosen]
+            off = tuple(ms / timing.ms - 1 for ms, timing in zip(predicted, chosen, strict=True))
+            yield Left(f"{network}, {passes[0]}", off, sum(timing.ms for timing in chosen), sum(predicted))
+
+
+def one_percentage() -> dict[tuple[str, str], list[float]]:
+    """Held-out errors of the simplest model, one share of the peak rate per GPU and pass, to compare with."""
+    validation = part("validation")
+    found: dict[tuple[str, str], list[float]] = {}
+    for key, timings in part("calibration").items():
+        flops = float(TrainingMachine.load(key[0]).fp32_flops)
+        for passes in (("forward",), ("backward_data",), ("backward_filter",), ("backward",)):
+            inside = [timing for timing in timings if of_kind("conv", passes)(timing)]
+            if inside:
+                share = median(timing.work.flops / flops / timing.ms * 1e3 for timing in inside)
+                for timing in validation[key]:
+                    if of_kind("conv", passes)(timing):
+                        off = timing.work.flops / flops / share * 1e3 / timing.ms - 1
+                        found.setdefault(key, []).append(off)
+    return found
+
+
+def whole_networks() -> Iterator[tuple[Total, float]]:
+    """Each measured pass of a whole network with what the model says: fastest algorithms; of cudnn2 memory-optimal."""
+    models = {library: CostModel.load("titan-x", library) for library in ("cudnn2", "cudnn3", "cudnn4")}
+    for total in totals():
+        if total.kernels == "cudnn":
+            conv = "implicit_gemm" if total.library == "cudnn2" else "fastest"
+            yield total, total.modelled_ms(models[total.library], conv)
+
+
+@dataclass(frozen=True)
+class Independent:
+    """A whole network, forward and backward, measured by others; no fit has seen any of them."""
+
+    machine: str
+    library: str
+    version: str
+    network: str
+    batch: int
+    forward_ms: float
+    backward_ms: float
+    modelled_forward_ms: float
+    modelled_backward_ms: float
+
+    @property
+    def forward_error(self) -> float:
+        return self.modelled_forward_ms / self.forward_ms - 1
+
+    @property
+    def backward_error(self) -> float:
+        return self.modelled_backward_ms / self.backward_ms - 1
+
+
+def independent_networks() -> Iterator[Independent]:
+    """The networks of cnn-benchmarks with what the model says, gradient of the image included."""
+    models: dict[tuple[str, str], CostModel] = {}
+    with (DATA_FOLDER / "networks-cnn-benchmarks.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            key = (row["machine"], row["library"])
+            model = models.setdefault(key, CostModel.load(*key))
+            network, batch = Network.load(row["network"]), int(row["batch"])
+            forward, data, filters = (network_ms(model, network, batch, pass_) for pass_ in PASSES)
+            measured = (float(row["forward_ms"]), float(row["backward_ms"]))
+            yield Independent(*key, row["version"], row["network"], batch, *measured, forward, data + filters)
+
+
+def seen(total: Total) -> bool:
+    """Whether a whole network took part in the fit of ratios and FFT rates."""
+    return total.network in FITTED_NETWORKS and total.library in ("cudnn2", "cudnn4")
+
+
+def held_out() -> dict[tuple[str, str], dict[str, list[Timing]]]:
+    """The shipped timings of each GPU and library: calibration and validation."""
+    inside, outside = part("calibration"), part("validation")
+    return {key: {"calibration": inside[key], "validation": outside[key]} for key in sorted(inside)}
+
+
+def shipped_model(key: tuple[str, str]) -> CostModel:
+    """The model that ships for a GPU and library."""
+    return CostModel(TrainingMachine.load(key[0]), key[1], shipped()[key], common())
+
+
+def mean_median(found: Iterable[Sequence[float]]) -> float:
+    """Mean of the median errors of several parts."""
+    return fmean(median_error(one) for one in found)
+
+
+def _refitted(datasets: Sequence[Dataset]) -> Common:
+    shared = common()
+    curves = fit_curves(datasets, start=shared.curves)
+    efficiency, deviation = deviations(datasets, curves)
+    return replace(shared, curves=curves, efficiency=efficiency, deviation=deviation)
+
+
+def _model(data: Dataset, shared: Common, bounded: bool) -> CostModel:
+    calibration: Calibration = fit_calibration(data, shared, bounded=bounded)
+    return CostModel(TrainingMachine.load(data.machine), data.library, calibration, shared)

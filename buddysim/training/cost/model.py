@@ -1,0 +1,285 @@
+"""Times of layers: a roofline whose efficiency depends on the class of layer, the pass, the GPU and the library.
+
+docs/cost-model.md says where each number comes from and how far the times are off, in and out of sample.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.machine.training import TrainingMachine
+from buddysim.training.cost.algorithms import MEMORY_OPTIMAL, Algorithm, available, fft_frequencies
+from buddysim.training.cost.calibration import Calibration, Common, common, read_calibration, shipped, version_of
+from buddysim.training.cost.curve import Curve, Peak, curve_name
+from buddysim.training.cost.traffic import layer_elements
+from buddysim.training.cost.work import WINOGRAD_CLASSES, ConvWork, Pass, Product
+from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm, Layer
+
+PS_PER_S = 10**12
+GENERIC = "generic"
+NEWEST = 7
+"""Version of cuDNN whose algorithms are taken where the library's name holds none."""
+
+_DIRECT = "implicit_precomp_gemm"
+_COMPLEX_FLOPS = 4
+"""A complex multiplication and addition is eight operations, four times a real one."""
+
+_FFT_BANDWIDTH = 0.7
+"""Share of the peak bandwidth that transforms move their data with: that of other layers bound by memory."""
+
+_LSTM_TRAFFIC = 2
+"""Saved states are written forward and read backward beside the products' operands."""
+
+
+@dataclass(frozen=True)
+class ConvAlgorithm:
+    """A way to compute one pass of a CONV: its workspace in bytes, its time in picoseconds."""
+
+    name: str
+    workspace_bytes: int
+    time_ps: int
+
+
+class CostModel:
+    """Times and traffic of layers on one machine with one library version.
+
+    Attributes
+    ----------
+    calibrated : whether the efficiencies were fitted to timings of this GPU and library
+    library : version of the CONV library
+    source : where the efficiencies come from
+    assumptions : what is not measured, by topic
+    """
+
+    def __init__(self, machine: TrainingMachine, library: str, calibration: Calibration | None, shared: Common) -> None:
+        self.machine = machine
+        self.library = library
+        self.calibration = calibration
+        self.shared = shared
+        self.calibrated = calibration is not None and calibration.library == library
+        self._peak = Peak.of(machine)
+        self._efficiency = shared.efficiency if calibration is None else calibration.efficiency
+        self._version = version_of(library) or NEWEST
+        fitted = None if calibration is None else version_of(calibration.library)
+        self._winograd_fitted = (fitted or NEWEST) >= 5
+        self._bounded = calibration is not None and calibration.bounded_workspace
+        self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
+        self.source, self.assumptions = _said_of(self)
+
+    @classmethod
+    def load(
+        cls,
+        machine: TrainingMachine | str | os.PathLike[str],
+        library: str | None = None,
+        calibration: Calibration | str | os.PathLike[str] | None = None,
+    ) -> CostModel:
+        """The model of a machine.
+
+        Parameters
+        ----------
+        machine : a machine, its name, or the path of its file
+        library : for example ``"cudnn4"``; without it the version that the calibration or the machine names
+        calibration : one's own, or the path of its file; without it the one that ships, if one does
+        """
+        loaded = TrainingMachine.load(machine)
+        if calibration is not None:
+            own = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
+            return cls(loaded, library or own.library, own, common())
+        wanted = library or loaded.library
+        if wanted != GENERIC and version_of(wanted) is None:
+            known = sorted({GENERIC, "cudnn2", "cudnn3", *(name for _, name in shipped())})
+            raise BuddysimError(
+                f"library {shortened(wanted)} is unknown: expected one of {', '.join(known)}{hint(wanted, known)}"
+            )
+        return cls(loaded, wanted, _nearest(loaded.name, wanted), common())
+
+    def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
+        """The algorithms of a CONV's pass, fastest first; of equally fast ones, that with less workspace first.
+
+        Libraries and papers find the fastest by trying each on the GPU (``cudnnFindConvolution...``; Rhu et al., vDNN,
+        section V-C, layer by layer), so that those are left out whose workspace doesn't fit the GPU's memory beside the
+        layer's own X, Y and filters.
+        """
+        if layer.conv is None:
+            raise ValueError(f"layer {layer.name!r} is no CONV")
+        key = (layer.conv, batch, pass_)
+        if key not in self._algorithms:
+            work = ConvWork(layer.conv, batch)
+            most = self.machine.memory_bytes - work.bytes
+            self._algorithms[key] = tuple(
+                one for one in self.algorithms(work, pass_) if not one.workspace_bytes or one.workspace_bytes <= most
+            )
+        return self._algorithms[key]
+
+    def algorithms(self, work: ConvWork, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
+        """The same of a CONV that belongs to no network, on a GPU with as much memory as it takes."""
+        found = [
+            ConvAlgorithm(algorithm.name, algorithm.workspace(work), _ps(self._conv_s(algorithm, work, pass_)))
+            for algorithm in available(work, pass_, self._version)
+        ]
+        return tuple(sorted(found, key=lambda one: (one.time_ps, one.workspace_bytes, one.name)))
+
+    def time_ps(self, layer: Layer, batch: int, pass_: str) -> int:
+        """Time of a layer that is no CONV: ``"forward"`` or ``"backward"``.
+
+        Layers with products also know ``"backward_data"`` and ``"backward_filter"``, whose sum is ``"backward"``.
+        """
+        if layer.gemms:
+            return sum(self._gemm_ps(layer, gemm, batch, part) for gemm in layer.gemms for part in _parts(pass_))
+        if pass_ == "backward_filter":
+            return 0
+        moved = self.dram_bytes(layer, batch, pass_)
+        if not moved:
+            return 0
+        return self.moving_ps(moved, layer.kind, "forward" if pass_ == "forward" else "backward")
+
+    def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
+        """Time of a layer of a kind that is bound by device memory, for so many bytes."""
+        share = self.bandwidth_share(kind, pass_)
+        return self.machine.launch_ps + _ps(moved / (self._peak.bytes_per_s * share))
+
+    def product_ps(self, product: Product, pass_: Pass) -> int:
+        """Time of a pass of a fully connected layer that is this product."""
+        efficiency = self._efficiency[pass_]["fc"]
+        return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._peak))
+
+    def dram_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
+        """Bytes that a pass of a layer moves to and from device memory, at least."""
+        if layer.conv is not None:
+            return ConvWork(layer.conv, batch).bytes * len(_parts(pass_))
+        if layer.gemms:
+            parts = _parts(pass_)
+            moved = sum(round(_product(gemm, batch, part).bytes) for gemm in layer.gemms for part in parts)
+            return moved + (_LSTM_TRAFFIC * layer.saved_bytes(batch) if layer.kind == "lstm" else 0)
+        forward, backward = layer_elements(layer)
+        return round((forward if pass_ == "forward" else backward) * ELEMENT_BYTES) * batch
+
+    def bandwidth_share(self, kind: str, pass_: str) -> float:
+        """Share of the peak bandwidth that layers of a kind reach: measured, else that of an activation."""
+        own = {} if self.calibration is None else self.calibration.bandwidth
+        for table in (own, self.shared.bandwidth):
+            if pass_ in table.get(kind, {}):
+                return table[kind][pass_]
+        return self.shared.bandwidth["relu"][pass_]
+
+    def _gemm_ps(self, layer: Layer, gemm: Gemm, batch: int, pass_: Pass) -> int:
+        """One product, or one after the other where each needs the one before, as in a recurrent layer."""
+        product = _product(gemm, batch, pass_)
+        times = 1
+        if layer.kind == "lstm" and product.count > 1:
+            times, product = product.count, Product(product.rows, product.cols, product.inner)
+        return self.product_ps(product, pass_) * times
+
+    def _conv_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
+        """Seconds of one algorithm."""
+        curve = self._curve(work, pass_)
+        moved = curve.memory_s(work.bytes, self._peak)
+        direct, winograd = self.compute_s(work, pass_)
+        ratio = self.shared.ratio[pass_]
+        if algorithm.name == _DIRECT:
+            spent = max(direct, moved)
+        elif algorithm.name == MEMORY_OPTIMAL:
+            spent = max(direct * ratio[MEMORY_OPTIMAL], moved)
+        elif algorithm.name == "gemm":
+            written = curve.memory_s(2.0 * algorithm.workspace(work), self._peak)
+            spent = max(direct * ratio["gemm"], moved + written)
+        elif algorithm.name == "winograd":
+            spent = max(winograd, moved)
+        elif algorithm.name == "winograd_nonfused":
+            spent = max(winograd * ratio["winograd_nonfused"], moved)
+        else:
+            spent = self._fft_s(algorithm, work, pass_)
+            if not self._bounded:
+                spent = max(spent, min(direct, winograd), moved)
+        return curve.launch_s + spent
+
+    def _curve(self, work: ConvWork, pass_: Pass) -> Curve:
+        return self.shared.curves[curve_name(pass_, work.conv_class, self._winograd_fitted)]
+
+    def compute_s(self, work: ConvWork, pass_: Pass) -> tuple[float, float]:
+        """Seconds of multiplications by the direct method and by Winograd's, without moving and launching."""
+        compute = self._curve(work, pass_).compute_s(work.product(pass_), self._peak)
+        fitted = compute / self._efficiency[pass_][work.conv_class]
+        least = work.flops / self._peak.flops
+        if work.conv_class not in WINOGRAD_CLASSES:
+            return max(fitted, least), fitted
+        gain = self.shared.ratio[pass_]["winograd"]
+        waste = 1.0 if pass_ == "backward_filter" else work.tile_waste
+        if self._winograd_fitted:
+            return max(fitted / gain, least), fitted * waste
+        return max(fitted, least), fitted * gain * waste
+
+    def _fft_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
+        """Transforms bound by memory and products of spectra bound by multiplications, one after the other.
+
+        Every frequency of every tile is a complex product of the batch, input and output channels (Mathieu et al.,
+        Fast training of convolutional networks through FFTs, 2014); spectra are written once and read once.
+        """
+        conv = work.conv
+        tiles, frequencies = fft_frequencies(work, algorithm.name)
+        pairs = conv.out_channels * (conv.in_channels // conv.groups)
+        flops = 2.0 * _COMPLEX_FLOPS * tiles * frequencies * work.batch * pairs
+        moved = work.bytes + 2.0 * algorithm.workspace(work)
+        compute = flops / (self._peak.flops * self.shared.fft[pass_])
+        return compute + moved / (self._peak.bytes_per_s * _FFT_BANDWIDTH)
+
+
+def _ps(seconds: float) -> int:
+    return round(seconds * PS_PER_S)
+
+
+def _parts(pass_: str) -> tuple[Pass, ...]:
+    if pass_ == "backward":
+        return ("backward_data", "backward_filter")
+    if pass_ == "forward":
+        return ("forward",)
+    return ("backward_data",) if pass_ == "backward_data" else ("backward_filter",)
+
+
+def _product(gemm: Gemm, batch: int, pass_: Pass) -> Product:
+    """The product of a batch: rows of all samples together where the other operand is a parameter."""
+    rows, count = gemm.m * (batch if gemm.per_sample else 1), gemm.count
+    if not gemm.weights:
+        rows, count = gemm.m, gemm.count * batch
+    return Product(rows, gemm.n, gemm.k, count).of_pass(pass_)
+
+
+def _nearest(machine: str, library: str) -> Calibration | None:
+    """The shipped calibration of this machine and library, else the machine's of the nearest version."""
+    found = {name: calibration for (owner, name), calibration in shipped().items() if owner == machine}
+    if library == GENERIC or not found:
+        return None
+    wanted = version_of(library) or NEWEST
+    nearest = min(found, key=lambda name: (abs((version_of(name) or NEWEST) - wanted), name))
+    return found.get(library, found[nearest])
+
+
+def _said_of(model: CostModel) -> tuple[str, dict[str, str]]:
+    """Where the efficiencies come from, and what of them is assumed."""
+    assumptions = {
+        "conv_algorithms": "only the fastest algorithm of each class was timed on each GPU; the times of the others "
+        "follow from ratios and FFT rates that were fitted to whole networks on a Titan X (Maxwell)",
+        "workspace": "from what each algorithm keeps, one formula for every network, held against published cuDNN "
+        "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered",
+    }
+    calibration = model.calibration
+    if calibration is None:
+        assumptions["efficiencies"] = "uncalibrated: mean efficiencies of the GPUs with timings"
+        assumptions["bandwidth"] = "uncalibrated: shares of the peak bandwidth measured on a Titan X (Maxwell)"
+        return "uncalibrated: no timings of this GPU", assumptions
+    if not model.calibrated:
+        assumptions["efficiencies"] = f"uncalibrated: no timings with {model.library}; those with {calibration.library}"
+    if not calibration.bandwidth:
+        assumptions["bandwidth"] = "shares of the peak bandwidth measured on a Titan X (Maxwell)"
+    few = [
+        f"{pass_} {group}"
+        for pass_, counts in calibration.measured.items()
+        for group, count in counts.items()
+        if count == 0
+    ]
+    if few:
+        assumptions["groups"] = f"no timings of {', '.join(few)}: they follow from other GPUs"
+    return "; ".join(calibration.source) or "a calibration file", assumptions

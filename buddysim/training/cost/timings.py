@@ -1,0 +1,218 @@
+"""Measured layer times: the CSV file that a calibration is fitted to and held against.
+
+Lines that begin with ``#`` are comments (source, licence); then a header, then one measurement per row. Columns may
+come in any order; `ms` is the time of one pass in milliseconds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import read_text
+from buddysim.training.cost.work import ConvWork, Product
+from buddysim.training.networks.graph import Conv
+
+LARGEST_FILE = 2**26
+LARGEST_EXTENT = 2**20
+LONGEST_MS = 1e7
+
+KINDS = ("conv", "fc", "relu", "maxpool", "avgpool", "concat", "add", "lrn", "batchnorm", "dropout", "softmax")
+PASSES = ("forward", "backward_data", "backward_filter", "backward")
+
+REQUIRED = ("kind", "batch", "in_channels", "pass", "ms")
+COUNTS = (
+    "batch",
+    "in_channels",
+    "in_h",
+    "in_w",
+    "out_channels",
+    "kernel_h",
+    "kernel_w",
+    "stride_h",
+    "stride_w",
+    "pad_h",
+    "pad_w",
+)
+TEXTS = ("kind", "pass", "algorithm", "network", "layer")
+COLUMNS = (*TEXTS[:1], *COUNTS, *TEXTS[1:], "ms")
+_DEFAULTS = dict.fromkeys(COUNTS, 1) | {"pad_h": 0, "pad_w": 0, "out_channels": 0}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One measured pass of a layer.
+
+    A fully connected layer has its rows as `batch`, its inputs as `in_channels`, its outputs as `out_channels`; a layer
+    without weights has the shape of its input; ``backward`` of a CONV or FC is both of its backward passes together.
+    """
+
+    kind: str
+    batch: int
+    in_channels: int
+    in_h: int
+    in_w: int
+    out_channels: int
+    kernel_h: int
+    kernel_w: int
+    stride_h: int
+    stride_w: int
+    pad_h: int
+    pad_w: int
+    pass_: str
+    algorithm: str
+    ms: float
+    network: str = ""
+    layer: str = ""
+
+    @property
+    def shape(self) -> str:
+        """What is measured but for the batch and the pass: shapes are held out, not single rows."""
+        window = f"{self.kernel_w}x{self.kernel_h}-{self.pad_w}{self.pad_h}-{self.stride_w}{self.stride_h}"
+        shape = f"{self.in_w}x{self.in_h}x{self.in_channels}-{self.out_channels}-{window}"
+        return shape if self.kind == "conv" else f"{self.kind} {shape}"
+
+    @property
+    def work(self) -> ConvWork:
+        """The work of a CONV."""
+        out_h = (self.in_h + 2 * self.pad_h - self.kernel_h) // self.stride_h + 1
+        out_w = (self.in_w + 2 * self.pad_w - self.kernel_w) // self.stride_w + 1
+        conv = Conv(
+            self.in_channels,
+            self.out_channels,
+            self.in_h,
+            self.in_w,
+            out_h,
+            out_w,
+            self.kernel_h,
+            self.kernel_w,
+            self.stride_h,
+            self.stride_w,
+            self.pad_h,
+            self.pad_w,
+        )
+        return ConvWork(conv, self.batch)
+
+    @property
+    def product(self) -> Product:
+        """The matrix product of a fully connected layer, forward."""
+        return Product(self.batch, self.out_channels, self.in_channels)
+
+    @property
+    def group(self) -> str:
+        """Timings of one group share an efficiency: the class of a CONV, else the kind of layer."""
+        return self.work.conv_class if self.kind == "conv" else self.kind
+
+
+def read_timings(path: str | os.PathLike[str]) -> list[Timing]:
+    """The measurements of a file."""
+    return parse_timings(read_text(path, "file of timings", LARGEST_FILE), os.fspath(path))
+
+
+def parse_timings(text: str, where: str) -> list[Timing]:
+    """The measurements of a file's text; `where` names it in errors."""
+    rows = _rows(text, where)
+    header_row = next(rows, None)
+    if header_row is None:
+        raise BuddysimError(f"{where}: no header: expected a row with the columns {', '.join(REQUIRED)} and more")
+    number, header = header_row[0], [name.strip() for name in header_row[1]]
+    for name in header:
+        if name not in COLUMNS:
+            raise BuddysimError(f"{where}: row {number}: {shortened(name)} is not a column{hint(name, COLUMNS)}")
+        if header.count(name) > 1:
+            raise BuddysimError(f"{where}: row {number}: the column {name} is there twice")
+    for name in REQUIRED:
+        if name not in header:
+            raise BuddysimError(f"{where}: row {number}: the column {name} is missing")
+    found = []
+    for number, cells in rows:
+        if len(cells) != len(header):
+            raise BuddysimError(f"{where}: row {number}: expected {len(header)} cells, found {len(cells)}")
+        given = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+        try:
+            found.append(_timing(given))
+        except ValueError as error:
+            raise BuddysimError(f"{where}: row {number}: {error}") from None
+    if not found:
+        raise BuddysimError(f"{where}: no measurements after the header")
+    return found
+
+
+def _rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of their line, without comments and empty lines."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            if cells and not cells[0].lstrip().startswith("#") and any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise BuddysimError(f"{where}: row {reader.line_num}: not CSV: {error}") from None
+
+
+def _timing(given: dict[str, str]) -> Timing:
+    kind = _choice("kind", given["kind"], KINDS)
+    pass_ = _choice("pass", given["pass"], PASSES)
+    counts = {name: _count(name, given.get(name, "")) for name in COUNTS}
+    weighted = kind in ("conv", "fc")
+    if not weighted and pass_ not in ("forward", "backward"):
+        raise ValueError(f"pass: a {kind} layer has forward and backward, not {pass_}")
+    if weighted and not counts["out_channels"]:
+        raise ValueError(f"out_channels: a {kind} layer needs it")
+    for side, name in (("h", "height"), ("w", "width")):
+        if counts[f"kernel_{side}"] > counts[f"in_{side}"] + 2 * counts[f"pad_{side}"]:
+            raise ValueError(
+                f"kernel_{side}: a window of {counts[f'kernel_{side}']} is larger than the padded {name} of the input"
+            )
+    return Timing(
+        kind=kind,
+        pass_=pass_,
+        algorithm=given.get("algorithm", ""),
+        ms=_milliseconds(given["ms"]),
+        network=given.get("network", ""),
+        layer=given.get("layer", ""),
+        **counts,
+    )
+
+
+def _choice(name: str, text: str, known: tuple[str, ...]) -> str:
+    if text not in known:
+        raise ValueError(f"{name}: {shortened(text)} is not one of {', '.join(known)}{hint(text, known)}")
+    return text
+
+
+def _count(name: str, text: str) -> int:
+    least = 0 if name in ("pad_h", "pad_w", "out_channels") else 1
+    if not text:
+        return _DEFAULTS[name]
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and least <= int(text) <= LARGEST_EXTENT):
+        raise ValueError(f"{name}: {shortened(text)} is not a whole number from {least} to {LARGEST_EXTENT}")
+    return int(text)
+
+
+def _milliseconds(text: str) -> float:
+    try:
+        ms = float(text)
+    except ValueError:
+        raise ValueError(f"ms: {shortened(text)} is not a number") from None
+    if not (math.isfinite(ms) and 0 < ms <= LONGEST_MS):
+        raise ValueError(f"ms: {shortened(text)} is not a time of more than 0 and at most {LONGEST_MS:g} ms")
+    return ms
+
+
+def timings_text(timings: Iterable[Timing], comments: Iterable[str]) -> str:
+    """A file of timings: what `read_timings` reads."""
+    out = io.StringIO(newline="")
+    for comment in comments:
+        out.write(f"# {comment}\n")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    names = {field.name.rstrip("_"): field.name for field in fields(Timing)}
+    for timing in timings:
+        writer.writerow([getattr(timing, names[column]) for column in COLUMNS])
+    return out.getvalue()

@@ -1,0 +1,132 @@
+"""The work of a layer for a batch: multiplications, bytes, and the class that its efficiency belongs to.
+
+A pass of a CONV is one matrix product (Chetlur et al., cuDNN, 2014, section 3): forward has ``N OH OW`` rows, ``K``
+columns and an inner extent of ``C R S``; backward-data has the input's pixels, ``C`` and ``K R S``; backward-filter
+``C R S``, ``K`` and the output's pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from buddysim.training.networks.graph import ELEMENT_BYTES, Conv
+
+Pass = Literal["forward", "backward_data", "backward_filter"]
+PASSES: tuple[Pass, ...] = ("forward", "backward_data", "backward_filter")
+
+FIRST_CHANNELS = 4
+"""A CONV of at most this many input channels reads the image: too few to fill a tile of the product's inner extent."""
+
+WIDE_CHANNELS = 128
+"""From so many channels on, in and out, a 3x3 CONV counts as wide: Winograd's products are deep enough then."""
+
+CLASSES = ("first", "1x1", "1x1-strided", "3x3", "3x3-wide", "large", "strided")
+"""Classes of CONV by what its kernel can be: few input channels, then stride, then the size of the window."""
+
+WINOGRAD_CLASSES = ("3x3", "3x3-wide")
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product: ``rows x inner`` times ``inner x cols``, `count` times."""
+
+    rows: float
+    cols: float
+    inner: float
+    count: int = 1
+
+    @property
+    def flops(self) -> float:
+        """Operations, two per multiplication and addition."""
+        return 2.0 * self.rows * self.cols * self.inner * self.count
+
+    def of_pass(self, pass_: Pass) -> Product:
+        """The product of a pass, where this is the forward one and its second operand is a parameter."""
+        if pass_ == "forward":
+            return self
+        if pass_ == "backward_data":
+            return Product(self.rows, self.inner, self.cols, self.count)
+        return Product(self.inner, self.cols, self.rows, self.count)
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of the three matrices."""
+        moved = self.rows * self.inner + self.inner * self.cols + self.rows * self.cols
+        return float(moved * self.count * ELEMENT_BYTES)
+
+
+@dataclass(frozen=True)
+class ConvWork:
+    """A CONV with its batch."""
+
+    conv: Conv
+    batch: int
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of one pass by the direct method, two per multiplication and addition."""
+        return 2 * self.conv.multiply_adds * self.batch
+
+    @property
+    def x_bytes(self) -> int:
+        """Bytes of the input map, and of its gradient."""
+        return self.batch * self.conv.in_channels * self.conv.in_h * self.conv.in_w * ELEMENT_BYTES
+
+    @property
+    def y_bytes(self) -> int:
+        """Bytes of the output map, and of its gradient."""
+        return self.batch * self.conv.out_channels * self.conv.out_h * self.conv.out_w * ELEMENT_BYTES
+
+    @property
+    def w_bytes(self) -> int:
+        """Bytes of the filters, and of their gradient."""
+        return self.conv.weights * ELEMENT_BYTES
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that each pass reads and writes at least: one of X, Y and W is written, the other two are read."""
+        return self.x_bytes + self.y_bytes + self.w_bytes
+
+    @property
+    def window(self) -> int:
+        """Elements of the filter window of one channel."""
+        return self.conv.kernel_h * self.conv.kernel_w
+
+    @property
+    def strided(self) -> bool:
+        """Whether the window moves by more than one element."""
+        return self.conv.stride_h > 1 or self.conv.stride_w > 1
+
+    @cached_property
+    def conv_class(self) -> str:
+        """One of `CLASSES`."""
+        if self.conv.in_channels <= FIRST_CHANNELS:
+            return "first"
+        if self.strided:
+            return "1x1-strided" if self.window == 1 else "strided"
+        if self.window == 1:
+            return "1x1"
+        if self.window > 9:
+            return "large"
+        return "3x3-wide" if min(self.conv.in_channels, self.conv.out_channels) >= WIDE_CHANNELS else "3x3"
+
+    def product(self, pass_: Pass) -> Product:
+        """The matrix product that a pass is; backward-data of a strided CONV has its zeros left out."""
+        conv, groups = self.conv, self.conv.groups
+        inputs, outputs = conv.in_channels / groups, conv.out_channels / groups
+        pixels = self.batch * conv.out_h * conv.out_w
+        if pass_ == "forward":
+            return Product(pixels, outputs, inputs * self.window, groups)
+        if pass_ == "backward_filter":
+            return Product(inputs * self.window, outputs, pixels, groups)
+        steps = conv.stride_h * conv.stride_w
+        return Product(self.batch * conv.in_h * conv.in_w, inputs, outputs * self.window / steps, groups)
+
+    @property
+    def tile_waste(self) -> float:
+        """By how much output tiles of 2 x 2 elements overhang the output map: Winograd's F(2x2, 3x3) computes them."""
+        conv = self.conv
+        even = (conv.out_h + conv.out_h % 2) * (conv.out_w + conv.out_w % 2)
+        return even / (conv.out_h * conv.out_w)

@@ -1,0 +1,139 @@
+"""Simulates one training iteration under a scheme."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import TYPE_CHECKING, Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.training import schemes
+from buddysim.training.iteration import memory
+from buddysim.training.iteration.build import build
+from buddysim.training.iteration.plan import FITS, PREFETCHES, Options, Plan
+from buddysim.training.iteration.program import Program
+from buddysim.training.iteration.schedule import Schedule, schedule
+from buddysim.training.networks.graph import Network
+from buddysim.training.outcome import Baseline, Outcome
+from buddysim.training.result import Result
+from buddysim.training.schemes._links import link_rate
+from buddysim.training.search import LARGEST_BATCH
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+
+
+def simulate_outcome(
+    network: Network | str | os.PathLike[str],
+    batch: int,
+    machine: TrainingMachine | str,
+    scheme: str,
+    *,
+    options: Options | None = None,
+    cost: CostModel | None = None,
+    **given: Any,
+) -> Outcome:
+    """One iteration, as the raw object.
+
+    Parameters
+    ----------
+    network : a graph, the name of one of the zoo, or the path of a TOML file
+    batch : samples
+    machine : a machine or its name
+    scheme : a name of `buddysim.training.schemes.names`
+    options, given : an `Options`, or its fields by name; a name that it doesn't have goes to ``Options.extra``
+    cost : layer times; None loads the model of the machine
+    """
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+
+    network = network if isinstance(network, Network) else Network.load(network)
+    machine = machine if isinstance(machine, TrainingMachine) else TrainingMachine.load(machine)
+    options = options or make_options(**given)
+    batch = _whole("batch", batch)
+    if not 1 <= batch <= LARGEST_BATCH:
+        raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
+    cost = cost or CostModel.load(machine, options.library)
+    plan = schemes.load(scheme).plan(network, batch, machine, cost, scheme, options)
+    return carry_out(network, batch, machine, cost, plan, options)
+
+
+def simulate(
+    network: Network | str | os.PathLike[str],
+    batch: int,
+    machine: TrainingMachine | str = "titan-x",
+    scheme: str = "vdnn-dyn",
+    **given: Any,
+) -> Result:
+    """One iteration, as a result: flat counters, one row per layer, where it all comes from.
+
+    The parameters are those of `simulate_outcome`.
+    """
+    return Result.of(simulate_outcome(network, batch, machine, scheme, **given))
+
+
+def make_options(**given: Any) -> Options:
+    """An `Options` from keywords."""
+    known = {name: given.pop(name) for name in list(given) if name in Options.__dataclass_fields__ and name != "extra"}
+    extra = {**given.pop("extra", {}), **given}
+    for name in extra:
+        if name not in schemes.option_names():
+            others = [field for field in Options.__dataclass_fields__ if field != "extra"]
+            every = sorted([*others, *schemes.option_names()])
+            raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(every)}{hint(name, every)}")
+    if known.get("memory_bytes") is not None:
+        known["memory_bytes"] = _whole("memory_bytes", known["memory_bytes"])
+    options = Options(**known, extra=extra)
+    for name, value, expected in (("prefetch", options.prefetch, PREFETCHES), ("fit", options.fit, FITS)):
+        if value not in expected:
+            raise BuddysimError(f"{name} {value!r}: expected one of {', '.join(expected)}")
+    if options.memory_bytes is not None and options.memory_bytes < 1:
+        raise BuddysimError(f"memory of {options.memory_bytes} bytes: expected 1 or more")
+    return options
+
+
+def _whole(name: str, value: Any) -> int:
+    """The number as an `int`, whatever integer type it has."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise BuddysimError(f"{name} {shortened(value)}: expected a whole number") from None
+
+
+def carry_out(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: Options
+) -> Outcome:
+    """Runs what a scheme decided."""
+    link = link_rate(machine, options.link)
+    program = build(network, batch, cost, plan, link)
+    capacity = None if plan.unlimited else options.memory_bytes or machine.memory_bytes
+    placement = memory.place(program, capacity, options.fit)
+    failure = placement.failure
+    if failure:
+        program = build(network, batch, cost, plan, link)
+        placement = memory.place(program, None, options.fit)
+    failure = failure or memory.host_failure(program, machine.host_pinned_bytes)
+    timed = schedule(program)
+    pinned, _ = memory.host_pinned(program)
+    return Outcome(
+        plan.scheme, network, batch, machine, cost, options, plan, timed, placement, capacity, failure, pinned,
+        baseline(network, batch, machine, cost, options),
+    )  # fmt: skip
+
+
+def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:
+    """The network-wide allocation with the fastest algorithms, and the oracle's time."""
+    plan = schemes.load("base-p").plan(network, batch, machine, cost, "base-p", options)
+    program: Program = build(network, batch, cost, plan, link_rate(machine, options.link))
+    timed: Schedule = schedule(program)
+    features = [step.compute_ps for step in program.steps if step.part == "features"]
+    return Baseline(
+        timed.time_ps,
+        sum(features),
+        memory.usage(program, timed.step_ps),
+        memory.usage(program, timed.step_ps, "features"),
+    )

@@ -1,0 +1,1 @@
+"""One training iteration: plan, program of steps and copies, device memory, timeline."""

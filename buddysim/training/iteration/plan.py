@@ -1,0 +1,101 @@
+"""What a training scheme decides before an iteration runs: a `Plan`, made from `Options`.
+
+A scheme (one file of `buddysim/training/schemes/`) answers to some names and turns a network, a batch, a machine and
+a cost model into a plan; the substrate (`program`, `memory`, `timeline`) carries the plan out and knows no scheme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from buddysim.training.cost import ConvAlgorithm
+
+Direction = Literal["offload", "prefetch"]
+Prefetch = Literal["published", "just-in-time", "on-demand"]
+PREFETCHES: tuple[Prefetch, ...] = ("published", "just-in-time", "on-demand")
+FitPolicy = Literal["best-fit", "first-fit"]
+FITS: tuple[FitPolicy, ...] = ("best-fit", "first-fit")
+
+
+@runtime_checkable
+class Compression(Protocol):
+    """What happens to a map on its way over the link.
+
+    `layer` is the index of the layer whose output the map is at the time of the copy: the last layer that wrote to it,
+    for example the in-place ReLU behind a CONV, or the input layer. It is one of ``inputs`` of the layer whose forward
+    step launches the offload.
+    """
+
+    def copy_ps(self, byte_count: int, layer: int, direction: Direction) -> int:
+        """Picoseconds that the map of `byte_count` bytes (uncompressed) occupies its direction of the link."""
+        ...
+
+    def moved_bytes(self, byte_count: int, layer: int) -> int:
+        """Bytes that cross the link for the map."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decisions of one scheme for one network, batch and machine.
+
+    Attributes
+    ----------
+    scheme : name that the scheme answered to
+    algorithms : CONV algorithm by layer index, then pass (``"forward"``, ``"backward_data"``, ``"backward_filter"``)
+    offload : layers whose X is copied to the host during their forward step; an input of such a layer moves only where
+        the layer is its last consumer and a backward step still reads it
+    prefetch : how an offloaded map comes back: ``"published"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
+        launches it beside the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
+        else beside the step right before; ``"on-demand"`` at the start of the step that reads it
+    overlap : whether copies run beside the compute stream; False serialises them with it
+    layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True from a pool, layer by layer
+    unlimited : the GPU has as much memory as it takes (the oracle)
+    compression : what happens to maps on the link; None moves them as they are
+    segments : first and last layer of each part that is recomputed in the backward pass (activation checkpointing)
+    saves : what the backward step of a layer reads, by layer index, where the scheme's framework differs from
+        ``Layer.needs``
+    saved_bytes : bytes of the layer's own saved state (masks, index maps), by layer index, where they differ
+    offload_saved : names and bytes of what is copied out after a layer's forward step and back before its backward
+        step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
+    notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
+    """
+
+    scheme: str
+    algorithms: Mapping[int, Mapping[str, ConvAlgorithm]]
+    offload: frozenset[int] = frozenset()
+    prefetch: Prefetch = "published"
+    overlap: bool = True
+    layerwise: bool = True
+    unlimited: bool = False
+    compression: Compression | None = None
+    segments: tuple[tuple[int, int], ...] = ()
+    saves: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    saved_bytes: Mapping[int, int] = field(default_factory=dict)
+    offload_saved: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user may turn, the same for every scheme.
+
+    Attributes
+    ----------
+    link : name in the machine's ``links``; None takes its default
+    prefetch : overrides the way offloaded maps come back
+    library : version of the CONV library; None takes the one that the machine is calibrated for
+    fit : how the pool picks a free piece
+    memory_bytes : GPU memory to use; None takes the machine's
+    extra : options of one family of schemes (cDMA's densities, algorithm, window ...), by name
+    """
+
+    link: str | None = None
+    prefetch: Prefetch = "published"
+    library: str | None = None
+    fit: FitPolicy = "best-fit"
+    memory_bytes: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)

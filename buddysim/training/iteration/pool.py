@@ -1,0 +1,129 @@
+"""The GPU's memory as a pool that hands out addresses, as vDNN's does (Section III-B).
+
+vDNN takes NVIDIA's cnmem: free pieces lie sorted by address and are merged with their neighbours when they touch; the
+request is rounded up to 512 bytes, goes to the smallest piece that holds it (of equal ones the lowest) and is cut from
+the piece's start (cnmem, `Manager::findBestBlockUnsafe` and `extractBlockUnsafe`). That is ``"best-fit"``, the default;
+``"first-fit"`` takes the lowest piece that holds the request.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from buddysim.training.iteration.plan import FitPolicy
+
+ALIGNMENT = 512  # bytes; CNMEM_GRANULARITY
+
+
+class PoolExhausted(Exception):
+    """No free piece holds the request.
+
+    Attributes
+    ----------
+    requested_bytes : the request, rounded up to the alignment
+    free_bytes : of all free pieces together
+    largest_bytes : of the largest free piece
+    """
+
+    def __init__(self, requested_bytes: int, free_bytes: int, largest_bytes: int) -> None:
+        super().__init__(f"{requested_bytes} bytes requested, {free_bytes} free, at most {largest_bytes} in one piece")
+        self.requested_bytes, self.free_bytes, self.largest_bytes = requested_bytes, free_bytes, largest_bytes
+
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes by which the pool is too small, or its largest piece where only fragmentation is at fault."""
+        short = self.requested_bytes - self.free_bytes
+        return short if short > 0 else self.requested_bytes - self.largest_bytes
+
+    @property
+    def fragmented(self) -> bool:
+        """Whether enough is free, but not in one piece."""
+        return self.free_bytes >= self.requested_bytes
+
+
+class Pool:
+    """A range of addresses from 0 to `capacity`.
+
+    Parameters
+    ----------
+    capacity : bytes
+    fit : which free piece a request goes to
+    alignment : bytes to which a request is rounded up
+    """
+
+    def __init__(self, capacity: int, fit: FitPolicy = "best-fit", alignment: int = ALIGNMENT) -> None:
+        self.capacity = capacity
+        self.alignment = alignment
+        self.free_bytes = capacity
+        self.high_water = 0
+        self._best = fit == "best-fit"
+        self._starts = [0] if capacity else []
+        self._sizes = [capacity] if capacity else []
+        self._live: dict[int, int] = {}
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes handed out, with what rounding up added."""
+        return self.capacity - self.free_bytes
+
+    @property
+    def largest_free(self) -> int:
+        """Bytes of the largest free piece."""
+        return max(self._sizes, default=0)
+
+    @property
+    def live(self) -> dict[int, int]:
+        """Bytes by address of what is handed out."""
+        return dict(self._live)
+
+    def rounded(self, byte_count: int) -> int:
+        """The bytes that a request takes."""
+        return -(-max(byte_count, 1) // self.alignment) * self.alignment
+
+    def allocate(self, byte_count: int) -> int:
+        """The address of a piece of at least `byte_count` bytes.
+
+        Raises
+        ------
+        PoolExhausted
+            where no free piece holds it
+        """
+        size = self.rounded(byte_count)
+        place = self._find(size)
+        if place < 0:
+            raise PoolExhausted(size, self.free_bytes, self.largest_free)
+        address = self._starts[place]
+        if self._sizes[place] == size:
+            del self._starts[place], self._sizes[place]
+        else:
+            self._starts[place] += size
+            self._sizes[place] -= size
+        self._live[address] = size
+        self.free_bytes -= size
+        self.high_water = max(self.high_water, address + size)
+        return address
+
+    def release(self, address: int) -> None:
+        """Gives a piece back; it is merged with the free pieces that it touches."""
+        size = self._live.pop(address)
+        starts, sizes = self._starts, self._sizes
+        self.free_bytes += size
+        place = bisect_left(starts, address)
+        if place < len(starts) and address + size == starts[place]:
+            starts[place] = address
+            sizes[place] += size
+        else:
+            starts.insert(place, address)
+            sizes.insert(place, size)
+        if place and starts[place - 1] + sizes[place - 1] == address:
+            sizes[place - 1] += sizes[place]
+            del starts[place], sizes[place]
+
+    def _find(self, size: int) -> int:
+        found = -1
+        for place, free in enumerate(self._sizes):
+            if free >= size and (found < 0 or free < self._sizes[found]):
+                found = place
+                if not self._best:
+                    break
+        return found

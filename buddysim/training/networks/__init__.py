@@ -1,0 +1,1 @@
+"""Networks as graphs of layers: the zoo, files, PyTorch modules, captured operator graphs."""

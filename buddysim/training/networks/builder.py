@@ -1,0 +1,272 @@
+"""Builds a network layer by layer: shapes, parameters and work follow from the kinds of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.training.networks.graph import Layer, Network, Shape, Value
+from buddysim.training.networks.kinds import KINDS, Attribute, Kind, Mismatch
+from buddysim.training.networks.kinds._kind import LARGEST
+
+MOST_LAYERS = 100_000
+PARTS = ("features", "classifier")
+_CLOSING_KINDS = frozenset({"fc", "relu", "sigmoid", "tanh", "gelu", "silu", "dropout", "softmax", "reshape", "take"})
+_INPUT_NEEDS: frozenset[str] = frozenset()
+
+
+@dataclass
+class NetworkBuilder:
+    """Adds layers in the order in which they run; a layer reads the one before it unless told otherwise.
+
+    >>> net = NetworkBuilder("small", (3, 8, 8))
+    >>> trunk = net.add("conv", channels=4, kernel=3, pad=1)
+    >>> net.add("relu")
+    2
+    >>> net.add("add", inputs=[trunk, 2])  # the ReLU can't run in place now: the sum reads what it would overwrite
+    3
+    >>> net.build().layers[2].in_place
+    False
+
+    Parameters
+    ----------
+    input_shape : of one sample: channels x height x width, or tokens, or tokens x features
+    """
+
+    name: str
+    input_shape: Sequence[int]
+    source: str = ""
+    description: str = ""
+    _layers: list[Layer] = field(default_factory=list, repr=False)
+    _parts: dict[int, str] = field(default_factory=dict, repr=False)
+    _out_of_place: set[int] = field(default_factory=set, repr=False)
+    _by_name: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = _shape("input", self.input_shape)
+        if len(shape) > 3:
+            raise BuddysimError(f"input: expected one to three extents, found {len(shape)}")
+        self._layers.append(Layer(0, "input", "input", (), shape, needs=_INPUT_NEEDS))
+        self._by_name["input"] = 0
+
+    @property
+    def last(self) -> int:
+        """The layer that was added last."""
+        return self._layers[-1].index
+
+    def shape(self, index: int) -> Shape:
+        """The output shape of a layer, of one sample."""
+        return self._layers[index].output_shape
+
+    def has(self, name: str) -> bool:
+        """Whether a layer has this name."""
+        return name in self._by_name
+
+    def index_of(self, name: str, layer: str = "") -> int:
+        """The layer of a name; `layer` is who asks."""
+        if name not in self._by_name:
+            asks = f"layer {layer!r}: " if layer else ""
+            raise BuddysimError(
+                f"{asks}{shortened(name)} is not a layer before it{hint(name, self._by_name)}"
+                if layer
+                else f"{shortened(name)} is not a layer{hint(name, self._by_name)}"
+            )
+        return self._by_name[name]
+
+    def add(
+        self,
+        kind: str,
+        *,
+        inputs: int | Sequence[int] | None = None,
+        name: str | None = None,
+        part: str | None = None,
+        in_place: bool = True,
+        **attributes: Any,
+    ) -> int:
+        """Adds a layer and returns its index.
+
+        Parameters
+        ----------
+        kind : one of `buddysim.training.networks.kinds.KINDS`
+        inputs : the layers that it reads; the one added last where it isn't given
+        name : the kind and a number where it isn't given
+        part : ``"features"`` or ``"classifier"``; the fully connected layers that close the network, and what stands
+            between them, are its classifier where it isn't given
+        in_place : whether it may run in place, if its kind can and nothing else needs what it overwrites
+        attributes : those of its kind
+        """
+        return self.add_described(kind, name, inputs, part, in_place, attributes)
+
+    def add_described(
+        self,
+        kind: str,
+        name: str | None,
+        inputs: int | Sequence[int] | None,
+        part: str | None,
+        in_place: bool,
+        attributes: Mapping[str, Any],
+    ) -> int:
+        """As `add`, with the attributes as a mapping: their names may come from a file."""
+        index = len(self._layers)
+        name = f"{kind}{index}" if name is None else name
+        if kind not in KINDS:
+            raise BuddysimError(f"layer {shortened(name)}: {shortened(kind)} is not a kind of layer{hint(kind, KINDS)}")
+        if name in self._by_name:
+            raise BuddysimError(f"layer {shortened(name)}: another layer has this name")
+        if index >= MOST_LAYERS:
+            raise BuddysimError(f"layer {shortened(name)}: expected at most {MOST_LAYERS} layers")
+        if part is not None and part not in PARTS:
+            raise BuddysimError(f"layer {name!r}: part: {shortened(part)} is not a part{hint(part, PARTS)}")
+        read = (self.last,) if inputs is None else (inputs,) if isinstance(inputs, int) else tuple(inputs)
+        rules = KINDS[kind]
+        _check_inputs(name, rules, read, index)
+        given = _complete(name, rules, attributes)
+        try:
+            facts = rules.infer(tuple(self._layers[producer].output_shape for producer in read), given)
+        except Mismatch as mismatch:
+            raise BuddysimError(f"layer {name!r} ({kind}): {mismatch}") from None
+        stated = tuple((key, value) for key, value in given.items() if value is not None)
+        self._layers.append(
+            Layer(
+                index,
+                name,
+                kind,
+                read,
+                facts.output_shape,
+                parameters=facts.parameters,
+                conv=facts.conv,
+                gemms=facts.gemms,
+                needs=rules.needs,
+                pool=facts.pool,
+                flops=facts.flops,
+                saved_sample_bytes=facts.saved_sample_bytes,
+                saved_fixed_bytes=facts.saved_fixed_bytes,
+                attributes=stated,
+            )
+        )
+        self._by_name[name] = index
+        if part is not None:
+            self._parts[index] = part
+        if not in_place:
+            self._out_of_place.add(index)
+        return index
+
+    def build(self) -> Network:
+        """The network, with its in-place layers and its classifier found."""
+        if len(self._layers) == 1:
+            raise BuddysimError(f"{self.name}: expected a layer after the input, found none")
+        consumers: list[set[int]] = [set() for _ in self._layers]
+        for layer in self._layers:
+            for producer in layer.inputs:
+                consumers[producer].add(layer.index)
+        for layer in self._layers[:-1]:
+            if not consumers[layer.index] and layer.kind != "softmax":
+                raise BuddysimError(
+                    f"layer {layer.name!r}: nothing reads its output, and it is neither the last layer nor a softmax"
+                )
+        first_closing = _first_closing(self._layers)
+        built: list[Layer] = []
+        for layer in self._layers:
+            in_place = layer.index not in self._out_of_place and _runs_in_place(layer, built, consumers)
+            part = PARTS[layer.index >= first_closing]
+            built.append(replace(layer, in_place=in_place, part=self._parts.get(layer.index, part)))
+        return Network(self.name, built, self.source, self.description)
+
+
+def _runs_in_place(layer: Layer, before: Sequence[Layer], consumers: Sequence[set[int]]) -> bool:
+    """Whether a layer may put its output over its input.
+
+    Nobody else may read what it overwrites: not another layer, and not the backward step of the layer that wrote it,
+    nor that of one further up the chain of layers in this buffer. A ReLU's backward step only asks where its output
+    is zero, which it can still tell after a layer that keeps signs.
+    """
+    if layer.kind == "input" or KINDS[layer.kind].runs_in_place == "never":
+        return False
+    if KINDS[layer.kind].runs_in_place == "view":
+        return True
+    below = before[layer.inputs[0]]
+    while True:
+        still_told = below.kind == "relu" and KINDS[layer.kind].keeps_sign
+        if below.kind == "input" or len(consumers[below.index]) > 1 or ("y" in below.needs and not still_told):
+            return False
+        if not below.in_place:
+            return True
+        below = before[below.inputs[0]]
+
+
+def _first_closing(layers: Sequence[Layer]) -> int:
+    """The first layer of the classifier: the first fully connected one of those that close the network.
+
+    A view or a dropout right before it belongs to it.
+    """
+    start = len(layers)
+    while start > 1 and layers[start - 1].kind in _CLOSING_KINDS:
+        start -= 1
+    dense = next((layer.index for layer in layers[start:] if layer.kind == "fc"), len(layers))
+    if dense == len(layers):
+        return next((layer.index for layer in layers[start:] if layer.kind == "softmax"), dense)
+    while dense > start and layers[dense - 1].kind in ("dropout", "reshape", "take"):
+        dense -= 1
+    return dense
+
+
+def _check_inputs(name: str, kind: Kind, read: tuple[int, ...], index: int) -> None:
+    if len(read) < kind.least_inputs or (kind.most_inputs is not None and len(read) > kind.most_inputs):
+        least, most = kind.least_inputs, kind.most_inputs
+        expected = f"{least} or more inputs" if most is None else f"{least} input{'s' if least > 1 else ''}"
+        raise BuddysimError(f"layer {name!r} ({kind.name}): expected {expected}, found {len(read)}")
+    if any(not 0 <= producer < index for producer in read):
+        raise BuddysimError(f"layer {name!r}: it must read layers before it")
+
+
+def _complete(name: str, kind: Kind, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a layer with every default filled in, each checked."""
+    for key in attributes:
+        if key not in kind.attributes:
+            expected = f"one of {', '.join(kind.attributes)}" if kind.attributes else "none"
+            unknown = f"{shortened(key)[1:-1]}: unknown key{hint(key, kind.attributes)}"
+            raise BuddysimError(f"layer {name!r} ({kind.name}): {unknown}: expected {expected}")
+    complete: dict[str, Any] = {}
+    for key, attribute in kind.attributes.items():
+        value = attributes.get(key, attribute.default)
+        if value is None and not attribute.optional:
+            raise BuddysimError(f"layer {name!r} ({kind.name}): {key}: this key is missing")
+        where = f"layer {name!r} ({kind.name}): {key}"
+        complete[key] = None if value is None else _checked(where, attribute, value)
+    return complete
+
+
+def _checked(where: str, attribute: Attribute, value: Any) -> Value:
+    kind = attribute.type
+    if kind == "flag":
+        if not isinstance(value, bool):
+            raise BuddysimError(f"{where}: expected true or false, found {shortened(value)}")
+        return value
+    if kind == "share":
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+            raise BuddysimError(f"{where}: expected a number from 0 up to, but below, 1, found {shortened(value)}")
+        return float(value)
+    if kind == "shape":
+        return _shape(where, value)
+    least = 0 if kind in ("size", "padding") else 1
+    if kind in ("pair", "padding"):
+        both = value if isinstance(value, Sequence) and not isinstance(value, str) else (value, value)
+        if len(both) != 2:
+            raise BuddysimError(f"{where}: expected one number, or height and width, found {shortened(value)}")
+        return (_whole(where, both[0], least), _whole(where, both[1], least))
+    return _whole(where, value, least)
+
+
+def _whole(where: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
+        raise BuddysimError(f"{where}: expected a whole number from {least} to {LARGEST}, found {shortened(value)}")
+    return value
+
+
+def _shape(where: str, value: Any) -> Shape:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise BuddysimError(f"{where}: expected extents, for example [3, 224, 224], found {shortened(value)}")
+    return tuple(_whole(where, extent, 1) for extent in value)

@@ -1,0 +1,74 @@
+"""Finds the PyTorch module that a user names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def find_module(place: str) -> nn.Module:
+    """The module at ``file.py:name`` or ``package.module:name``: an instance, or what makes one without arguments.
+
+    The file's code runs, as with ``python file.py``.
+    """
+    try:
+        from torch import nn
+    except ImportError:
+        raise BuddysimError("a PyTorch module needs PyTorch: pip install 'buddysim[torch]'") from None
+    source, colon, name = place.rpartition(":")
+    if not colon or not source or not name:
+        raise BuddysimError(f"{shortened(place)}: expected FILE.py:NAME or PACKAGE.MODULE:NAME")
+    module = _imported(source)
+    if not hasattr(module, name):
+        raise BuddysimError(f"{place}: {shortened(name)} isn't there{hint(name, _public(module))}")
+    found: Any = getattr(module, name)
+    if not isinstance(found, nn.Module) and callable(found):
+        try:
+            found = found()
+        except Exception as error:
+            raise BuddysimError(f"{place}: {name}() fails: {_line(error)}") from None
+    if not isinstance(found, nn.Module):
+        raise BuddysimError(f"{place}: expected a torch.nn.Module or what makes one, found {type(found).__name__}")
+    return found
+
+
+def _imported(source: str) -> ModuleType:
+    if not source.endswith(".py"):
+        try:
+            return importlib.import_module(source)
+        except Exception as error:
+            raise BuddysimError(f"{source}: can't be imported: {_line(error)}") from None
+    path = Path(source)
+    if not path.is_file():
+        raise BuddysimError(f"{source}: no such file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise BuddysimError(f"{source}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BuddysimError(f"{source}: its code fails: {_line(error)}") from None
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _public(module: ModuleType) -> list[str]:
+    return [name for name in vars(module) if not name.startswith("_")]
+
+
+def _line(error: Exception) -> str:
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {shortened(said, 200)[1:-1]}" if said else type(error).__name__

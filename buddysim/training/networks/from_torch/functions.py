@@ -1,0 +1,135 @@
+"""How PyTorch's functions and methods of tensors read as layers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from buddysim.training.networks.from_torch.modules import dropped, flatten, pool, pooled_to, same, softmax
+from buddysim.training.networks.from_torch.reader import Reader, shape_of
+
+if TYPE_CHECKING:
+    from torch import fx
+
+
+def _argument(node: fx.Node, place: int, name: str, default: Any = None) -> Any:
+    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+
+
+def _add(reader: Reader, node: fx.Node) -> int:
+    if node.kwargs.get("alpha", 1) != 1:
+        reader.refuse(node, "add with alpha")
+    learned = [one for one in node.args if one in reader.parameters]
+    if learned:
+        return _positions(reader, node, learned[0])
+    return reader.add("add", node, reader.inputs(node, 2))
+
+
+def _positions(reader: Reader, node: fx.Node, learned: Any) -> int:
+    """A learned value for each element of every sample."""
+    (before,) = (reader.place[cast("fx.Node", one)] for one in node.args if one is not learned)
+    parameter = reader.parameters[learned]
+    if parameter is None or not reader.first_use(parameter) or tuple(parameter.shape) != (1, *reader.net.shape(before)):
+        reader.refuse(node, "add of something other than learned positions, one for each token and feature")
+    return reader.add("positions", node, [before])
+
+
+def _cat(reader: Reader, node: fx.Node) -> int:
+    if _argument(node, 1, "dim", 0) != 1:
+        reader.refuse(node, "cat along another extent than channels or tokens (dim=1)")
+    first, *others = _argument(node, 0, "tensors")
+    if first in reader.parameters:
+        parameter, before = reader.parameters[first], reader.place[others[0]]
+        if parameter is None or not reader.first_use(parameter) or parameter.dim() != 3 or len(others) > 1:
+            reader.refuse(node, "cat of something other than learned tokens before others")
+        return reader.add("prepend", node, [before], tokens=parameter.shape[1])
+    return reader.add("concat", node, reader.inputs(node))
+
+
+def _transpose(reader: Reader, node: fx.Node) -> int:
+    """A view of tokens x features the other way round."""
+    (before,) = reader.inputs(node)
+    order: Any = node.args[1] if isinstance(node.args[1], list | tuple) else node.args[1:]
+    exchanged = sorted(place % 3 for place in order) if node.target == "transpose" else list(order)
+    if len(reader.net.shape(before)) != 2 or exchanged not in ([1, 2], [0, 2, 1]):
+        reader.refuse(node, f"{node.target} of other than tokens and features")
+    return reader.add("reshape", node, [before], transposed=True)
+
+
+def _mean(reader: Reader, node: fx.Node) -> int:
+    extents = _argument(node, 1, "dim")
+    rank = len(reader.net.shape(reader.inputs(node, 1)[0])) + 1
+    if not isinstance(extents, list | tuple) or sorted(extent % rank for extent in extents) != [2, 3] or rank != 4:
+        reader.refuse(node, "mean over other extents than height and width")
+    return pooled_to(reader, node, (1, 1))
+
+
+def _functional(kind: str) -> Callable[[Reader, fx.Node], int]:
+    def read(reader: Reader, node: fx.Node) -> int:
+        name = str(node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
+        written = name.endswith("_") or bool(node.kwargs.get("inplace", False))
+        return reader.add(kind, node, reader.inputs(node, 1), written_in_place=written)
+
+    return read
+
+
+def _functional_pool(kind: str) -> Callable[[Reader, fx.Node], int]:
+    dilation = ("dilation",) if kind == "maxpool" else ()
+    names = ("input", "kernel_size", "stride", "padding", *dilation, "ceil_mode")
+
+    def read(reader: Reader, node: fx.Node) -> int:
+        said = dict(zip(names, node.args, strict=False)) | node.kwargs
+        return pool(reader, node, kind, said)
+
+    return read
+
+
+def _functional_dropout(reader: Reader, node: fx.Node) -> int:
+    return dropped(reader, node, _argument(node, 1, "p", 0.5), bool(_argument(node, 3, "inplace", False)))
+
+
+def _functional_adaptive(reader: Reader, node: fx.Node) -> int:
+    return pooled_to(reader, node, shape_of(node)[-2:])
+
+
+def _item(reader: Reader, node: fx.Node) -> int:
+    """The first of several outputs, as of a recurrent layer or an attention; or one token of all."""
+    (before,) = reader.inputs(node, 1)
+    wanted = node.args[1]
+    if wanted == 0:
+        return before
+    if not (isinstance(wanted, tuple) and len(wanted) == 2 and wanted[0] == slice(None) and isinstance(wanted[1], int)):
+        reader.refuse(node, f"getitem {wanted}")
+    return reader.add("take", node, [before], token=wanted[1] % reader.net.shape(before)[0])
+
+
+FUNCTION_READERS: dict[str, Callable[[Reader, fx.Node], int]] = {
+    operator.add.__name__: _add,
+    operator.iadd.__name__: _add,
+    "add_": _add,
+    "cat": _cat,
+    "concat": _cat,
+    "relu": _functional("relu"),
+    "relu_": _functional("relu"),
+    "sigmoid": _functional("sigmoid"),
+    "sigmoid_": _functional("sigmoid"),
+    "tanh": _functional("tanh"),
+    "tanh_": _functional("tanh"),
+    "gelu": _functional("gelu"),
+    "silu": _functional("silu"),
+    "softmax": softmax,
+    "log_softmax": softmax,
+    "max_pool2d": _functional_pool("maxpool"),
+    "avg_pool2d": _functional_pool("avgpool"),
+    "adaptive_avg_pool2d": _functional_adaptive,
+    "dropout": _functional_dropout,
+    "flatten": flatten,
+    "view": flatten,
+    "reshape": flatten,
+    "permute": _transpose,
+    "transpose": _transpose,
+    "contiguous": same,
+    "mean": _mean,
+    "getitem": _item,
+}

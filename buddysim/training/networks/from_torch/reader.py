@@ -1,0 +1,224 @@
+"""Follows a traced module, step by step."""
+
+from __future__ import annotations
+
+import copy
+import io
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.training.networks.builder import NetworkBuilder
+from buddysim.training.networks.graph import Network
+
+if TYPE_CHECKING:
+    import torch
+    from torch import fx, nn
+
+BATCH = 2  # of the traced example: batch normalisation wants more than one value
+
+
+class Reader:
+    """Follows a traced module and adds a layer for each step."""
+
+    def __init__(self, module: nn.Module, input_shape: Sequence[int], name: str, as_written: bool) -> None:
+        from torch import nn
+
+        from buddysim.training.networks.from_torch.functions import FUNCTION_READERS
+        from buddysim.training.networks.from_torch.modules import module_readers
+
+        self.module_readers = module_readers()
+        self.function_readers = FUNCTION_READERS
+        described = type(module).__name__
+        if isinstance(module, tuple(self.module_readers)):
+            module = nn.Sequential(module)  # what is traced must contain the layers
+        self.module = module
+        self.net = NetworkBuilder(name, input_shape, "traced from a PyTorch module", described)
+        self.as_written = as_written
+        self.place: dict[fx.Node, int] = {}
+        self.parameters: dict[fx.Node, torch.Tensor | None] = {}
+        self.counted: set[int] = set()
+
+    def read(self) -> Network:
+        """The whole module as a network."""
+        graph = self._traced()
+        self.modules = dict(self.module.named_modules(remove_duplicate=False))
+        for node in graph.graph.nodes:
+            if node.op == "placeholder":
+                self._input(node)
+            elif node.op == "get_attr":
+                self.parameters[node] = self._parameter(str(node.target))
+            elif (
+                node.op in ("call_module", "call_function", "call_method")
+                and _is_tensor(node)
+                and not _dropped_state(node)
+            ):
+                self._step(node)
+        network = self.net.build()
+        counted = sum(parameter.numel() for parameter in self.module.parameters())
+        if network.parameters != counted:
+            raise BuddysimError(
+                f"{network.name}: PyTorch counts {counted} parameters, the layers that were read {network.parameters}: "
+                "expected every parameter to belong to one layer, and every layer to be used"
+            )
+        return network
+
+    def _traced(self) -> fx.GraphModule:
+        import torch
+        from torch import fx
+        from torch.fx.passes.shape_prop import ShapeProp
+
+        name = self.net.name
+        try:
+            graph = fx.symbolic_trace(copy.deepcopy(self.module).to("meta"))
+        except Exception as error:
+            raise BuddysimError(f"{name}: torch.fx can't trace this module: {_line(error)}") from None
+        shape = (BATCH, *self.net.shape(0))
+        tokens = any(_reads_tokens(node, graph) for node in graph.graph.nodes)
+        example = torch.zeros(shape, dtype=torch.long if tokens else torch.float32, device="meta")
+        try:
+            with redirect_stderr(io.StringIO()), warnings.catch_warnings(action="ignore"):  # it prints what it raises
+                ShapeProp(graph).propagate(example)
+        except Exception as error:
+            at = next(node.name for node in graph.graph.nodes if not _was_run(node))
+            reason = _line(error.__cause__ or error)
+            shape_text = "x".join(map(str, self.net.shape(0)))
+            raise BuddysimError(f"{name}: the module doesn't run on {shape_text}: {at}: {reason}") from None
+        return graph
+
+    def _input(self, node: fx.Node) -> None:
+        if self.place:
+            raise BuddysimError(f"{self.net.name}: expected one input, found another: {node.name}")
+        self.place[node] = 0
+
+    def _parameter(self, name: str) -> torch.Tensor | None:
+        """A parameter that the module uses by itself, and not through a layer; None for what isn't one."""
+        return dict(self.module.named_parameters(remove_duplicate=False)).get(name)
+
+    def _step(self, node: fx.Node) -> None:
+        if node.op == "call_method" and node.target == "expand" and node.args[0] in self.parameters:
+            self.parameters[node] = self.parameters[cast("fx.Node", node.args[0])]
+            return
+        what, read = self._reader_of(node)
+        try:
+            self.place[node] = read()
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+            self.refuse(node, f"{what} with these arguments")
+        self._check_shape(node)
+
+    def _reader_of(self, node: fx.Node) -> tuple[str, Callable[[], int]]:
+        """What a node calls, and what reads it."""
+        read: Callable[[], int] | None = None
+        if node.op == "call_module":
+            module = self.modules[str(node.target)]
+            what = type(module).__name__
+            readers = (one for kind, one in self.module_readers.items() if isinstance(module, kind))
+            if (of_module := next(readers, None)) is not None:
+                read = partial(of_module, self, node, module)
+        else:
+            what = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+            if what in self.function_readers:
+                read = partial(self.function_readers[what], self, node)
+        if read is None:
+            self.refuse(node, what)
+        return what, read
+
+    def refuse(self, node: fx.Node, what: str) -> NoReturn:
+        known = sorted({kind.__name__ for kind in self.module_readers} | set(self.function_readers))
+        raise BuddysimError(
+            f"{self.net.name}: {node.name}: {shortened(what)} can't be read: expected one of {', '.join(known)}"
+        )
+
+    def _check_shape(self, node: fx.Node) -> None:
+        index, shape = self.place[node], shape_of(node)
+        ours = self.net.shape(index)
+        elements, expected = 1, 1
+        for extent in shape[1:]:
+            expected *= extent
+        for extent in ours:
+            elements *= extent
+        if shape[0] != BATCH or elements != expected:
+            text = "x".join(map(str, shape[1:]))
+            raise BuddysimError(f"{self.net.name}: {node.name}: expected {text} as in PyTorch, found {ours}")
+
+    def add(self, kind: str, node: fx.Node, inputs: Sequence[int], suffix: str = "", **attributes: Any) -> int:
+        """Adds a layer under the name of a node."""
+        written = attributes.pop("written_in_place", True)
+        in_place = written or not self.as_written
+        name = str(node.target) if node.op == "call_module" else node.name
+        return self.net.add_described(kind, _unused_name(self.net, name + suffix), inputs, None, in_place, attributes)
+
+    def inputs(self, node: fx.Node, count: int | None = None) -> list[int]:
+        """The layers whose outputs a node takes, in order."""
+        found = [self.place[one] for one in _tensors(node) if one in self.place]
+        if len(found) != len(_tensors(node)) or (count is not None and len(found) != count):
+            self.refuse(node, f"{node.target} with something other than layers' outputs")
+        return found
+
+    def first_use(self, *parameters: torch.Tensor | None) -> bool:
+        """Whether none of these parameters was counted before."""
+        identities = {id(parameter) for parameter in parameters if parameter is not None}
+        fresh = not identities & self.counted
+        self.counted |= identities
+        return fresh
+
+
+def _tensors(node: fx.Node) -> list[fx.Node]:
+    from torch import fx
+
+    found: list[fx.Node] = []
+
+    def collect(value: Any) -> None:
+        if isinstance(value, fx.Node):
+            if _is_tensor(value) or value.op in ("placeholder", "get_attr"):
+                found.append(value)
+        elif isinstance(value, list | tuple):
+            for one in value:
+                collect(one)
+
+    collect(node.args)
+    collect(tuple(node.kwargs.values()))
+    return found
+
+
+def _was_run(node: fx.Node) -> bool:
+    return node.op == "get_attr" or "type" in node.meta or "tensor_meta" in node.meta
+
+
+def _is_tensor(node: fx.Node) -> bool:
+    return node.meta.get("tensor_meta") is not None
+
+
+def _dropped_state(node: fx.Node) -> bool:
+    """Whether a node only unpacks what nobody reads, as the states of a recurrent layer."""
+    return node.target is operator.getitem and not node.users
+
+
+def shape_of(node: fx.Node) -> tuple[int, ...]:
+    """What PyTorch says of a node's output; of the first one where it has several."""
+    meta = node.meta["tensor_meta"]
+    while not hasattr(meta, "shape"):
+        meta = meta[0]
+    return tuple(meta.shape)
+
+
+def _reads_tokens(node: fx.Node, graph: fx.GraphModule) -> bool:
+    from torch import nn
+
+    return node.op == "call_module" and isinstance(graph.get_submodule(str(node.target)), nn.Embedding)
+
+
+def _line(error: BaseException) -> str:
+    return shortened(" ".join(str(error).split()), 200)[1:-1]
+
+
+def _unused_name(net: NetworkBuilder, name: str) -> str:
+    tried, number = name, 2
+    while net.has(tried):
+        tried, number = f"{name}_{number}", number + 1
+    return tried

@@ -1,0 +1,261 @@
+"""A network as a graph of layers, in the order in which they run.
+
+Sizes are elements of one sample until a batch is named; an element has 4 bytes (single precision). A multiplication
+and the addition that follows it count as two FLOPs; padding is counted, biases aren't.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+ELEMENT_BYTES = 4
+
+Shape = tuple[int, ...]
+Value = int | float | bool | str | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Conv:
+    """The shape of a convolution, of one sample: channels, extents in elements, steps in elements."""
+
+    in_channels: int
+    out_channels: int
+    in_h: int
+    in_w: int
+    out_h: int
+    out_w: int
+    kernel_h: int
+    kernel_w: int
+    stride_h: int
+    stride_w: int
+    pad_h: int
+    pad_w: int
+    groups: int = 1
+    dilation_h: int = 1
+    dilation_w: int = 1
+
+    @property
+    def weights(self) -> int:
+        """Elements of the filters, without biases."""
+        return self.out_channels * (self.in_channels // self.groups) * self.kernel_h * self.kernel_w
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiplications with their additions, of one sample, one pass."""
+        return self.weights * self.out_h * self.out_w
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """``y[m, n] += x[m, k] w[k, n]``, `count` times for each sample.
+
+    `weights` says that w is a parameter, the same for every sample (a product of two activations, as in attention, has
+    none); `per_sample` that m counts the rows of one sample, so that a batch has ``batch x m`` of them.
+    """
+
+    m: int
+    n: int
+    k: int
+    count: int = 1
+    per_sample: bool = True
+    weights: bool = True
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiplications with their additions, of one sample, one pass."""
+        return self.m * self.n * self.k * self.count
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The window of a pooling layer, in elements."""
+
+    kernel_h: int
+    kernel_w: int
+    stride_h: int
+    stride_w: int
+    pad_h: int
+    pad_w: int
+    ceil: bool = False
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One step of the network.
+
+    Attributes
+    ----------
+    index : its place in the order of execution
+    kind : one of `buddysim.training.networks.kinds.KINDS`
+    inputs : the layers whose outputs it reads, in order
+    output_shape : of one sample: ``(C, H, W)``, ``(features,)`` or ``(tokens, features)``
+    parameters : weights and biases of its own, in elements
+    conv, pool, gemms : its work, where it is one of these
+    in_place : its output lies in the buffer of its first input
+    part : ``"features"`` or ``"classifier"``
+    needs : what its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
+    flops : of its forward step, of one sample
+    saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step beside x and y (dropout
+        mask, statistics, states of a recurrent layer): for each sample, and once for any batch
+    attributes : what the network's description said of it
+    """
+
+    index: int
+    name: str
+    kind: str
+    inputs: tuple[int, ...]
+    output_shape: Shape
+    parameters: int = 0
+    conv: Conv | None = None
+    gemms: tuple[Gemm, ...] = ()
+    in_place: bool = False
+    part: str = "features"
+    needs: frozenset[str] = frozenset()
+    pool: Pool | None = None
+    flops: int = 0
+    saved_sample_bytes: int = 0
+    saved_fixed_bytes: int = 0
+    attributes: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def output_elements(self) -> int:
+        """Elements of its output, of one sample."""
+        return math.prod(self.output_shape)
+
+    @property
+    def saved_elements(self) -> int:
+        """Saved state of one sample in elements of 4 bytes, rounded up."""
+        return -(-self.saved_sample_bytes // ELEMENT_BYTES)
+
+    def saved_bytes(self, batch: int) -> int:
+        """Bytes of saved state of a batch."""
+        return self.saved_sample_bytes * batch + self.saved_fixed_bytes
+
+
+class Network:
+    """Layers in the order in which they run forward; backward is the reverse.
+
+    Parameters
+    ----------
+    name : for example ``"vgg19"``
+    layers : layer 0 is the input; a layer reads only layers before it
+    source : where the layer table comes from
+    description : what it is, in a line
+    """
+
+    element_bytes = ELEMENT_BYTES
+
+    def __init__(self, name: str, layers: Sequence[Layer], source: str = "", description: str = "") -> None:
+        self.name = name
+        self.layers = tuple(layers)
+        self.source = source
+        self.description = description
+        _check_order(self.layers)
+
+    @staticmethod
+    def load(network: str | os.PathLike[str]) -> Network:
+        """A network of the zoo by its name, or one's own by the path of its TOML file."""
+        from buddysim.training.networks.load import load_network
+
+        return load_network(network)
+
+    def __repr__(self) -> str:
+        return f"Network({self.name!r}, {len(self.layers)} layers)"
+
+    @property
+    def input_shape(self) -> Shape:
+        """Of one sample."""
+        return self.layers[0].output_shape
+
+    @property
+    def parameters(self) -> int:
+        """Weights and biases of all layers, in elements."""
+        return sum(layer.parameters for layer in self.layers)
+
+    @cached_property
+    def _consumers(self) -> tuple[tuple[int, ...], ...]:
+        consumers: list[list[int]] = [[] for _ in self.layers]
+        for layer in self.layers:
+            for producer in dict.fromkeys(layer.inputs):
+                consumers[producer].append(layer.index)
+        return tuple(map(tuple, consumers))
+
+    @cached_property
+    def _owners(self) -> tuple[int, ...]:
+        owners: list[int] = []
+        for layer in self.layers:
+            owners.append(owners[layer.inputs[0]] if layer.in_place else layer.index)
+        return tuple(owners)
+
+    @cached_property
+    def _readers(self) -> tuple[tuple[int, ...], ...]:
+        readers: list[set[int]] = [set() for _ in self.layers]
+        for layer in self.layers:
+            for place, producer in enumerate(layer.inputs):
+                if not (layer.in_place and place == 0):
+                    readers[self._owners[producer]].add(layer.index)
+        return tuple(tuple(sorted(found)) for found in readers)
+
+    def consumers(self, index: int) -> tuple[int, ...]:
+        """The layers that take the output of a layer, in the order in which they run."""
+        return self._consumers[index]
+
+    def refcount(self, index: int) -> int:
+        """How many layers take the output of a layer (vDNN, Fig. 3)."""
+        return len(self._consumers[index])
+
+    def buffer_of(self, index: int) -> int:
+        """The layer that owns the buffer in which a layer's output lies: itself, or the start of its in-place chain."""
+        return self._owners[index]
+
+    def buffer_readers(self, index: int) -> tuple[int, ...]:
+        """The layers that read the buffer that a layer owns from outside its in-place chain, in the order they run."""
+        return self._readers[index]
+
+    @cached_property
+    def buffers(self) -> tuple[int, ...]:
+        """The layers that own a buffer, in order; the input is the first."""
+        return tuple(sorted(set(self._owners)))
+
+    @cached_property
+    def feature_maps(self) -> tuple[int, ...]:
+        """The layers whose buffers a step reads: another layer's forward step, or a backward step that wants Y."""
+        wanted = {self._owners[layer.index] for layer in self.layers if "y" in layer.needs}
+        return tuple(owner for owner in self.buffers if self._readers[owner] or owner in wanted)
+
+    def output_bytes(self, index: int, batch: int) -> int:
+        """Bytes of a layer's output Y."""
+        return self.layers[index].output_elements * self.element_bytes * batch
+
+    def input_bytes(self, index: int, batch: int) -> int:
+        """Bytes of all that a layer reads as X; an input taken twice counts once."""
+        return sum(self.output_bytes(producer, batch) for producer in dict.fromkeys(self.layers[index].inputs))
+
+    def layer_parameter_bytes(self, index: int) -> int:
+        """Bytes of a layer's weights and biases."""
+        return self.layers[index].parameters * self.element_bytes
+
+    def parameter_bytes(self) -> int:
+        """Bytes of all weights and biases."""
+        return self.parameters * self.element_bytes
+
+    def forward_flops(self, index: int, batch: int) -> int:
+        """FLOPs of a layer's forward step."""
+        return self.layers[index].flops * batch
+
+
+def _check_order(layers: tuple[Layer, ...]) -> None:
+    """What every holder of a graph relies on; a builder that breaks it is in error, not its user."""
+    if not layers or layers[0].kind != "input" or layers[0].inputs:
+        raise ValueError("layer 0 must be the input")
+    for place, layer in enumerate(layers):
+        if layer.index != place:
+            raise ValueError(f"layer {layer.name!r} has index {layer.index} at place {place}")
+        if place and not layer.inputs:
+            raise ValueError(f"layer {layer.name!r} has no input")
+        if any(not 0 <= producer < place for producer in layer.inputs):
+            raise ValueError(f"layer {layer.name!r} reads a layer that runs after it")

@@ -1,0 +1,129 @@
+"""What a kind of layer is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from buddysim.training.networks.graph import Conv, Gemm, Pool, Shape
+
+LARGEST = 2**31 - 1
+
+Inputs = tuple[Shape, ...]
+Given = Mapping[str, Any]
+
+
+class Mismatch(ValueError):
+    """A layer that can't take the shapes it is given: what was expected, what was found."""
+
+    def __init__(self, expected: str, found: object) -> None:
+        super().__init__(f"expected {expected}, found {found}")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What a layer may be told.
+
+    Attributes
+    ----------
+    type : ``"count"`` (1 or more), ``"size"`` (0 or more), ``"pair"`` and ``"padding"`` (one number, or height and
+        width, of counts and of sizes), ``"flag"``, ``"share"`` (0 or more, below 1), ``"text"``
+    default : None where it must be given, unless `optional`
+    """
+
+    type: str
+    meaning: str
+    default: Any = None
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What follows from a layer's inputs and attributes; of one sample, see `networks.graph.Layer`."""
+
+    output_shape: Shape
+    parameters: int = 0
+    flops: int = 0
+    conv: Conv | None = None
+    gemms: tuple[Gemm, ...] = ()
+    pool: Pool | None = None
+    saved_sample_bytes: int = 0
+    saved_fixed_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of layer.
+
+    Attributes
+    ----------
+    needs : what its backward step reads
+    infer : from the shapes of its inputs and its attributes to its facts; raises `Mismatch`
+    least_inputs, most_inputs : how many layers it reads; None: any number
+    runs_in_place : ``"never"``, ``"elementwise"`` (over its input, where nothing else still needs that), ``"view"``
+        (the same bytes under another shape)
+    keeps_sign : its output is zero or has the sign of its input, element by element, so that a ReLU before it can
+        still tell from it where its own output was zero
+    """
+
+    name: str
+    meaning: str
+    needs: frozenset[str]
+    infer: Callable[[Inputs, Given], Facts]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    least_inputs: int = 1
+    most_inputs: int | None = 1
+    runs_in_place: str = "never"
+    keeps_sign: bool = False
+
+
+def elements(shape: Shape) -> int:
+    """Elements of one sample."""
+    product = 1
+    for extent in shape:
+        product *= extent
+    return product
+
+
+def shape_text(shape: Shape) -> str:
+    """``64x224x224``."""
+    return "x".join(map(str, shape))
+
+
+def image(shape: Shape) -> tuple[int, int, int]:
+    """The shape as channels, height and width."""
+    if len(shape) != 3:
+        raise Mismatch("an input of channels x height x width", shape_text(shape))
+    return shape[0], shape[1], shape[2]
+
+
+def tokens(shape: Shape) -> tuple[int, int]:
+    """The shape as tokens and features."""
+    if len(shape) != 2:
+        raise Mismatch("an input of tokens x features", shape_text(shape))
+    return shape[0], shape[1]
+
+
+def one_value_each(per_element_flops: int) -> Callable[[Inputs, Given], Facts]:
+    """The rule of a layer that turns every element into one, at a fixed number of FLOPs."""
+
+    def infer(inputs: Inputs, given: Given) -> Facts:
+        return Facts(inputs[0], flops=per_element_flops * elements(inputs[0]))
+
+    return infer
+
+
+def window_steps(extent: int, kernel: int, stride: int, pad: int, dilation: int = 1, ceil: bool = False) -> int:
+    """How many places a window has along one axis; 0 where it doesn't fit once.
+
+    With `ceil` a last window may hang over the end, but it must begin before the end of the input or of the padding
+    before it (Caffe's and PyTorch's rule).
+    """
+    room = extent + 2 * pad - dilation * (kernel - 1) - 1
+    if room < 0:
+        return 0
+    steps = (-(-room // stride) if ceil else room // stride) + 1
+    if ceil and (steps - 1) * stride >= extent + pad:
+        steps -= 1
+    return steps

@@ -1,0 +1,74 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from buddysim.training.networks.graph import Conv
+from buddysim.training.networks.kinds._kind import (
+    Attribute,
+    Facts,
+    Given,
+    Inputs,
+    Kind,
+    Mismatch,
+    image,
+    shape_text,
+    window_steps,
+)
+
+
+def _conv(inputs: Inputs, given: Given) -> Facts:
+    channels, height, width = image(inputs[0])
+    out_channels, groups = given["channels"], given["groups"]
+    (kernel_h, kernel_w), (stride_h, stride_w) = given["kernel"], given["stride"]
+    (pad_h, pad_w), (dilation_h, dilation_w) = given["pad"], given["dilation"]
+    if channels % groups:
+        raise Mismatch(f"input channels that are a multiple of its {groups} groups", channels)
+    if out_channels % groups:
+        raise Mismatch(f"channels that are a multiple of its {groups} groups", out_channels)
+    out_h = window_steps(height, kernel_h, stride_h, pad_h, dilation_h)
+    out_w = window_steps(width, kernel_w, stride_w, pad_w, dilation_w)
+    if not (out_h and out_w):
+        reach = f"{dilation_h * (kernel_h - 1) + 1}x{dilation_w * (kernel_w - 1) + 1}"
+        raise Mismatch(f"an input that its {reach} window fits (padding {pad_h}x{pad_w})", shape_text(inputs[0]))
+    conv = Conv(
+        channels,
+        out_channels,
+        height,
+        width,
+        out_h,
+        out_w,
+        kernel_h,
+        kernel_w,
+        stride_h,
+        stride_w,
+        pad_h,
+        pad_w,
+        groups,
+        dilation_h,
+        dilation_w,
+    )
+    return Facts(
+        (out_channels, out_h, out_w),
+        parameters=conv.weights + out_channels * given["bias"],
+        flops=2 * conv.multiply_adds,
+        conv=conv,
+    )
+
+
+KINDS = (
+    Kind(
+        "conv",
+        "convolution",
+        frozenset({"x", "dy"}),
+        _conv,
+        {
+            "channels": Attribute("count", "output channels"),
+            "kernel": Attribute("pair", "window"),
+            "stride": Attribute("pair", "step of the window", 1),
+            "pad": Attribute("padding", "zeros added on each side", 0),
+            "dilation": Attribute("pair", "distance of the window's elements", 1),
+            "groups": Attribute("count", "parts of the channels that don't see each other", 1),
+            "bias": Attribute("flag", "a bias for each output channel", True),
+        },
+    ),
+)

@@ -1,0 +1,79 @@
+"""Fully connected layers, products of activations, softmax."""
+
+from __future__ import annotations
+
+from buddysim.training.networks.graph import Gemm
+from buddysim.training.networks.kinds._kind import (
+    Attribute,
+    Facts,
+    Given,
+    Inputs,
+    Kind,
+    Mismatch,
+    elements,
+    one_value_each,
+    shape_text,
+    tokens,
+)
+
+
+def _fc(inputs: Inputs, given: Given) -> Facts:
+    shape = inputs[0]
+    rows, inner = (shape[0], shape[1]) if len(shape) == 2 else (1, elements(shape))
+    features = given["features"]
+    held = given["rows"] or features
+    if held < features:
+        raise Mismatch(f"at least its {features} features as rows", held)
+    gemm = Gemm(rows, features, inner)
+    own = 0 if given["tied"] else held * inner
+    return Facts(
+        (rows, features) if len(shape) == 2 else (features,),
+        parameters=own + held * given["bias"],
+        flops=2 * gemm.multiply_adds,
+        gemms=(gemm,),
+    )
+
+
+def _matmul(inputs: Inputs, given: Given) -> Facts:
+    (rows, wide), other, heads = tokens(inputs[0]), tokens(inputs[1]), given["heads"]
+    if given["transposed"]:
+        if other[1] != wide:
+            raise Mismatch(f"inputs of as many features each ({wide})", other[1])
+        if wide % heads:
+            raise Mismatch(f"features that are a multiple of its {heads} heads", wide)
+        gemm = Gemm(rows, other[0], wide // heads, count=heads, weights=False)
+        return Facts((heads * rows, other[0]), flops=2 * gemm.multiply_adds, gemms=(gemm,))
+    if wide != other[0] or rows % heads or other[1] % heads:
+        expected = f"a first input of n x {other[0]}, n and features a multiple of its {heads} heads"
+        raise Mismatch(expected, f"{shape_text(inputs[0])} and {shape_text(inputs[1])}")
+    gemm = Gemm(rows // heads, other[1] // heads, wide, count=heads, weights=False)
+    return Facts((rows // heads, other[1]), flops=2 * gemm.multiply_adds, gemms=(gemm,))
+
+
+KINDS = (
+    Kind(
+        "fc",
+        "fully connected; on tokens x features for each token",
+        frozenset({"x", "dy"}),
+        _fc,
+        {
+            "features": Attribute("count", "output features"),
+            "bias": Attribute("flag", "a bias for each output feature", True),
+            "rows": Attribute("count", "rows of weights, where a step uses only `features` of them", optional=True),
+            "tied": Attribute("flag", "the weights are another layer's", False),
+        },
+    ),
+    Kind(
+        "matmul",
+        "product of two activations, head by head; `transposed`: of the first with the second transposed",
+        frozenset({"x", "dy"}),
+        _matmul,
+        {
+            "heads": Attribute("count", "independent products", 1),
+            "transposed": Attribute("flag", "the second factor is transposed", False),
+        },
+        least_inputs=2,
+        most_inputs=2,
+    ),
+    Kind("softmax", "shares that add up to one", frozenset({"y", "dy"}), one_value_each(5)),
+)

@@ -1,0 +1,58 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+from buddysim.training.networks.graph import ELEMENT_BYTES
+from buddysim.training.networks.kinds._kind import Attribute, Facts, Given, Inputs, Kind, elements, image
+
+_SAVED_STATISTICS = 2  # mean and inverse standard deviation
+
+
+def _batchnorm(inputs: Inputs, given: Given) -> Facts:
+    channels = inputs[0][0]
+    return Facts(
+        inputs[0],
+        parameters=2 * channels * given["affine"],
+        flops=4 * elements(inputs[0]),
+        saved_fixed_bytes=_SAVED_STATISTICS * channels * ELEMENT_BYTES,
+    )
+
+
+def _layernorm(inputs: Inputs, given: Given) -> Facts:
+    features = inputs[0][-1]
+    rows = elements(inputs[0]) // features
+    return Facts(
+        inputs[0],
+        parameters=2 * features,
+        flops=8 * elements(inputs[0]),
+        saved_sample_bytes=_SAVED_STATISTICS * rows * ELEMENT_BYTES,
+    )
+
+
+def _lrn(inputs: Inputs, given: Given) -> Facts:
+    image(inputs[0])
+    return Facts(inputs[0], flops=(2 * given["size"] + 3) * elements(inputs[0]))
+
+
+KINDS = (
+    Kind(
+        "batchnorm",
+        "normalises each channel over the batch; saves its mean and inverse deviation",
+        frozenset({"x", "dy"}),
+        _batchnorm,
+        {"affine": Attribute("flag", "a learned scale and shift for each channel", True)},
+    ),
+    Kind(
+        "layernorm",
+        "normalises each token over its features; saves its mean and inverse deviation",
+        frozenset({"x", "dy"}),
+        _layernorm,
+    ),
+    Kind(
+        "lrn",
+        "local response normalisation over neighbouring channels",
+        frozenset({"x", "y", "dy"}),
+        _lrn,
+        {"size": Attribute("count", "channels that a value is divided by", 5)},
+    ),
+)

@@ -1,0 +1,268 @@
+"""What came of one simulated iteration: the raw object that results, traces and pictures are made from."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from buddysim.training.iteration import memory
+from buddysim.training.iteration.memory import Failure, Levels, Placement, Usage
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.program import Pass, Program
+from buddysim.training.iteration.schedule import Schedule
+from buddysim.training.networks.graph import Network
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What results are held against: the network-wide allocation with the fastest algorithms, on enough memory.
+
+    `time_ps` is the oracle's time: every step's computation, nothing else.
+    """
+
+    time_ps: int
+    features_time_ps: int
+    usage: Usage
+    features_usage: Usage
+
+
+@dataclass(frozen=True)
+class View:
+    """Time and memory of the whole network, or of its feature-extraction layers only (as the vDNN paper counts).
+
+    Attributes
+    ----------
+    time_ps : of the steps that count, with their waiting
+    compute_ps : of that, computing (recomputation too)
+    stall_ps : of that, standing still
+    usage : memory by kind, over these steps and the tensors of these layers
+    baseline_ps, baseline : the same of the oracle and the network-wide baseline
+    """
+
+    time_ps: int
+    compute_ps: int
+    stall_ps: int
+    usage: Usage
+    baseline_ps: int
+    baseline: Usage
+
+    @property
+    def time_vs_oracle(self) -> float:
+        """Oracle's time over this time: 1 for no loss."""
+        return self.baseline_ps / self.time_ps if self.time_ps else 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome:
+    """One iteration of a network under a scheme.
+
+    Where it doesn't fit (`fits` is False, `failure` says why), everything else describes the same iteration on a GPU
+    and a host with as much memory as it takes.
+
+    Attributes
+    ----------
+    scheme : the name asked for
+    capacity : bytes of GPU memory that `fits` was decided on; None for the oracle
+    placement : addresses from a pool of that capacity (of unlimited size where it doesn't fit)
+    pinned_bytes : the most host memory pinned at once
+    baseline : oracle's time, memory of the network-wide baseline
+    """
+
+    scheme: str
+    network: Network
+    batch: int
+    machine: TrainingMachine
+    cost: CostModel
+    options: Options
+    plan: Plan
+    schedule: Schedule
+    placement: Placement
+    capacity: int | None
+    failure: Failure | None
+    pinned_bytes: int
+    baseline: Baseline
+
+    def __repr__(self) -> str:
+        """One line."""
+        time = f"{self.time_ps / 10**9:.1f} ms, {'fits' if self.fits else 'does not fit'}"
+        return f"<Outcome {self.scheme}: {self.network.name} x {self.batch} on {self.machine.name}, {time}>"
+
+    @property
+    def fits(self) -> bool:
+        """Whether the GPU's memory and the host's pinned memory suffice for the whole network."""
+        return self.failure is None
+
+    @property
+    def could_fit(self) -> bool:
+        """Whether it would fit if the pool's free memory were always in one piece; grows no truer with the batch."""
+        enough = self.capacity is None or memory.least_bytes(self.program) <= self.capacity
+        return self.fits or (enough and self.pinned_bytes <= self.machine.host_pinned_bytes)
+
+    @property
+    def program(self) -> Program:
+        """The steps."""
+        return self.schedule.program
+
+    @property
+    def time_ps(self) -> int:
+        """The iteration, forward and backward."""
+        return self.schedule.time_ps
+
+    @property
+    def offload_bytes(self) -> int:
+        """Bytes of tensors copied to the host, uncompressed."""
+        return sum(copy.byte_count for copy in self.program.copies if copy.direction == "offload")
+
+    @property
+    def prefetch_bytes(self) -> int:
+        """Bytes of tensors copied back, uncompressed."""
+        return sum(copy.byte_count for copy in self.program.copies if copy.direction == "prefetch")
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that crossed the link in both directions, compressed where the scheme compresses."""
+        return sum(copy.moved_bytes for copy in self.program.copies)
+
+    @cached_property
+    def whole(self) -> View:
+        """The whole network."""
+        return self._view(None, self.baseline.time_ps, self.baseline.usage)
+
+    @cached_property
+    def features(self) -> View:
+        """The feature-extraction layers."""
+        return self._view("features", self.baseline.features_time_ps, self.baseline.features_usage)
+
+    def view(self, part: str) -> View:
+        """``"whole"`` or ``"features"``."""
+        return self.features if part == "features" else self.whole
+
+    def _view(self, part: str | None, baseline_ps: int, baseline: Usage) -> View:
+        counted = [step.index for step in self.program.steps if part is None or step.part == part]
+        layers = self.network.layers
+        return View(
+            time_ps=sum(int(self.schedule.step_ps[index]) for index in counted),
+            compute_ps=sum(self.program.steps[index].compute_ps for index in counted),
+            stall_ps=sum(s.ps for s in self.schedule.stalls if part is None or layers[s.layer].part == part),
+            usage=memory.usage(self.program, self.schedule.step_ps, part),
+            baseline_ps=baseline_ps,
+            baseline=baseline,
+        )
+
+    def curve(self, part: str = "whole") -> tuple[Levels, Levels]:
+        """When each step starts (and the last one ends), in ps, and the bytes held in each step by kind."""
+        times = np.array([*self.schedule.step_start_ps, self.time_ps], dtype=np.int64)
+        return times, memory.levels(self.program, None if part == "whole" else part)
+
+    def stall_ps_by_cause(self) -> dict[str, int]:
+        """Time that the compute stream stood still, by cause."""
+        found: Counter[str] = Counter()
+        for stall in self.schedule.stalls:
+            found[stall.cause] += stall.ps
+        return dict(sorted(found.items()))
+
+    def per_layer(self) -> Iterator[LayerOutcome]:
+        """One row for each layer."""
+        held = memory.levels(self.program).sum(axis=1)
+        steps_of = _by_layer(self.program.steps)
+        copies_of = _by_layer(self.program.copies)
+        stalls_of = _by_layer(self.schedule.stalls)
+        for layer in self.network.layers:
+            steps, copies, waited = steps_of[layer.index], copies_of[layer.index], stalls_of[layer.index]
+            chosen = self.plan.algorithms.get(layer.index, {})
+            first = {step.pass_: step.index for step in reversed(steps)}
+            yield LayerOutcome(
+                layer=layer.index,
+                name=layer.name,
+                kind=layer.kind,
+                part=layer.part,
+                forward_ps=sum(step.compute_ps for step in steps if step.pass_ == "forward"),
+                recompute_ps=sum(step.compute_ps for step in steps if step.pass_ == "recompute"),
+                backward_ps=sum(step.compute_ps for step in steps if step.pass_ == "backward"),
+                forward_stall_ps=sum(stall.ps for stall in waited if stall.pass_ == "forward"),
+                backward_stall_ps=sum(stall.ps for stall in waited if stall.pass_ != "forward"),
+                offload_bytes=sum(copy.byte_count for copy in copies if copy.direction == "offload"),
+                prefetch_bytes=sum(copy.byte_count for copy in copies if copy.direction == "prefetch"),
+                workspace_bytes=max((step.workspace_bytes for step in steps), default=0),
+                forward_memory_bytes=int(held[first["forward"]]) if "forward" in first else 0,
+                backward_memory_bytes=int(held[first["backward"]]) if "backward" in first else 0,
+                reuse_distance_ps=self._reuse_distance(first),
+                algorithms={name: algorithm.name for name, algorithm in chosen.items()},
+            )
+
+    def _reuse_distance(self, first: Mapping[Pass, int]) -> int | None:
+        """From the end of a layer's forward to the start of its backward computation (vDNN, Fig. 6)."""
+        if "forward" not in first or "backward" not in first:
+            return None
+        return self.schedule.step_start_ps[first["backward"]] - self.schedule.step_end_ps[first["forward"]]
+
+    def failure_text(self) -> str:
+        """One line: what was asked for, what is missing and at which layer; empty where it fits."""
+        if self.failure is None:
+            return ""
+        problem = self.failure
+        layer = self.network.layers[problem.layer].name
+        kind = problem.kind.replace("_", " ")
+        where = f"layer {layer}" if problem.pass_ == "resident" else f"layer {layer}, {problem.pass_}"
+        if problem.where == "host":
+            return (
+                f"{size_text(problem.missing_bytes)} of pinned host memory missing at {where}: "
+                f"{size_text(self.pinned_bytes)} needed in all"
+            )
+        asked = f"{size_text(problem.requested_bytes)} of {kind} asked for, {size_text(problem.free_bytes)} free"
+        if problem.free_bytes >= problem.requested_bytes:
+            asked += f", at most {size_text(problem.largest_bytes)} in one piece"
+        return f"{size_text(problem.missing_bytes)} of GPU memory missing at {where}: {asked}"
+
+
+class _OfLayer(Protocol):
+    @property
+    def layer(self) -> int: ...
+
+
+_Item = TypeVar("_Item", bound=_OfLayer)
+
+
+def _by_layer(items: Iterable[_Item]) -> defaultdict[int, list[_Item]]:
+    found: defaultdict[int, list[_Item]] = defaultdict(list)
+    for item in items:
+        found[item.layer].append(item)
+    return found
+
+
+def size_text(byte_count: int) -> str:
+    """Bytes as one reads them: ``"1.53 GiB"``."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if byte_count >= size:
+            return f"{byte_count / size:.{2 if unit == 'GiB' else 1}f} {unit}"
+    return f"{byte_count} B"
+
+
+class LayerOutcome(NamedTuple):
+    """One layer of an iteration. Times are picoseconds; memory is what the GPU holds during the layer's step."""
+
+    layer: int
+    name: str
+    kind: str
+    part: str
+    forward_ps: int
+    recompute_ps: int
+    backward_ps: int
+    forward_stall_ps: int
+    backward_stall_ps: int
+    offload_bytes: int
+    prefetch_bytes: int
+    workspace_bytes: int
+    forward_memory_bytes: int
+    backward_memory_bytes: int
+    reuse_distance_ps: int | None
+    algorithms: dict[str, str]

@@ -1,0 +1,234 @@
+"""What a simulated training iteration says: flat counters, one row per layer (docs/counters.md defines each)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buddysim.base.result import SchemeResult, software
+
+if TYPE_CHECKING:
+    from buddysim.training.networks.graph import Network
+    from buddysim.training.outcome import Outcome, View
+
+PS_PER_MS = 10**9
+UNCALIBRATED = "uncalibrated"
+_SOURCES = (".py", ".pyx", ".h", ".toml", ".csv", ".json", ".maps")
+
+MODEL = (
+    "layers run one after the other; weights, biases and gradients are resident; the update of the weights, the input "
+    "batch's way to the GPU and the frameworks' own overheads take no time (docs/training-model.md)"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Result(SchemeResult):
+    """The result of one iteration under one scheme.
+
+    Attributes
+    ----------
+    per_layer : one dict per layer
+    outcome : what it was made from: streams, stalls, memory over time
+    """
+
+    per_layer: list[dict[str, Any]]
+    outcome: Outcome = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Result:
+        """The result of a simulated iteration."""
+        return cls(outcome.scheme, _counters(outcome), _provenance(outcome), _per_layer(outcome), outcome)
+
+    def __repr__(self) -> str:
+        """One line: the whole result is `to_dict`."""
+        run, peak = self.provenance, self.counters["memory.peak_bytes"]
+        fits = "" if self.counters["fits"] else ", does not fit"
+        return (
+            f"<Result {self.scheme}: {run['network']} x {run['batch']} on {run['machine']}, "
+            f"{self.counters['time_ms']:.1f} ms, peak {peak / 2**30:.2f} GiB{fits}>"
+        )
+
+    def _more(self) -> dict[str, Any]:
+        return {"per_layer": self.per_layer}
+
+
+def _counters(outcome: Outcome) -> dict[str, Any]:
+    whole, features = outcome.whole, outcome.features
+    peak = whole.usage.at_peak
+    stalls = outcome.stall_ps_by_cause()
+    return {
+        "time_ms": _ms(whole.time_ps),
+        "time_vs_oracle": whole.time_vs_oracle if outcome.fits else None,
+        "oracle_ms": _ms(whole.baseline_ps),
+        "compute_ms": _ms(whole.compute_ps),
+        "fits": outcome.fits,
+        **_missing(outcome),
+        "memory.capacity_bytes": outcome.capacity,
+        **_usage(whole),
+        "memory.weights_bytes": peak["weights"],
+        "memory.feature_map_bytes": peak["feature_maps"],
+        "memory.gradient_bytes": peak["weight_gradients"] + peak["gradient_maps"],
+        "memory.weight_gradient_bytes": peak["weight_gradients"],
+        "memory.gradient_map_bytes": peak["gradient_maps"],
+        "memory.workspace_bytes": peak["workspace"],
+        "memory.highest_address_bytes": outcome.placement.high_water,
+        "host.pinned_bytes": outcome.pinned_bytes,
+        "offload.bytes": outcome.offload_bytes,
+        "prefetch.bytes": outcome.prefetch_bytes,
+        "link.bytes": outcome.moved_bytes,
+        "stall_ms": _ms(whole.stall_ps),
+        "stall.offload_ms": _ms(stalls.get("offload", 0)),
+        "stall.prefetch_ms": _ms(stalls.get("prefetch", 0)),
+        "stall.serial_ms": _ms(stalls.get("on-demand", 0) + stalls.get("copy-out", 0)),
+        "features.time_ms": _ms(features.time_ps),
+        "features.time_vs_oracle": features.time_vs_oracle if outcome.fits else None,
+        "features.oracle_ms": _ms(features.baseline_ps),
+        "features.stall_ms": _ms(features.stall_ps),
+        **{f"features.{key}": value for key, value in _usage(features).items()},
+    }
+
+
+def _usage(view: View) -> dict[str, int]:
+    return {
+        "memory.peak_bytes": view.usage.peak_bytes,
+        "memory.average_bytes": view.usage.average_bytes,
+        "memory.average_over_layers_bytes": view.usage.average_over_layers_bytes,
+        "memory.baseline_bytes": view.baseline.peak_bytes,
+        "memory.baseline_workspace_bytes": view.baseline.at_peak["workspace"],
+    }
+
+
+def _missing(outcome: Outcome) -> dict[str, Any]:
+    problem = outcome.failure
+    if problem is None:
+        return {
+            "missing.bytes": 0, "missing.at_peak_bytes": 0,
+            "missing.where": None, "missing.layer": None, "missing.text": None,
+        }  # fmt: skip
+    return {
+        "missing.bytes": problem.missing_bytes,
+        "missing.at_peak_bytes": max(0, outcome.whole.usage.peak_bytes - (outcome.capacity or 0)),
+        "missing.where": problem.where,
+        "missing.layer": outcome.network.layers[problem.layer].name,
+        "missing.text": outcome.failure_text(),
+    }
+
+
+def _per_layer(outcome: Outcome) -> list[dict[str, Any]]:
+    network, batch, cost = outcome.network, outcome.batch, outcome.cost
+    moved: Counter[int] = Counter()
+    for copy in outcome.program.copies:
+        if copy.direction == "offload":
+            moved[copy.layer] += copy.moved_bytes
+    rows = []
+    for row in outcome.per_layer():
+        layer = network.layers[row.layer]
+        is_input = layer.kind == "input"
+        chosen = outcome.plan.algorithms.get(row.layer, {})
+        passes = _backward_passes(network, row.layer)
+        rows.append(
+            {
+                "index": row.layer,
+                "name": row.name,
+                "kind": row.kind,
+                "part": row.part,
+                "input_bytes": network.input_bytes(row.layer, batch),
+                "output_bytes": network.output_bytes(row.layer, batch),
+                "weights_bytes": network.layer_parameter_bytes(row.layer),
+                "in_place": layer.in_place,
+                "workspace_bytes": row.workspace_bytes,
+                "forward_workspace_bytes": chosen["forward"].workspace_bytes if "forward" in chosen else 0,
+                "forward_memory_bytes": row.forward_memory_bytes,
+                "backward_memory_bytes": row.backward_memory_bytes,
+                "forward_ms": _ms(row.forward_ps),
+                "recompute_ms": _ms(row.recompute_ps),
+                "backward_ms": _ms(row.backward_ps),
+                "forward_stall_ms": _ms(row.forward_stall_ps),
+                "backward_stall_ms": _ms(row.backward_stall_ps),
+                "reuse_distance_ms": None if row.reuse_distance_ps is None else _ms(row.reuse_distance_ps),
+                "offload_bytes": row.offload_bytes,
+                "offload_link_bytes": moved[row.layer],
+                "prefetch_bytes": row.prefetch_bytes,
+                "forward_dram_bytes": 0 if is_input else cost.dram_bytes(layer, batch, "forward"),
+                "backward_dram_bytes": 0 if is_input else sum(cost.dram_bytes(layer, batch, p) for p in passes),
+                "algorithms": row.algorithms,
+            }
+        )
+    return rows
+
+
+def _backward_passes(network: Network, index: int) -> tuple[str, ...]:
+    """The passes of a layer's backward step; nothing wants dX of the input."""
+    layer = network.layers[index]
+    if layer.kind != "conv":
+        return ("backward",)
+    wants_dx = any(network.layers[network.buffer_of(i)].kind != "input" for i in layer.inputs)
+    return ("backward_data", "backward_filter") if wants_dx else ("backward_filter",)
+
+
+def _provenance(outcome: Outcome) -> dict[str, Any]:
+    machine, options, cost = outcome.machine, outcome.options, outcome.cost
+    name = options.link or machine.link
+    link = machine.links[name]
+    contents = getattr(outcome.plan.compression, "source", None)
+    held = {"activations": str(contents)} if contents else {}
+    return {
+        **software(),
+        "simulator_checksum": simulator_checksum(),
+        "scheme": outcome.scheme,
+        "network": outcome.network.name,
+        "network_source": outcome.network.source,
+        "network_checksum": network_checksum(outcome.network),
+        "batch": outcome.batch,
+        "machine": machine.name,
+        "machine_checksum": machine.checksum,
+        "link": name,
+        "link_offload_bytes_per_s": link.offload_bytes_per_s,
+        "link_prefetch_bytes_per_s": link.prefetch_bytes_per_s,
+        "dram_bytes_per_s": machine.dram_bytes_per_s,
+        "library": cost.library,
+        "calibrated": cost.calibrated,
+        "calibration": cost.source if cost.calibrated else _uncalibrated(cost.source),
+        "prefetch": outcome.plan.prefetch,
+        "fit": options.fit,
+        "decisions": list(outcome.plan.notes),
+        "assumptions": {**cost.assumptions, **held, "model": MODEL},
+    }
+
+
+def _uncalibrated(source: str) -> str:
+    return source if source.startswith(UNCALIBRATED) else f"{UNCALIBRATED}: {source}"
+
+
+@cache
+def simulator_checksum() -> str:
+    """SHA-256 over the sources and data that a result of this engine depends on, in hex."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for part in ("compress", "formats", "machine", "training"):
+        for path in sorted((package / part).rglob("*")):
+            if path.suffix in _SOURCES:
+                digest.update(path.relative_to(package).as_posix().encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def network_checksum(network: Network) -> str:
+    """SHA-256 over the layers, in hex; what a layer is called plays no part."""
+    digest = hashlib.sha256()
+    for layer in network.layers:
+        said = [
+            f"{name}={sorted(layer.needs) if name == 'needs' else getattr(layer, name)!r}"
+            for name in layer.__dataclass_fields__
+            if name != "name"
+        ]
+        digest.update(";".join(said).encode())
+    return digest.hexdigest()
+
+
+def _ms(ps: int) -> float:
+    return ps / PS_PER_MS

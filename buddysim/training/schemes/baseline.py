@@ -1,0 +1,24 @@
+"""Network-wide allocation, as frameworks had it (vDNN, Section II-C), with slow or fast CONV algorithms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.schemes import _algorithms
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {
+    "base-m": "everything stays on the GPU; CONV algorithms without workspace",
+    "base-p": "everything stays on the GPU; the fastest CONV algorithms",
+}
+NAMES = tuple(SUMMARY)
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """Nothing moves, nothing is released."""
+    return Plan(name, _algorithms.of_variant(name, network, batch, cost), layerwise=False)

@@ -1,0 +1,68 @@
+"""Activation checkpointing as `torch.utils.checkpoint` does it, with about the square root of n segments.
+
+A network is cut where all that later layers read is one map. As in `checkpoint_sequential`, segments have the same
+number of pieces, each but the last keeps only its input and runs forward once more before its backward steps, up to the
+last tensor that those read (`checkpoint` without re-entry stops there), and the last segment keeps everything.
+Layers save what PyTorch's do. Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), choose sqrt(n).
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.schemes import _algorithms, _pytorch
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"checkpoint": "activation checkpointing: segments keep their input and run forward again"}
+NAMES = tuple(SUMMARY)
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """Nothing moves; the fastest CONV algorithms."""
+    kept = {layer.index: _pytorch.saved(network, layer, batch) for layer in network.layers}
+    parts = segments(network)
+    return Plan(
+        name,
+        _algorithms.fastest(network, batch, cost),
+        segments=parts[:-1],
+        saves={index: of.reads for index, of in kept.items()},
+        saved_bytes={index: of.state_bytes for index, of in kept.items()},
+        notes=(f"{len(parts)} segments, all but the last recomputed",),
+    )
+
+
+def pieces(network: Network) -> tuple[tuple[int, int], ...]:
+    """First and last layer of the smallest parts that the network can be cut into, the input left out.
+
+    A cut lies behind a layer whose output is all that the layers after it read, and never inside an in-place chain.
+    """
+    last_reader = [max(network.consumers(layer.index), default=layer.index) for layer in network.layers]
+    found = []
+    first, reach = 1, last_reader[0]
+    for layer in network.layers[1:]:
+        cuts_before = reach <= layer.index  # nothing but this layer's output is read later on
+        reach = max(reach, last_reader[layer.index])
+        following = layer.index + 1
+        chained = following < len(network.layers) and network.layers[following].in_place
+        if cuts_before and not chained:
+            found.append((first, layer.index))
+            first = following
+    if first < len(network.layers):
+        found.append((first, len(network.layers) - 1))
+    return tuple(found)
+
+
+def segments(network: Network) -> tuple[tuple[int, int], ...]:
+    """About sqrt(n) parts of as many pieces each; the last one takes what is left over, as `checkpoint_sequential`."""
+    parts = pieces(network)
+    count = max(1, isqrt(len(parts)))
+    size = len(parts) // count
+    starts = [parts[number * size][0] for number in range(count)]
+    ends = [start - 1 for start in starts[1:]] + [len(network.layers) - 1]
+    return tuple(zip(starts, ends, strict=True))

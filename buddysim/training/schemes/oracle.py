@@ -1,0 +1,21 @@
+"""The baseline with the fastest algorithms on a GPU with as much memory as it takes (vDNN, Section V-C)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.schemes import _algorithms
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"oracle": "the fastest CONV algorithms on a GPU with enough memory"}
+NAMES = tuple(SUMMARY)
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """The same as base-p, without the bound."""
+    return Plan(name, _algorithms.fastest(network, batch, cost), layerwise=False, unlimited=True)

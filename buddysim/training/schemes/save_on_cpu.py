@@ -1,0 +1,46 @@
+"""PyTorch's `torch.autograd.graph.save_on_cpu`: every tensor saved for backward is copied out, and back on demand.
+
+The copies run on the compute stream: out when a layer has saved them, back when its backward step unpacks them, so
+nothing overlaps. A tensor that two layers save is copied twice (X of a CONV, which is Y of the ReLU before it), and
+weights that autograd saves are copied too. Host memory is pinned (``pin_memory=True``); without it, copies are slower
+than the link. What comes back lives for one backward step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.schemes import _algorithms, _pytorch
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Layer, Network
+
+SUMMARY = {"save-on-cpu": "PyTorch's save_on_cpu: every saved tensor is copied out and back without overlap"}
+NAMES = tuple(SUMMARY)
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """Everything saved moves; the fastest CONV algorithms."""
+    return Plan(
+        name,
+        _algorithms.fastest(network, batch, cost),
+        overlap=False,
+        prefetch="on-demand",
+        saves={layer.index: frozenset({"dy"}) for layer in network.layers},
+        saved_bytes={layer.index: 0 for layer in network.layers},
+        offload_saved={layer.index: _items(network, layer, batch) for layer in network.layers[1:]},
+    )
+
+
+def _items(network: Network, layer: Layer, batch: int) -> tuple[tuple[str, int], ...]:
+    kept = _pytorch.saved(network, layer, batch)
+    items = []
+    if "x" in kept.reads:
+        items += [("x", network.output_bytes(producer, batch)) for producer in dict.fromkeys(layer.inputs)]
+    if "y" in kept.reads:
+        items.append(("y", network.output_bytes(layer.index, batch)))
+    items += [("state", kept.state_bytes), ("weights", kept.weight_bytes)]
+    return tuple((what, byte_count) for what, byte_count in items if byte_count)

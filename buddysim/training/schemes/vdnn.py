@@ -1,0 +1,43 @@
+"""vDNN's static policies (Section III-C): all X, those of CONV layers, or none, with slow or fast CONV algorithms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.schemes import _algorithms
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+_WHAT = {
+    "none": "nothing is offloaded, maps are released layer by layer",
+    "all": "X of every feature-extraction layer is offloaded",
+    "conv": "X of CONV layers is offloaded",
+}
+_HOW = {"m": "CONV algorithms without workspace", "p": "the fastest CONV algorithms"}
+SUMMARY = {f"vdnn-{what}-{how}": f"{_WHAT[what]}; {_HOW[how]}" for what in _WHAT for how in _HOW}
+NAMES = tuple(SUMMARY)
+
+
+def offloaded(network: Network, policy: str) -> frozenset[int]:
+    """The layers that offload their X under ``"none"``, ``"conv"`` or ``"all"``.
+
+    Layers that run in place read no X of their own, and the classification layers are untouched (Section IV-A).
+    """
+    return frozenset(
+        layer.index
+        for layer in network.layers[1:]
+        if layer.part == "features"
+        and not layer.in_place
+        and (policy == "all" or (policy == "conv" and layer.kind == "conv"))
+    )
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """One of the static policies."""
+    policy = name.split("-")[1]
+    algorithms = _algorithms.of_variant(name, network, batch, cost)
+    return Plan(name, algorithms, offload=offloaded(network, policy), prefetch=options.prefetch)

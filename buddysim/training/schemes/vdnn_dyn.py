@@ -1,0 +1,134 @@
+"""vDNN's dynamic policy (Section III-C): profiling passes that trade memory for speed until the network fits.
+
+1. All X offloaded, CONV algorithms without workspace: can the network be trained at all?
+2. The fastest algorithms, offloading nothing, then X of CONV layers, then all X: the first that fits is taken.
+3. Greedy: the fastest algorithms again, with X of CONV layers offloaded, then all X. Where the pool can't serve a
+   layer's workspace at its turn, with everything that lives then, it takes its next algorithm in order of speed, down
+   to implicit GEMM. The first policy that gets through is taken.
+4. What passed in 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration import memory
+from buddysim.training.iteration.build import build
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.program import Step
+from buddysim.training.outcome import size_text
+from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes._algorithms import PASSES, Algorithms
+from buddysim.training.schemes._links import link_rate
+from buddysim.training.schemes.vdnn import offloaded
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import ConvAlgorithm, CostModel
+    from buddysim.training.iteration.pool import PoolExhausted
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"vdnn-dyn": "profiling passes choose what is offloaded and the CONV algorithm of each layer"}
+NAMES = tuple(SUMMARY)
+
+_WHERE = {"gpu": "GPU memory", "host": "pinned host memory"}
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """The first configuration that gets through its profiling pass; `Plan.notes` tells of each pass."""
+    return _Profiler(network, batch, machine, cost, name, options).plan()
+
+
+class _Profiler:
+    def __init__(
+        self, network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options
+    ) -> None:
+        self.network, self.batch, self.cost, self.name = network, batch, cost, name
+        self.machine, self.options = machine, options
+        self.link = link_rate(machine, options.link)
+        self.capacity = options.memory_bytes or machine.memory_bytes
+        self.notes: list[str] = []
+
+    def plan(self) -> Plan:
+        slow = _algorithms.memory_optimal(self.network, self.batch, self.cost)
+        fast = _algorithms.fastest(self.network, self.batch, self.cost)
+        least = self._policy("all", slow)
+        if not self._passes(least, "all(m)"):
+            return self._noted(least)
+        for policy in ("none", "conv", "all"):
+            candidate = self._policy(policy, fast)
+            if self._passes(candidate, f"{policy}(p)"):
+                return self._noted(candidate)
+        for policy in ("conv", "all"):
+            greedy = _Downgrades(self.network, self.batch, self.cost, fast)
+            if self._passes(self._policy(policy, fast), f"greedy {policy}", greedy):
+                return self._noted(self._policy(policy, greedy.chosen))
+        self.notes.append("all(m) taken")
+        return self._noted(least)
+
+    def _policy(self, policy: str, algorithms: Algorithms) -> Plan:
+        offload = offloaded(self.network, policy)
+        return Plan(self.name, algorithms, offload=offload, prefetch=self.options.prefetch)
+
+    def _noted(self, plan: Plan) -> Plan:
+        return replace(plan, notes=tuple(self.notes))
+
+    def _passes(self, plan: Plan, what: str, greedy: _Downgrades | None = None) -> bool:
+        program = build(self.network, self.batch, self.cost, plan, self.link)
+        relief = greedy.relief if greedy else None
+        failure = memory.place(program, self.capacity, self.options.fit, relief).failure
+        failure = failure or memory.host_failure(program, self.machine.host_pinned_bytes)
+        result = f"{what}: "
+        if failure:
+            layer = self.network.layers[failure.layer].name
+            missing = f"{size_text(failure.missing_bytes)} of {_WHERE[failure.where]}"
+            result += f"{missing} missing at {layer}, {failure.pass_}"
+        else:
+            result += "fits"
+            if greedy:
+                result += f", {greedy.downgraded} of {len(PASSES) * len(greedy.chosen)} algorithms downgraded"
+        self.notes.append(result)
+        return failure is None
+
+
+class _Downgrades:
+    """Takes slower algorithms with less workspace, step by step, where the pool runs over."""
+
+    def __init__(self, network: Network, batch: int, cost: CostModel, fastest: Algorithms) -> None:
+        self.network, self.batch, self.cost = network, batch, cost
+        self.chosen: dict[int, dict[str, ConvAlgorithm]] = {layer: dict(of) for layer, of in fastest.items()}
+        self._fastest: Mapping[int, Mapping[str, ConvAlgorithm]] = fastest
+
+    @property
+    def downgraded(self) -> int:
+        """How many algorithms aren't the fastest."""
+        return sum(
+            algorithm != self._fastest[layer][pass_]
+            for layer, of in self.chosen.items()
+            for pass_, algorithm in of.items()
+        )
+
+    def relief(self, step: Step, short: PoolExhausted) -> int | None:
+        """The step's workspace after one downgrade; the backward passes run one after the other and share theirs."""
+        if step.layer not in self.chosen:
+            return None
+        chosen = self.chosen[step.layer]
+        names = ("forward",) if step.pass_ == "forward" else tuple(n for n in PASSES[1:] if n in chosen)
+        hungriest = max(names, key=lambda name: chosen[name].workspace_bytes)
+        if not chosen[hungriest].workspace_bytes:
+            return None
+        chosen[hungriest] = self._next(step.layer, hungriest)
+        # backward_data isn't run where nothing wants dX, and then takes no workspace
+        running = [name for name in names if name != "backward_data" or self._wants_dx(step.layer)]
+        return max(chosen[name].workspace_bytes for name in running)
+
+    def _wants_dx(self, layer: int) -> bool:
+        network = self.network
+        return any(network.layers[network.buffer_of(i)].kind != "input" for i in network.layers[layer].inputs)
+
+    def _next(self, layer: int, pass_: str) -> ConvAlgorithm:
+        name: _algorithms.ConvPass = next(known for known in PASSES if known == pass_)
+        ranking = self.cost.conv_algorithms(self.network.layers[layer], self.batch, name)
+        return ranking[ranking.index(self.chosen[layer][pass_]) + 1]

@@ -1,1 +1,0 @@
-"""Figures, one module each, drawn from saved results."""

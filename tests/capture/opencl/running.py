@@ -1,0 +1,58 @@
+"""Runs jobs of `host.py`, captured and not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+
+HERE = Path(__file__).parent
+HOST = HERE / "host.py"
+ROOT = HERE.parents[2]
+
+
+def needs_opencl() -> None:
+    """Skip the test where OpenCL or its compiler is missing, with the packages that would help."""
+    import ctypes
+
+    from buddysim.capture.opencl.toolchain import find_toolchain
+
+    try:
+        find_toolchain()
+        ctypes.CDLL("libOpenCL.so.1")
+    except BuddysimError as error:
+        pytest.skip(str(error))
+    except OSError:
+        pytest.skip("libOpenCL.so.1 is missing: apt install ocl-icd-libopencl1")
+
+
+def write_job(job: Any, folder: Path) -> Path:
+    path = folder / "job.json"
+    path.write_text(json.dumps(job))
+    return path
+
+
+def plain(job: Any, folder: Path, **environment: str) -> str:
+    """What the program prints by itself."""
+    command = [sys.executable, str(HOST), str(write_job(job, folder))]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def captured(
+    job: Any, folder: Path, *options: str, name: str = "out.bin"
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The trace file of a capture, and how the command went."""
+    output = folder / name
+    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(output), *options, "--"]
+    command += [sys.executable, str(HOST), str(write_job(job, folder))]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    return output, subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=folder)

@@ -1,0 +1,222 @@
+"""Whole captures: what is in the file, that it replays, and what happens when things go wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from buddysim.replay import simulate
+from buddysim.trace import open_trace, verify_trace
+from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
+from tests.capture.opencl.kernels import JOBS, SOURCE
+from tests.capture.opencl.running import ROOT, captured, needs_opencl, plain
+
+
+@pytest.fixture(autouse=True)
+def opencl() -> None:
+    needs_opencl()
+
+
+def launches(job: Any, n: int) -> Any:
+    return job | {"launches": job["launches"] * n}
+
+
+def test_a_file_with_all_of_it_that_replays(tmp_path: Path) -> None:
+    output, done = captured(JOBS["vector_add"] | {"exit_code": 7}, tmp_path)
+    assert done.returncode == 7, done.stderr
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        assert [one.name for one in trace.allocations] == ["vector_add.a", "vector_add.b", "vector_add.c"]
+        assert all(one.bytes == 1200 for one in trace.allocations)
+        kinds = [type(event).__name__ for event in trace.events]
+        assert kinds == ["Memcpy"] * 3 + ["KernelLaunch"] + ["Memcpy"] * 3
+        kernel = trace.kernels[0]
+        assert (kernel.name, kernel.grid, kernel.block) == ("vector_add", (5, 1, 1), (64, 1, 1))
+        chunk = trace.decode_chunk(kernel.chunks[0])
+        # 10 warps, 300 elements: the last one has 12 lanes and touches half of a line's sectors.
+        assert chunk.ops["kind"].tolist() == [OP_LOAD, OP_LOAD, OP_STORE] * 10
+        assert set(chunk.ops["flags"]) == {FLAG_TIMED}
+        assert [int(line) & 0xFF for line in chunk.lines[-3:]] == [0x03, 0x03, 0x13]
+        assert [int(line) & 0xFF for line in chunk.lines[:3]] == [0x0F, 0x0F, 0xFF]
+        assert chunk.ops["use_distance"][:2].tolist() == [3, 1]
+        first, last = trace.snapshots
+        assert (first.point, last.point) == (0, 1)
+        a, b, c = (last.read(n)[1].view(np.float32) for n in range(3))
+        assert np.array_equal(a + b, c)
+        assert not first.read(2)[1].any()
+        assert trace.provenance.assumptions["end"].startswith("none: the program ended with exit code 7")
+    result = simulate(output, "v100", "buddy")
+    assert result.counters
+
+
+def test_the_same_program_gives_the_same_bytes(tmp_path: Path) -> None:
+    files = []
+    for turn in ("first", "second"):
+        folder = tmp_path / turn
+        folder.mkdir()
+        output, done = captured(launches(JOBS["histogram"], 3), folder)
+        assert done.returncode == 0, done.stderr
+        with open_trace(output) as trace:
+            files.append((trace.fingerprint, trace.provenance.assumptions))
+    assert files[0] == files[1]
+
+
+def test_short_logs_give_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = JOBS["breaking_loop"]
+    output, _ = captured(job, tmp_path)
+    monkeypatch.setenv("BUDDYSIM_CAPTURE_LOG", "1")
+    shorter, _ = captured(job, tmp_path, name="shorter.bin")
+    with open_trace(output) as one, open_trace(shorter) as other:
+        assert one.fingerprint == other.fingerprint
+
+
+def test_ten_snapshots_however_many_launches(tmp_path: Path) -> None:
+    output, done = captured(launches(JOBS["sum_of_group"], 137), tmp_path)
+    assert done.returncode == 0, done.stderr
+    with open_trace(output) as trace:
+        points = [snapshot.point for snapshot in trace.snapshots]
+        assert len(points) == 10
+        assert (points[0], points[-1]) == (0, 137)
+        assert all(abs(point - turn * 137 / 9) <= 4 for turn, point in enumerate(points))
+
+
+def test_atomics_and_barriers(tmp_path: Path) -> None:
+    output, _ = captured(JOBS["histogram"], tmp_path)
+    with open_trace(output) as trace:
+        chunk = trace.decode_chunk(trace.kernels[0].chunks[0])
+        kinds = chunk.ops["kind"][:5].tolist()
+        assert kinds == [OP_BARRIER, OP_LOAD, OP_ATOMIC, OP_BARRIER, OP_ATOMIC]
+        assert trace.kernels[0].shared_memory_bytes == 256
+        assert all(int(flags) & 4 for flags in chunk.ops["flags"][[2, 4]])  # nobody reads what they return
+
+
+@pytest.mark.parametrize(
+    ("death", "code", "says"),
+    [
+        ({"die": "signal"}, 137, "killed by signal 9 (SIGKILL)"),
+        ({"die": "exit"}, 9, "ended at once, with exit code 9"),
+    ],
+)
+def test_what_was_before_the_end_is_there(death: Any, code: int, says: str, tmp_path: Path) -> None:
+    output, done = captured(launches(JOBS["transpose"], 3) | death, tmp_path)
+    assert done.returncode == code
+    assert says in done.stderr
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        assert len(trace.kernels) == 3
+        assert says in trace.provenance.assumptions["end"]
+        assert [snapshot.point for snapshot in trace.snapshots] == [0, 1, 2]
+
+
+@pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="the sanitizer in the program ends it its own way")
+def test_a_crash_inside_a_kernel(tmp_path: Path) -> None:
+    crash = "__kernel void crash(__global int *a) { if (get_global_id(0) == 70) a[1 << 29] = 1; else a[0] = 1; }"
+    job = JOBS["transpose"]
+    job = job | {"source": SOURCE + crash}
+    job["launches"] = [
+        *job["launches"],
+        {"kernel": "crash", "global": [128], "local": [32], "arguments": [{"buffer": 0}]},
+    ]
+    output, done = captured(job, tmp_path)
+    assert done.returncode == 139
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        assert [kernel.name for kernel in trace.kernels] == ["transpose", "crash"]
+        assert "kernel crash was interrupted" in trace.provenance.assumptions["unknown"]
+
+
+@pytest.mark.parametrize(("call", "function"), [("svm", "clSVMAlloc"), ("image", "clCreateImage2D")])
+def test_unknown_functions_are_named(call: str, function: str, tmp_path: Path) -> None:
+    output, done = captured(JOBS["two_ways"] | {"call": call}, tmp_path)
+    assert f"{function} is not known to the capture" in done.stderr
+    with open_trace(output) as trace:
+        assert function in trace.provenance.assumptions["unknown"]
+        assert len(trace.kernels) == 1
+
+
+def test_a_forked_child_leaves_its_parents_trace_alone(tmp_path: Path) -> None:
+    output, done = captured(JOBS["two_ways"] | {"call": "fork"}, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain(JOBS["two_ways"], tmp_path)
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        assert len(trace.allocations) == len(JOBS["two_ways"]["buffers"])
+
+
+def test_a_kernel_that_is_refused_is_named_and_runs(tmp_path: Path) -> None:
+    refused = """
+    __kernel void pictures(__read_only image2d_t picture, __global float *b) { b[0] = get_image_width(picture); }
+    __kernel void hello(__global const int *a, __global int *b) { b[get_global_id(0)] = a[0] + 1; }
+    """
+    job = JOBS["two_ways"] | {"source": SOURCE + refused, "call": "use image"}
+    job["launches"] = [{"kernel": "pictures", "global": [1], "local": [1], "arguments": [{"image": 0}, {"buffer": 1}]}]
+    job["launches"] += JOBS["two_ways"]["launches"]
+    output, done = captured(job, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "not traced, but run: kernel pictures: it has an image" in done.stderr
+    assert done.stdout == plain(job, tmp_path)
+    with open_trace(output) as trace:
+        assert [(kernel.name, kernel.ordinal) for kernel in trace.kernels] == [("two_ways", 1)]
+
+
+@pytest.mark.parametrize("options", ["", "-cl-denorms-are-zero", "-cl-opt-disable"])
+def test_results_and_output_are_pocls(options: str, tmp_path: Path) -> None:
+    small = """
+    __kernel void small(__global float *a) {
+        int i = get_global_id(0);
+        a[i] = a[i] * 1e-39f * 0.5f + 1e-41f;
+        if (i == 3) printf("%d %a %s\\n", i, a[i], "of 64");
+    }
+    """
+    job = {"source": small, "options": options, "buffers": [{"bytes": 256, "fill": "floats"}]}
+    job["launches"] = [{"kernel": "small", "global": [64], "local": [32], "arguments": [{"buffer": 0}]}]
+    _, done = captured(job, tmp_path)
+    assert done.stdout == plain(job, tmp_path)
+    assert "of 64" in done.stdout
+
+
+def test_a_program_without_opencl(tmp_path: Path) -> None:
+    output = tmp_path / "out.bin"
+    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(output), "--", "false"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 1
+    assert "the program used no OpenCL" in done.stderr
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    environment = os.environ | {"PATH": "/nowhere"}
+    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "--", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    assert done.returncode == 2
+    assert "apt install clang-15 g++ llvm-15-dev" in done.stderr
+    command[-1] = "no-such-program"
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no-such-program: not found" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [4 << 30, (4 << 30) + (1 << 20)])
+def test_four_gigabytes_and_more(tmp_path: Path, n: int) -> None:
+    source = "__kernel void far(__global uchar *a, const uint last) { a[(ulong)get_global_id(0) * last] = 7; }"
+    job = {
+        "source": source,
+        "buffers": [{"bytes": n, "fill": "none"}],
+        "launches": [
+            {"kernel": "far", "global": [2], "local": [2], "arguments": [{"buffer": 0}, {"i32": (1 << 32) - 1}]}
+        ],
+    }
+    output, done = captured(job, tmp_path, "--snapshots", "0")
+    if n > 4 << 30 and "OpenCL error -61" in done.stderr:
+        pytest.skip("PoCL gives no buffers beyond 4 GB where memory is small")
+    assert done.returncode == 0, done.stderr
+    with open_trace(output) as trace:
+        base = trace.allocations[0].base
+        lines = trace.decode_chunk(trace.kernels[0].chunks[0]).lines
+        assert [(int(line) >> 8 << 7) - base for line in lines] == [0, ((1 << 32) - 1) // 128 * 128]

@@ -1,0 +1,131 @@
+"""The warp operations of a capture are those of Oclgrind, which interprets the same programs work-item by work-item."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from buddysim.capture.opencl.naive_warp import BARRIER, STORE, Block, Kernel, Lane, Site, joins, regroup
+from buddysim.trace import open_trace
+from buddysim.trace.naive_coalesce import coalesce_op
+from tests.capture.opencl.kernels import JOBS
+from tests.capture.opencl.running import HERE, captured, needs_opencl, plain
+
+DRIVER = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
+Operation = tuple[int, int, tuple[int, ...]]
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    needs_opencl()
+    config = shutil.which("llvm-config-14")
+    if not DRIVER.is_file() or config is None or not Path("/usr/include/oclgrind/Plugin.h").is_file():
+        pytest.skip("Oclgrind or what its plugins need is missing: apt install oclgrind liboclgrind-dev llvm-14-dev")
+    source = HERE / "oclgrind_plugin.cpp"
+    key = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    target = Path(tmp_path_factory.getbasetemp().parent) / f"oclgrind_plugin-{key}.so"
+
+    def flags(what: str) -> list[str]:
+        return subprocess.run([config, what], capture_output=True, text=True, check=True).stdout.split()
+
+    if not target.is_file():
+        made = target.with_suffix(f".{tmp_path_factory.getbasetemp().name}")
+        command = ["g++", "-O1", "-std=c++17", "-fPIC", "-shared", "-fno-rtti"]
+        command += ["-DLLVM_DISABLE_ABI_BREAKING_CHECKS_ENFORCING=1", *flags("--cppflags"), str(source)]
+        command += ["-o", str(made), *flags("--ldflags"), "-lLLVM-14", "-loclgrind"]
+        subprocess.run(command, check=True)
+        made.replace(target)
+    return target
+
+
+def numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split()]
+
+
+def of_oclgrind(log: Path) -> tuple[list[int], dict[tuple[int, int], list[Operation]]]:
+    """Addresses of the buffers; the operations of each (work-group, warp)."""
+    buffers: list[int] = []
+    kernel = Kernel([], [])
+    items: dict[tuple[int, int], Lane] = {}
+    for line in log.read_text().splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "buffer":
+            buffers.append(numbers(rest)[0])
+        elif word == "block":
+            targets, _, sites = rest.partition("|")
+            found = numbers(sites)
+            mine = [Site(kind, size) for kind, size in zip(found[::2], found[1::2], strict=True)]
+            first = len(kernel.sites)
+            kernel.sites += mine
+            kernel.blocks.append(Block(numbers(targets), list(range(first, first + len(mine))), logged=True))
+        elif word == "item":
+            place, blocks, accesses = rest.split("|")
+            group, local = numbers(place)
+            items[group, local] = Lane(numbers(blocks)[1:], numbers(accesses))
+    for block, join in zip(kernel.blocks, joins([block.targets for block in kernel.blocks]), strict=True):
+        block.join = join
+    warps: dict[tuple[int, int], list[Lane]] = {}
+    for (group, local), lane in sorted(items.items()):
+        warps.setdefault((group, local // 32), []).append(lane)
+    return buffers, {place: operations(kernel, lanes) for place, lanes in warps.items()}
+
+
+def operations(kernel: Kernel, lanes: list[Lane]) -> list[Operation]:
+    ops, _ = regroup(kernel, lanes, range(1, 1 << 60))
+    return [
+        (op.kind, op.bytes, () if op.kind == BARRIER else tuple(coalesce_op(op.addresses, op.bytes, op.kind == STORE)))
+        for op in ops
+    ]
+
+
+def of_capture(path: Path) -> tuple[list[int], dict[tuple[int, int], list[Operation]]]:
+    result: dict[tuple[int, int], list[Operation]] = {}
+    with open_trace(path) as trace:
+        for ref in trace.kernels[0].chunks:
+            chunk = trace.decode_chunk(ref)
+            for block in chunk.blocks:
+                for warp in chunk.warps[block["first_warp"] :][: block["n_warps"]]:
+                    ops = chunk.ops[warp["first_op"] :][: warp["n_ops"]]
+                    result[int(block["block"]), int(warp["warp"])] = [operation(op, chunk.lines) for op in ops]
+        return [allocation.base for allocation in trace.allocations], result
+
+
+def operation(op: Any, lines: np.ndarray[Any, Any]) -> Operation:
+    first = int(op["first_line"])
+    return int(op["kind"]), int(op["bytes_per_lane"]), tuple(lines[first : first + int(op["n_lines"])].tolist())
+
+
+def moved(lines: tuple[int, ...], sources: list[int], targets: list[int]) -> tuple[int, ...]:
+    """Lines of buffers that lie elsewhere."""
+    result = []
+    for line in lines:
+        buffer = max((n for n, base in enumerate(sources) if base >> 7 <= line >> 8), key=lambda n: sources[n])
+        result.append(line + ((targets[buffer] - sources[buffer] >> 7) << 8))
+    return tuple(result)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_warp_operation_is_oclgrinds(name: str, plugin: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    environment = {
+        "OCL_ICD_VENDORS": str(DRIVER),
+        "OCLGRIND_NUM_THREADS": "1",
+        "OCLGRIND_PLUGINS": str(plugin),
+        "OCLGRIND_WARP_LOG": str(log),
+    }
+    printed = plain(JOBS[name], tmp_path, **environment)
+    output, done = captured(JOBS[name], tmp_path, "--snapshots", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == printed
+    theirs, wanted = of_oclgrind(log)
+    ours, found = of_capture(output)
+    assert found.keys() == wanted.keys()
+    for place, expected in wanted.items():
+        there = [(kind, size, moved(lines, theirs, ours)) for kind, size, lines in expected]
+        assert found[place] == there, place

@@ -1,0 +1,101 @@
+"""Which snapshots stay, PoCL's program binaries, messages, and the room for a provenance's end."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from buddysim.base.errors import BuddysimError, TraceFileError
+from buddysim.capture.opencl.programs import bitcode_of
+from buddysim.capture.opencl.snapshots import Candidates, equally_spaced
+from buddysim.capture.opencl.wire import Message, messages
+from buddysim.trace import Provenance, TraceWriter, open_trace, verify_trace
+
+
+@given(st.integers(1, 500), st.integers(2, 20))
+def test_equally_spaced_has_both_ends_and_ascends(n: int, wanted: int) -> None:
+    chosen = equally_spaced(list(range(n)), wanted)
+    assert len(chosen) == min(n, wanted)
+    assert chosen == sorted(set(chosen))
+    assert (chosen[0], chosen[-1]) == (0, n - 1)
+    steps = {b - a for a, b in itertools.pairwise(chosen)}
+    assert not steps or max(steps) - min(steps) <= 1
+
+
+def taken(candidates: Candidates, point: int, last: bool = False) -> None:
+    candidates.begin(point, last)
+    candidates.add(0, 0, memoryview(bytes([point % 251]) * 100))
+    candidates.end()
+
+
+def test_every_second_candidate_goes_when_there_are_too_many() -> None:
+    candidates = Candidates(4)
+    for point in range(5):
+        taken(candidates, point)
+    assert [one.point for one in candidates.taken] == [0, 2, 4]
+    assert [next(candidates.pieces(one, 0))[0] for one in candidates.taken] == [0, 2, 4]
+
+
+def test_what_was_perhaps_the_last_state_goes_with_the_next_launch() -> None:
+    candidates = Candidates(4)
+    taken(candidates, 0)
+    taken(candidates, 1, last=True)
+    assert [one.point for one in candidates.chosen(10, 1)] == [0, 1]
+    candidates.launched()
+    assert [one.point for one in candidates.chosen(10, 2)] == [0]
+
+
+def test_bitcode_of_pocls_binaries() -> None:
+    code = b"BC\xc0\xde" + bytes(12)
+    assert bitcode_of(code) == code
+    assert bitcode_of(b"poclbin..../program.bc" + struct.pack("<I", len(code)) + code + b"more") == code
+    for bad in (b"", b"\x7fELF", b"poclbin", b"poclbin/program.bc\xff\0\0\0BC\xc0\xde"):
+        with pytest.raises(BuddysimError):
+            bitcode_of(bad)
+
+
+def test_a_message_that_is_cut_off_is_left_out() -> None:
+    ours, theirs = socket.socketpair()
+    whole = struct.pack("<IIQQ", Message.FREE, 0, 8, 5)
+    theirs.sendall(whole + struct.pack("<IIQQ", Message.NAME, 0, 20, 1) + b"abc")
+    theirs.close()
+    received = list(messages(ours))
+    ours.close()
+    assert [(one.type, one.numbers) for one in received] == [(Message.FREE, (5,))]
+
+
+def test_a_provenance_is_replaced_at_the_end(tmp_path: Path) -> None:
+    path, provenance = tmp_path / "a.bin", Provenance("tool", assumptions={"gaps": "none: all"})
+    with TraceWriter(path, provenance, partial=True, provenance_room=100) as writer:
+        writer.add_allocation("a", 0, 128)
+        ended = replace(provenance, assumptions={"gaps": "none: all", "end": "killed"})
+        writer.replace_provenance(ended)
+        with pytest.raises(TraceFileError, match="there is room for"):
+            writer.replace_provenance(replace(provenance, source="long " * 100))
+        snapshot = writer.add_snapshot(0)
+        writer.add_contents(snapshot, 0, np.zeros(128, np.uint8))
+    with open_trace(path) as trace:
+        verify_trace(trace)
+        assert trace.provenance == ended
+
+
+def test_an_allocation_is_renamed_once_its_name_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "t.bin"
+    with TraceWriter(path, Provenance("tool"), partial=True) as writer:
+        for number in range(3):
+            writer.add_allocation(f"buffer {number}", number << 20, 128, name_room=16)
+        writer.memset(0, 128, 0)
+        writer.rename_allocation(1, "kernel.argument")
+        writer.rename_allocation(2, "ä name that is too long")
+    with open_trace(path) as trace:
+        verify_trace(trace)
+        names = [allocation.name for allocation in trace.allocations]
+    assert names == ["buffer 0", "kernel.argument", "ä name that is "]

@@ -1,0 +1,207 @@
+"""Lanes become warps by control flow: the fast way and the readable one agree; some cases by hand."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.opencl import naive_warp as twin
+from buddysim.capture.opencl.naive_warp import (
+    ATOMIC,
+    LOAD,
+    STORE,
+    USED_ELSEWHERE,
+    Block,
+    Kernel,
+    Lane,
+    Site,
+    Stretch,
+    Use,
+)
+from buddysim.trace.naive_coalesce import coalesce_op
+from buddysim.trace.records import OP_DTYPE, WARP_DTYPE
+
+MEMORY = range(1 << 12, 1 << 20)
+ROOM = 1 << 16
+
+
+@pytest.fixture(scope="module")
+def library() -> ctypes.CDLL:
+    from buddysim.capture.opencl.toolchain import find_toolchain, runtime_library
+
+    try:
+        return ctypes.CDLL(str(runtime_library(find_toolchain())))
+    except BuddysimError as error:
+        pytest.skip(str(error))
+
+
+def fast(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane], end: int = MEMORY.stop) -> tuple[Any, Any, Any]:
+    """(ops, lines, the warp's record) by the compiled runtime."""
+
+    def flat(parts: list[list[int]], dtype: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        counts = np.array([len(part) for part in parts], np.uint32)
+        return counts, np.array([value for part in parts for value in part] or [0], dtype)
+
+    table = np.array(twin.words(kernel), np.uint32)
+    n_blocks, blocks = flat([lane.blocks for lane in lanes], np.uint32)
+    n_accesses, accesses = flat([lane.accesses for lane in lanes], np.uint64)
+    warp, ops, lines = np.zeros(1, WARP_DTYPE), np.zeros(ROOM, OP_DTYPE), np.zeros(ROOM, np.uint64)
+    place = [array.ctypes.data_as(ctypes.c_void_p) for array in (table, n_blocks, blocks, n_accesses, accesses)]
+    out = [array.ctypes.data_as(ctypes.c_void_p) for array in (warp, ops, lines)]
+    n = library.capture_twin(place[0], len(lanes), *place[1:], ctypes.c_uint64(end), *out, ROOM)
+    assert n >= 0
+    ops = ops[:n]
+    return ops, lines[: int(ops["n_lines"].sum())], warp[0]
+
+
+def compare(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> list[twin.Op]:
+    expected, tail = twin.regroup(kernel, lanes, MEMORY)
+    ops, lines, warp = fast(library, kernel, lanes)
+    at = 0
+    for op, want in zip(ops, expected, strict=True):
+        assert (op["kind"], op["bytes_per_lane"], op["flags"]) == (
+            want.kind,
+            want.bytes if want.kind != twin.BARRIER else 0,
+            want.flags,
+        )
+        assert (op["gap"], op["chain_cycles"], op["chain_steps"]) == (
+            want.before.gap,
+            want.before.cycles,
+            want.before.steps,
+        )
+        assert (op["use_distance"], op["use_cycles"], op["use_steps"]) == want.use
+        n = int(op["n_lines"])
+        wanted = coalesce_op(want.addresses, want.bytes, want.kind == STORE) if n else []
+        assert lines[at : at + n].tolist() == wanted
+        at += n
+    assert (warp["tail_gap"], warp["tail_cycles"], warp["tail_steps"]) == (tail.gap, tail.cycles, tail.steps)
+    return expected
+
+
+def finished(kernel: Kernel) -> Kernel:
+    """With joins and what is logged, as the compiler pass makes them."""
+    targets = [block.targets for block in kernel.blocks]
+    for block, join in zip(kernel.blocks, twin.joins(targets), strict=True):
+        block.join = join
+        if len(block.targets) > 1:
+            for target in block.targets:
+                kernel.blocks[target].logged = True
+    return kernel
+
+
+@st.composite
+def kernels(draw: st.DrawFn) -> Kernel:
+    """Any control flow in which every block has a way out."""
+    n = draw(st.integers(1, 9))
+    small = st.integers(0, 5)
+    stretch = st.builds(Stretch, small, small, small)
+    sites: list[Site] = []
+    blocks: list[Block] = []
+    for number in range(n):
+        targets: list[int] = []
+        if number < n - 1:
+            onward = draw(st.integers(number + 1, n - 1))
+            others = draw(st.lists(st.integers(0, n - 1), max_size=2))
+            targets = list(dict.fromkeys(draw(st.permutations([onward, *others]))))
+        mine = []
+        for _ in range(draw(st.integers(0, 2))):
+            kind = draw(st.sampled_from([LOAD, STORE, ATOMIC]))
+            use = draw(st.sampled_from([(0, 0, 0), (2, 1, 1), (USED_ELSEWHERE, 0, 0)])) if kind != STORE else (0, 0, 0)
+            mine.append(len(sites))
+            sites.append(Site(kind, draw(st.sampled_from([1, 4, 16])), 0, draw(stretch), use))
+        blocks.append(Block(targets, mine, draw(stretch)))
+    for block in blocks:
+        for site, description in enumerate(sites):
+            if description.use[0] == USED_ELSEWHERE and draw(st.integers(0, 3)) == 0:
+                block.uses.append(Use(site, draw(small), draw(small), draw(small)))
+    return finished(Kernel(sites, blocks))
+
+
+@st.composite
+def walks(draw: st.DrawFn) -> tuple[Kernel, list[Lane]]:
+    """Lanes that go through a kernel as they like, but not for ever."""
+    kernel = draw(kernels())
+    lanes = []
+    for _ in range(draw(st.sampled_from([1, 2, 3, 5, 32]))):
+        rng = draw(st.randoms(use_true_random=False))
+        lane, block, left = Lane([], []), 0, 20
+        while True:
+            description = kernel.blocks[block]
+            for site in description.sites:
+                outside = rng.random() < 0.1
+                n = kernel.sites[site].bytes
+                lane.accesses.append(64 if outside else rng.randrange(MEMORY.start, MEMORY.start + 4096, n))
+            if not description.targets:
+                break
+            left -= 1
+            block = rng.choice(description.targets) if left > 0 else max(description.targets)
+            if kernel.blocks[block].logged:
+                lane.blocks.append(block)
+        lanes.append(lane)
+    return kernel, lanes
+
+
+@settings(deadline=None, max_examples=150)
+@given(walks())
+def test_the_fast_way_and_the_readable_one_agree(library: ctypes.CDLL, walk: tuple[Kernel, list[Lane]]) -> None:
+    compare(library, *walk)
+
+
+def addresses(ops: list[twin.Op]) -> list[list[int]]:
+    return [[(address - MEMORY.start) // 4 for address in op.addresses] for op in ops]
+
+
+def at(*words: int) -> list[int]:
+    return [MEMORY.start + 4 * word for word in words]
+
+
+def test_addresses_beyond_four_gigabytes(library: ctypes.CDLL) -> None:
+    kernel = finished(Kernel([Site(STORE, 4)], [Block([], [0])]))
+    far = (5 << 30) + 64
+    _, lines, _ = fast(library, kernel, [Lane([], [far]), Lane([], [MEMORY.start])], end=6 << 30)
+    assert [int(line) >> 8 << 7 for line in lines] == [5 << 30, MEMORY.start]
+
+
+def test_lanes_that_skip_an_access_in_a_loop_stay_in_their_round(library: ctypes.CDLL) -> None:
+    # 0 -> 1 (head) -> 2 (access) -> 3 (latch) -> 1 or 4; 1 -> 3 skips. Lane 0 accesses in rounds 0 and 1, lane 1 only
+    # in round 1: by occurrence, lane 1's first access would join lane 0's first.
+    blocks = [Block([1]), Block([2, 3]), Block([3], [0]), Block([1, 4]), Block([])]
+    kernel = finished(Kernel([Site(LOAD, 4)], blocks))
+    lanes = [Lane([1, 2, 3, 1, 2, 3, 4], at(0, 1)), Lane([1, 3, 1, 2, 3, 4], at(101))]
+    lanes[0].blocks = [1, 2, 3, 1, 2, 3, 4]
+    lanes[1].blocks = [1, 3, 1, 2, 3, 4]
+    assert addresses(compare(library, kernel, lanes)) == [[0], [1, 101]]
+
+
+def test_both_sides_of_a_branch_and_what_follows_together(library: ctypes.CDLL) -> None:
+    sites = [Site(LOAD, 4), Site(LOAD, 4), Site(STORE, 4)]
+    kernel = finished(Kernel(sites, [Block([1, 2]), Block([3], [0]), Block([3], [1]), Block([], [2])]))
+    lanes = [Lane([1, 3], at(0, 10)), Lane([2, 3], at(51, 11)), Lane([1, 3], at(2, 12))]
+    for lane in lanes:
+        lane.blocks = lane.blocks[: 1 + kernel.blocks[3].logged]
+    assert addresses(compare(library, kernel, lanes)) == [[0, 2], [51], [10, 11, 12]]
+
+
+def test_lanes_that_leave_a_loop_early_wait_behind_it(library: ctypes.CDLL) -> None:
+    # 0 -> 1 (access, loops or leaves) -> 2 (access)
+    kernel = finished(Kernel([Site(LOAD, 4), Site(STORE, 4)], [Block([1]), Block([1, 2], [0]), Block([], [1])]))
+    lanes = [Lane([1, 2], at(0, 90)), Lane([1, 1, 1, 2], at(1, 2, 3, 91)), Lane([1, 1, 2], at(4, 5, 92))]
+    assert addresses(compare(library, kernel, lanes)) == [[0, 1, 4], [2, 5], [3], [90, 91, 92]]
+
+
+def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:
+    # One load per round of ten instructions, used two instructions into the next round or after the loop.
+    site = Site(LOAD, 4, 0, Stretch(4, 8, 4), (USED_ELSEWHERE, 0, 0))
+    loop = Block([1, 2], [0], Stretch(5, 10, 5), [Use(0, 2, 4, 2)])
+    kernel = finished(
+        Kernel([site], [Block([1], [], Stretch(3, 6, 3)), loop, Block([], [], Stretch(1), [Use(0, 0, 0, 0)])])
+    )
+    ops = compare(library, kernel, [Lane([1, 1, 2], at(0, 1))])
+    assert [op.use for op in ops] == [(1 + 5 + 2, 10 + 4, 5 + 2), (6, 10, 5)]
+    assert [op.before.gap for op in ops] == [3 + 4, 5 + 4]

@@ -1,0 +1,195 @@
+"""``capture memory`` of programs that don't end well, and of those that can't be captured."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from buddysim.cli import main
+from buddysim.trace import open_trace, verify_trace
+from tests.capture.native import capture, compiled, contents, ending, environment, needs
+
+pytestmark = needs("gcc")
+
+ENDING = """
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    unsigned char *block = malloc(100000);
+    for (int turn = 1; turn <= 5; turn++) {
+        memset(block, turn, 100000);
+        puts("turn");
+    }
+    fflush(stdout);
+    switch (argv[1][0]) {
+        case 's': *(volatile int *)0 = 1; break;
+        case 'a': abort();
+        case 'k': raise(SIGKILL); break;
+        case 'x': _exit(42);
+        case 'm':
+            while (malloc(1 << 24)) {}
+            puts("out of memory");
+            return 12;
+    }
+    return argc;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("ending"), "ending", ENDING)
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "said"),
+    [
+        ("segmentation fault", 128 + signal.SIGSEGV, "killed by signal 11 (SIGSEGV)"),
+        ("abort", 128 + signal.SIGABRT, "killed by signal 6 (SIGABRT)"),
+        ("kill", 128 + signal.SIGKILL, "killed by signal 9 (SIGKILL)"),
+        ("x", 42, "none: the program ended with exit code 42"),
+    ],
+)
+def test_everything_up_to_the_end_is_there(program: Path, tmp_path: Path, how: str, code: int, said: str) -> None:
+    done = capture("--every-calls", "puts:1", "--", program, how, folder=tmp_path)
+    assert done.returncode == code
+    with open_trace(tmp_path / "out.bin") as trace:
+        assert said in ending(trace)
+        assert len(trace.snapshots) == 5
+        (name,) = [one.name for one in trace.allocations]
+        assert [set(contents(trace, index, name)) for index in range(5)] == [{1}, {2}, {3}, {4}, {5}]
+
+
+def test_a_program_that_runs_out_of_memory(program: Path, tmp_path: Path) -> None:
+    limited = ("sh", "-c", f"ulimit -v 500000; exec {program} memory")
+    done = capture("--every-calls", "puts:1", "--", *limited, folder=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (12, "out of memory"), done.stderr
+    with open_trace(tmp_path / "out.bin") as trace:
+        assert ending(trace) == "none: the program ended with exit code 12"
+        assert trace.snapshots
+
+
+def test_ctrl_c_and_a_capture_that_is_killed(tmp_path: Path) -> None:
+    source = """
+    #include <stdlib.h>
+    #include <string.h>
+    int main(void) { char *volatile block = malloc(100000); for (char n = 1;; n++) memset(block, n, 100000); }
+    """
+    endless = compiled(tmp_path, "endless", source)
+    command = [sys.executable, "-m", "buddysim", "capture", "memory", "-o", "out.bin", "--", str(endless)]
+    options = {"cwd": tmp_path, "env": environment(tmp_path), "stderr": subprocess.DEVNULL, "start_new_session": True}
+
+    def started() -> subprocess.Popen[bytes]:
+        (tmp_path / "out.bin").unlink(missing_ok=True)
+        process = subprocess.Popen(command, **options)  # type: ignore[call-overload]
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not (
+            (tmp_path / "out.bin").exists() and (tmp_path / "out.bin").stat().st_size > 2000
+        ):
+            time.sleep(0.02)
+        return process  # type: ignore[no-any-return]
+
+    process = started()
+    os.killpg(process.pid, signal.SIGINT)  # what the terminal does
+    assert process.wait(30) == 128 + signal.SIGINT
+    with open_trace(tmp_path / "out.bin") as trace:
+        verify_trace(trace)
+        assert "killed by signal 2 (SIGINT)" in ending(trace)
+        assert trace.snapshots
+
+    process = started()
+    process.terminate()
+    assert process.wait(30) == 128 + signal.SIGTERM
+
+    process = started()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+    with open_trace(tmp_path / "out.bin") as trace:  # what is complete can be read
+        assert ending(trace) == "the capture itself was interrupted; no kernels were derived"
+        assert trace.snapshots
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line of a capture that exits with 2."""
+    try:
+        code = main(["capture", "memory", *arguments])
+    except SystemExit as error:
+        code = error.code
+    assert code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("buddysim: error: ")
+    assert error.count("\n") == 1
+    return error
+
+
+def test_what_cannot_be_captured(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "no-such-program: not found" in refused(capsys, "no-such-program")
+    (tmp_path / "text").write_text("no program\n")
+    assert "not executable" in refused(capsys, "--", "./text")
+    (tmp_path / "text").chmod(0o755)
+    assert "neither an ELF program nor a script" in refused(capsys, "--", "./text")
+    static = compiled(tmp_path, "static", "int main(void) { return 0; }", "-static")
+    assert "statically linked" in refused(capsys, "--", str(static))
+    (tmp_path / "script").write_text(f"#!{static}\n")
+    (tmp_path / "script").chmod(0o755)
+    assert "statically linked" in refused(capsys, "--", "./script")
+    shutil.copy("/bin/true", tmp_path / "special")
+    (tmp_path / "special").chmod(0o4755)
+    assert "setuid" in refused(capsys, "--", "./special")
+    (tmp_path / "cut").write_bytes(Path("/bin/true").read_bytes()[:70])
+    (tmp_path / "cut").chmod(0o755)
+    assert "damaged" in refused(capsys, "--", "./cut")
+    assert not (tmp_path / "out.bin").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--every-calls", "0"), "expected a number of calls"),
+        (("--every-calls", "a b:3"), "expected a number of calls"),
+        (("--every-seconds", "-1"), "expected a number of seconds above 0"),
+        (("--snapshots", "0"), "expected 1 to 1000, or all"),
+        (("--min-bytes", "much"), "a size"),
+        (("--contents", "0 B"), "expected a size above 0"),
+        (("--seed", "-1"), "expected 0 to 2^63 - 1"),
+        (("-o", "no/such/folder/out.bin"), "cannot be written"),
+    ],
+)
+def test_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: tuple[str, str], said: str) -> None:
+    assert said in refused(capsys, *arguments, "--", "true")
+
+
+def test_a_missing_compiler_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    shutil.copy("/bin/true", tmp_path / "true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "gcc is missing; to install it: apt install gcc libc6-dev" in refused(capsys, "true")
+
+
+def test_a_library_that_is_not_loaded_is_said(tmp_path: Path, program: Path) -> None:
+    """A static program behind a dynamic one: nobody can know before."""
+    static = compiled(tmp_path, "static", "int main(void) { return 6; }", "-static")
+    (tmp_path / "other").write_text(f"#!/usr/bin/env -S {static}\n")
+    (tmp_path / "other").chmod(0o755)
+    done = capture("--", "./other", folder=tmp_path)
+    assert done.returncode == 6
+    assert "nothing large enough was seen" in done.stderr
+
+
+def test_the_help_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["capture", "memory", "--help"])
+    text = capsys.readouterr().out
+    for option in ("every-calls", "every-seconds", "snapshots", "min-bytes", "contents", "look-at", "seed"):
+        assert f"--{option}" in text

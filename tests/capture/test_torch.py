@@ -1,0 +1,310 @@
+"""capture torch: the script's results, the trace, the graph, the maps; scripts that fail."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from buddysim.formats.maps import load
+from buddysim.formats.operator_graph import load_operators
+from buddysim.trace import open_trace, verify_trace
+
+torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = """
+    import os, signal, sys
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    net = nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(True), nn.MaxPool2d(2),
+        nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16, 10), nn.Dropout(0.5),
+    )
+    optimizer = torch.optim.SGD(net.parameters(), 0.05, momentum=0.9)
+    for step in range(int(sys.argv[1])):
+        x, y = torch.randn(6, 1, 8, 8), torch.randint(0, 10, (6,))
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        print(step, loss.item().hex(), flush=True)
+        net.eval()
+        with torch.no_grad():
+            print(net(x).sum().item().hex(), flush=True)
+        net.train()
+        if sys.argv[2:] == ["raise", str(step)]:
+            raise ValueError("no more")
+        if sys.argv[2:] == ["exit", str(step)]:
+            sys.exit(7)
+        if sys.argv[2:] == ["kill", str(step)]:
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("script") / "train.py"
+    path.write_text(textwrap.dedent(SCRIPT))
+    return path
+
+
+def capture(output: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "buddysim", "capture", "torch", "-o", str(output), *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=output.parent)
+
+
+@pytest.fixture(scope="module")
+def captured(script: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    output = tmp_path_factory.mktemp("captured") / "out.bin"
+    done = capture(output, "--steps", "25", script, "25")
+    assert done.returncode == 0, done.stderr
+    return output, done.stdout
+
+
+def test_results_are_the_same_bit_for_bit(script: Path, captured: tuple[Path, str]) -> None:
+    threads, printed = torch.get_num_threads(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [str(script), "25"])
+            runpy.run_path(str(script))
+    finally:
+        torch.set_num_threads(threads)
+    assert captured[1] == printed.getvalue()
+    assert not (captured[0].parent / "out.bin.capture").exists()
+
+
+def test_the_trace_is_valid_and_has_ten_snapshots(captured: tuple[Path, str]) -> None:
+    with open_trace(captured[0]) as trace:
+        verify_trace(trace)
+        iterations = [0, 3, 5, 8, 11, 13, 16, 19, 21, 24]
+        assert [snapshot.label.split(",")[0] for snapshot in trace.snapshots] == [f"iteration {i}" for i in iterations]
+        named = {allocation.name: allocation for allocation in trace.allocations}
+        assert named["weight: 0.weight"].bytes == 4 * 9 * 4
+        assert {"gradient: 4.weight", "optimizer: 7.bias momentum_buffer", "5: relu", "input"} <= set(named)
+        assert named["5: relu"].died is None
+        assert named["4 backward: convolution_backward"].died is not None
+        kernels = len(trace.kernels)
+        assert [kernel.ordinal for kernel in trace.kernels] == [3 * kernels + place for place in range(kernels)]
+        # The snapshot of the kernels' own iteration lies within it, after its last backward kernel.
+        before = sum(not kernel.name.startswith("optimizer") for kernel in trace.kernels)
+        assert trace.snapshots[1].point == 3 * kernels + before
+        assert {"accesses", "gaps", "dependencies", "contents", "allocations", "end"} <= set(
+            trace.provenance.assumptions
+        )
+        assert trace.provenance.assumptions["end"].startswith("none:")
+
+
+def test_run_replays_it(captured: tuple[Path, str]) -> None:
+    from buddysim.replay.driver import simulate
+
+    result = simulate(captured[0])
+    assert result.to_dict()
+
+
+def test_values_in_the_trace_are_the_scripts(captured: tuple[Path, str]) -> None:
+    """The ReLU's map has the zeros that the activations file counted."""
+    maps = load(captured[0].with_suffix(".maps"))
+    number = next(n for n, found in enumerate(maps.maps) if found.name == "5 relu")
+    with open_trace(captured[0]) as trace:
+        relu = next(a for a in trace.allocations if a.name == "5: relu")
+        for snapshot, point in zip(trace.snapshots, maps.points, strict=True):
+            _, data = snapshot.read(relu.index)
+            nonzero = np.count_nonzero(data.view(np.uint32))
+            statistics = point.statistics(number)
+            assert statistics is not None
+            assert (statistics.nonzero, statistics.elements) == (nonzero, data.size // 4)
+
+
+def test_maps_say_what_they_follow(captured: tuple[Path, str]) -> None:
+    maps = load(captured[0].with_suffix(".maps"))
+    assert maps.state == "finished"
+    found = {m.name: m for m in maps.maps}
+    assert (found["2 relu"].kind, found["2 relu"].follows, found["2 relu"].depth) == ("relu", "batchnorm", 0.0)
+    assert (found["5 relu"].follows, found["5 relu"].depth, found["5 relu"].part) == ("conv", 1.0, "features")
+    assert (found["7 fc"].part, found["7 fc"].weight_layers) == ("classifier", 3)
+    assert found["8 dropout"].kind == "dropout"
+    assert [point.iteration for point in maps.points] == [0, 3, 5, 8, 11, 13, 16, 19, 21, 24]
+    assert all(point.loss for point in maps.points)
+    assert {(r.algorithm, r.layout) for r in maps.points[0].maps[0].ratios()} == {
+        (algorithm, layout) for algorithm in ("zvc", "rle", "zlib") for layout in ("NCHW", "NHWC", "CHWN")
+    }
+
+
+def test_the_graph_of_an_iteration(captured: tuple[Path, str]) -> None:
+    graph = load_operators(captured[0].with_suffix(".graph.json"))
+    assert graph.iteration == 3
+    convolution, second = (n for n, o in enumerate(graph.operators) if o.name == "aten.convolution.default")
+    assert (graph.operators[convolution].module, graph.operators[second].module) == ("0", "4")
+    # per output element and filter weight a multiplication and an addition
+    assert graph.operators[second].flops == 2 * 6 * 8 * 4 * 4 * (4 * 9)
+    backward = next(o for o in graph.operators if o.name.startswith("aten.convolution_backward"))
+    assert (backward.phase, backward.forward, backward.module) == ("backward", second, "4")
+    relu = next(n for n, s in enumerate(graph.storages) if s.name == "5: relu")
+    assert relu in graph.saved
+    assert graph.storages[relu].bytes == 6 * 8 * 4 * 4 * 4
+    idle = graph.idle(relu)
+    assert idle is not None
+    assert idle[1] - idle[0] > 3
+    alive = graph.live_bytes(["feature_map"])
+    last = max(n for n, o in enumerate(graph.operators) if o.phase == "forward")
+    assert alive[last] == max(alive)
+    assert graph.live_bytes(["weight"])[0] == graph.bytes_by_role()["weight"]
+    assert "optimizer: 0.weight momentum_buffer" in {s.name for s in graph.storages if s.role == "optimizer"}
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        pytest.param("raise", 1, marks=pytest.mark.slow),
+        pytest.param("exit", 7, marks=pytest.mark.slow),
+        ("kill", 128 + signal.SIGKILL),
+    ],
+)
+def test_a_script_that_ends_early(script: Path, tmp_path: Path, how: str, code: int) -> None:
+    done = capture(tmp_path / "x.bin", "--no-maps", script, "40", how, "11")
+    assert done.returncode == code
+    assert "everything up to then" in done.stderr
+    with open_trace(tmp_path / "x.bin") as trace:
+        verify_trace(trace)
+        assert len(trace.snapshots) == 10
+        assert (
+            "iteration 11" in trace.provenance.assumptions["end"]
+            or "iteration 12" in trace.provenance.assumptions["end"]
+        )
+        assert trace.kernels
+
+
+@pytest.mark.slow
+def test_a_script_that_never_trains(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("print('hello')")
+    done = capture(tmp_path / "x.bin", tmp_path / "x.py")
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+    assert "no training iteration was seen" in done.stderr
+    with open_trace(tmp_path / "x.bin") as trace:
+        verify_trace(trace)
+
+
+def test_a_block_is_captured(tmp_path: Path) -> None:
+    from buddysim.capture import training
+
+    torch.manual_seed(1)
+    net = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.Adam(net.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.nn.functional.relu(net(torch.randn(8, 4))).sum().backward()
+        optimizer.step()
+
+    class StopHereError(Exception):
+        pass
+
+    with pytest.raises(StopHereError), training(tmp_path / "x.bin", values=0):  # noqa: PT012
+        for _ in range(3):
+            step()
+        raise StopHereError
+    with open_trace(tmp_path / "x.bin") as trace:
+        verify_trace(trace)
+        assert [s.label.split(",")[0] for s in trace.snapshots] == [f"iteration {i}" for i in range(3)]
+        assert "StopHereError" in trace.provenance.assumptions["end"]
+        named = {allocation.name for allocation in trace.allocations}
+        assert {"weight: weight", "optimizer: bias exp_avg_sq"} <= named
+    step()  # nobody watches any more
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["x.bin", "x.graph.json", "x.maps"]
+
+
+def test_an_optimizer_that_calls_a_closure(tmp_path: Path) -> None:
+    from buddysim.capture import training
+
+    net = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.5)
+
+    def closure() -> object:
+        optimizer.zero_grad()
+        loss = net(torch.randn(8, 4)).square().sum()
+        loss.backward()
+        return loss
+
+    with training(tmp_path / "x.bin"):
+        for _ in range(3):
+            optimizer.step(closure)
+    graph = load_operators(tmp_path / "x.graph.json")
+    assert {operator.phase for operator in graph.operators} == {"forward", "backward", "optimizer"}
+    with open_trace(tmp_path / "x.bin") as trace:
+        verify_trace(trace)
+        named = {allocation.name: allocation.index for allocation in trace.allocations}
+        assert {"weight: weight", "gradient: bias", "optimizer: weight momentum_buffer"} <= set(named)
+        assert all(snapshot.contents_of(named["gradient: bias"]) for snapshot in trace.snapshots)
+
+
+def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_path: Path) -> None:
+    from buddysim import cli
+    from buddysim.capture.torch.observer import Observer, Settings
+    from buddysim.capture.torch.spool import Spool
+
+    spool = Spool.beside(tmp_path / "x.bin")
+    observer = Observer(spool, Settings())
+    observer.start()
+    try:
+        net = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU())
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(2):
+            net(torch.randn(8, 4)).sum().backward()
+            optimizer.step()
+    finally:
+        for hook in observer._hooks:
+            hook.remove()  # and no end
+    assert cli.main(["capture", "torch", str(spool.folder)]) == 0
+    assert not spool.folder.exists()
+    with open_trace(tmp_path / "x.bin") as trace:
+        verify_trace(trace)
+        assert len(trace.snapshots) == 2
+        assert trace.provenance.assumptions["end"].startswith("rescued")
+
+
+def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> None:
+    from torch import nn
+
+    from buddysim.capture import training
+    from buddysim.training.networks.from_torch import network_from_torch
+    from buddysim.training.networks.graph import Network
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(4, 4, 3, padding=1, bias=False)
+            self.norm = nn.BatchNorm2d(4)
+            self.second = nn.Conv2d(4, 4, (1, 3), padding=(0, 1), groups=2)
+
+        def forward(self, x: object) -> object:
+            y = torch.relu(self.norm(self.first(x)))
+            return torch.relu(torch.cat([self.second(y) + x, y], dim=1))
+
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 5, stride=2, padding=2), nn.ReLU(True), Block(), nn.MaxPool2d(3, 2, 1), nn.Dropout(0.25),
+        nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 6, bias=False), nn.GELU(), nn.Linear(6, 5),
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with training(tmp_path / "x.bin"):
+        for _ in range(2):
+            optimizer.zero_grad()
+            nn.CrossEntropyLoss()(net(torch.randn(2, 3, 16, 16)), torch.tensor([1, 2])).backward()
+            optimizer.step()
+    found, expected = Network.load(tmp_path / "x.graph.json"), network_from_torch(net, (3, 16, 16))
+    assert [(x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in found.layers] == [
+        (x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in expected.layers
+    ]

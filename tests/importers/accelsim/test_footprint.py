@@ -1,0 +1,48 @@
+"""Allocations inferred from what was touched."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from buddysim.importers.accelsim.footprint import Footprint, merged, without
+
+PAGE = 2**21 // 128  # lines
+
+
+def touch(footprint: Footprint, pc: int, lines: list[int], kernel: str = "k") -> None:
+    words = np.array([number << 8 | 0xF for number in lines], np.uint64)
+    footprint.add(kernel, np.full(len(lines), pc, np.uint64), np.ones(len(lines), np.uint8), words)
+
+
+def test_ranges_of_instructions_that_overlap_are_one() -> None:
+    footprint = Footprint()
+    touch(footprint, 1, [100, 150])
+    touch(footprint, 2, [140, 200])
+    touch(footprint, 2, [160])
+    assert footprint.outside([]) == [(100, 201)]
+
+
+def test_ranges_that_adjoin_are_two() -> None:
+    footprint = Footprint()
+    touch(footprint, 1, [100, 149])
+    touch(footprint, 2, [150, 200])
+    touch(footprint, 1, [150, 199], kernel="another")
+    assert footprint.outside([]) == [(100, 150), (150, 201)]
+
+
+def test_an_instruction_s_range_goes_on_over_adjoining_pages_only() -> None:
+    footprint = Footprint()
+    touch(footprint, 1, [PAGE - 10, PAGE + 5, 2 * PAGE + 7, 5 * PAGE])
+    assert footprint.outside([]) == [(PAGE - 10, 2 * PAGE + 8), (5 * PAGE, 5 * PAGE + 1)]
+
+
+def test_known_ranges_are_cut_out_and_untouched_ends_cut_off() -> None:
+    footprint = Footprint()
+    touch(footprint, 1, [100, 120, 180, 300])
+    assert footprint.outside([(110, 150), (200, 250)]) == [(100, 101), (180, 181), (300, 301)]
+    assert footprint.outside([(0, 1000)]) == []
+
+
+def test_ranges() -> None:
+    assert merged([(5, 9), (0, 3), (3, 4), (8, 12)]) == [(0, 3), (3, 4), (5, 12)]
+    assert without((0, 10), [(2, 4), (4, 5), (9, 20)]) == [(0, 2), (5, 9)]

@@ -1,0 +1,39 @@
+"""What is known of opcodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from buddysim.importers.accelsim.opcodes import TIMINGS, Role, Unit, access_width, classify, timing_of
+
+
+@pytest.mark.parametrize(
+    ("opcode", "width"),
+    [
+        ("LDG.E", 4), ("LDG.E.U8.SYS", 1), ("LDG.E.64", 8), ("STG.E.128.SYS", 16), ("LDG.E.U16.CONSTANT", 2),
+        ("LDS.U.128", 16), ("LDG.E.S8", 4), ("RED.E.ADD.F32.FTZ.RN", 4), ("LDG.E.LTC128B.64", 8), ("X.0.9999999999", 4),
+    ],
+)  # fmt: skip
+def test_width_per_lane(opcode: str, width: int) -> None:
+    assert access_width(opcode.split(".")[1:]) == width
+
+
+def test_roles_and_units() -> None:
+    volta = timing_of(70)
+    assert classify("LDG.E.64.STRONG.GPU", volta).bypass_l1
+    assert not classify("LDG.E.64.STRONG.SYS", volta).bypass_l1
+    assert classify("BAR.SYNC.DEFER_BLOCKING", volta).role == Role.BARRIER
+    assert classify("BAR.ARV", volta).role == Role.PLAIN
+    assert classify("IMAD.WIDE.U32", volta).registers == 2
+    assert classify("IMAD", volta).registers == 1
+    assert classify("LDG.E.128", volta).registers == 4
+    assert classify("MUFU.RSQ", volta).latency == 20
+    assert classify("MUFU.RSQ", volta).unit == Unit.SPECIAL
+    assert not classify("FROBNICATE.X", volta).known
+    assert classify("FROBNICATE.X", volta).unit == Unit.INTEGER
+
+
+def test_the_newest_timing_before_a_version() -> None:
+    assert timing_of(86) is TIMINGS[80]
+    assert timing_of(120) is TIMINGS[90]
+    assert timing_of(35) is TIMINGS[60]

@@ -1,0 +1,90 @@
+"""Stand-ins for tests of the substrate: a cost model with round numbers, a machine with a simple link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from buddysim.training.networks.graph import Layer, Network
+
+MS = 10**9  # picoseconds
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """As ConvAlgorithm."""
+
+    name: str
+    workspace_bytes: int
+    time_ps: int
+
+
+@dataclass
+class Cost:
+    """Times by layer name and pass; what isn't given takes `default_ps`.
+
+    `workspaces` gives CONV layers a faster algorithm with that workspace: it takes half the time.
+    """
+
+    times: dict[tuple[str, str], int] = field(default_factory=dict)
+    default_ps: int = 10 * MS
+    workspaces: dict[str, int] = field(default_factory=dict)
+    calibrated: bool = True
+    library: str = "double"
+    source: str = "tests"
+    assumptions: dict[str, str] = field(default_factory=dict)
+
+    def conv_algorithms(self, layer: Layer, batch: int, pass_: str) -> tuple[Algorithm, ...]:
+        slow = Algorithm("implicit_gemm", 0, self.times.get((layer.name, pass_), self.default_ps))
+        if layer.name not in self.workspaces:
+            return (slow,)
+        return (Algorithm("fft", self.workspaces[layer.name], slow.time_ps // 2), slow)
+
+    def time_ps(self, layer: Layer, batch: int, pass_: str) -> int:
+        return self.times.get((layer.name, pass_), self.default_ps)
+
+    def dram_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class Link:
+    """As LinkRate."""
+
+    offload_bytes_per_s: int = 10**9
+    prefetch_bytes_per_s: int = 10**9
+    latency_ps: int = 0
+
+
+def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | None = None) -> SimpleNamespace:
+    """As much of a TrainingMachine as the substrate reads."""
+    return SimpleNamespace(
+        name="double", memory_bytes=memory_bytes, host_pinned_bytes=pinned, link="wire", links={"wire": link or Link()}
+    )
+
+
+def chain(kinds: str, *, elements: int = 250_000, name: str = "chain") -> Network:
+    """A chain of layers with outputs of `elements` (1 MB by default): c CONV, r ReLU in place, p max pool, f fc."""
+    layers = [Layer(0, "input", "input", (), (elements,))]
+    kind_of = {
+        "c": ("conv", {"x", "dy"}),
+        "r": ("relu", {"y", "dy"}),
+        "p": ("maxpool", {"x", "y", "dy"}),
+        "f": ("fc", {"x", "dy"}),
+    }
+    for index, letter in enumerate(kinds, 1):
+        kind, needs = kind_of[letter]
+        layers.append(
+            Layer(
+                index,
+                f"{kind}{index}",
+                kind,
+                (index - 1,),
+                (elements,),
+                parameters=0,
+                in_place=letter == "r",
+                part="classifier" if letter == "f" else "features",
+                needs=frozenset(needs),
+            )
+        )
+    return Network(name, layers)

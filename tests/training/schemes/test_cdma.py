@@ -1,0 +1,116 @@
+"""cDMA's schemes: what their copies move and how long they take, and where the densities come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress.zlib import library
+from buddysim.training.contents import Codec
+from buddysim.training.iteration.plan import Compression, Options
+from buddysim.training.networks.graph import Network
+from buddysim.training.schemes import names
+from buddysim.training.schemes.cdma import NAMES, codec_of, compressed_copies
+
+GB = 10**9
+LINKS = {
+    "pcie3-peak": SimpleNamespace(offload_bytes_per_s=16 * GB, prefetch_bytes_per_s=16 * GB, latency_ps=0),
+    "slow-back": SimpleNamespace(offload_bytes_per_s=16 * GB, prefetch_bytes_per_s=8 * GB, latency_ps=7),
+}
+MACHINE = SimpleNamespace(
+    name="by hand", dram_bytes_per_s=336 * GB, fp32_flops=7 * 10**12, link="pcie3-peak", links=LINKS
+)
+
+
+def copies(name: str, **extra: object) -> tuple[Network, Compression]:
+    network = Network.load("alexnet")
+    link = extra.pop("link", None)
+    return network, compressed_copies(network, 256, MACHINE, name, Options(link=link, extra=extra))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = tmp_path / "densities.toml"
+    path.write_text(
+        "[[maps]]\nlayer = 'relu1'\ndensity = 0.4\n[[maps]]\nlayer = 'relu5'\nratio = 13.8\n"
+        "[[maps]]\nlayer = 'relu4'\nratio = 2.0\n"
+    )
+    return str(path)
+
+
+def layer(network: Network, name: str) -> int:
+    return next(layer.index for layer in network.layers if layer.name == name)
+
+
+def test_every_name_is_there() -> None:
+    assert set(NAMES) == {"cdma-zv", "cdma-rl", "cdma-zl", "cdma-bw"} <= set(names())
+
+
+def test_copies_by_hand(table: str) -> None:
+    network, zv = copies("cdma-zv", densities=table)
+    assert isinstance(zv, Compression)
+    # 64 x 55 x 55 x 4 B x 256 behind relu1, 40 % of them not zero: that and a mask bit per word.
+    raw = network.output_bytes(layer(network, "relu1"), 256)
+    assert raw == 198_246_400
+    assert zv.moved_bytes(raw, layer(network, "relu1")) == round(raw * 0.43125)
+    assert zv.copy_ps(raw, layer(network, "relu1"), "offload") == pytest.approx(raw * 0.43125 / 16e9 * 1e12, abs=40)
+    # 13.8 times smaller: the cap of 200 GB/s holds, out and back.
+    assert zv.copy_ps(2 * GB, layer(network, "relu5"), "offload") == 10**10
+    assert zv.copy_ps(2 * GB, layer(network, "relu5"), "prefetch") == 10**10
+    # The input image has density 1: a mask is all that is added.
+    assert zv.moved_bytes(32_000, 0) == 33_000
+    # The bandwidth-aware policy: 3 times faster at most, and nothing changes below that.
+    _, bw = copies("cdma-bw", densities=table)
+    assert bw.copy_ps(48 * 10**8, layer(network, "relu5"), "offload") == 10**11
+    assert bw.copy_ps(raw, layer(network, "relu1"), "offload") == zv.copy_ps(raw, layer(network, "relu1"), "offload")
+    assert bw.moved_bytes(raw, layer(network, "relu5")) == zv.moved_bytes(raw, layer(network, "relu5"))
+
+
+def test_directions_have_their_own_rates_and_the_links_latency(table: str) -> None:
+    network, zv = copies("cdma-zv", densities=table, link="slow-back")
+    relu4 = layer(network, "relu4")
+    assert zv.copy_ps(32 * 10**9, relu4, "offload") == 10**12 + 7
+    assert zv.copy_ps(32 * 10**9, relu4, "prefetch") == 2 * 10**12 + 7
+
+
+def test_the_papers_counting(table: str) -> None:
+    network, zv = copies("cdma-zv", densities=table, masks=False)
+    assert zv.moved_bytes(1000, layer(network, "relu1")) == 400
+    assert zv.moved_bytes(1000, 0) == 1000
+
+
+def test_generated_activations() -> None:
+    network, zv = copies("cdma-zv", density=0.4, cluster=3, seed=2)
+    assert "generated: density 0.4" in zv.source
+    network, zl = copies("cdma-zl", density=0.4, cluster=3, seed=2)
+    assert f"level 6 of {library()}" in zl.compressors
+    assert zl.moved_bytes(10**6, layer(network, "relu1")) < zv.moved_bytes(10**6, layer(network, "relu1"))
+
+
+def test_codecs() -> None:
+    assert codec_of("cdma-zv", {}) == codec_of("cdma-bw", {}) == Codec("zvc", "NCHW", 4096)
+    assert codec_of("cdma-rl", {"layout": "CHWN", "window": 65536, "masks": False}) == Codec("rle", "CHWN", 65536)
+    assert codec_of("cdma-zl", {}).algorithm == "zlib"
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ({"density": 0.4, "densities": "x.toml"}, "densities and density: expected one source of activations"),
+        ({"density": 0.4, "epoch": 1}, "epoch: goes with activations, not with density"),
+        ({"cluster": 3}, "cluster: goes with density, not with activations"),
+        ({"density": "much"}, "option density: 'much': expected int or float"),
+        ({"density": True}, "option density: True"),
+        ({"density": 0.4, "layout": "NWHC"}, "layout 'NWHC': expected one of NCHW, NHWC, CHWN"),
+        ({"density": 0.4, "window": 10}, "window 10 B: expected a multiple of 4 B"),
+        ({"densities": "none.toml"}, "none.toml: can't read the table of feature maps: No such file"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(extra: dict[str, object], message: str) -> None:
+    with pytest.raises(BuddysimError) as refused:
+        copies("cdma-zv", **extra)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,97 @@
+"""Data of cDMA's figures: which maps go, how their ratios are averaged, performance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from buddysim.formats.maps import load
+from buddysim.training.contents import Codec, GeneratedContents, TableContents
+from buddysim.training.contents.measured import MeasuredContents, measured
+from buddysim.training.networks.graph import Network
+from buddysim.training.schemes.cdma_study import NETWORKS, figure_11, figure_13, gains, offloaded_maps, ratios
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableContents:
+    path = tmp_path / "densities.csv"
+    path.write_text("kind,ratio\nrelu,2\npool,1.25\n")
+    return TableContents.read(path)
+
+
+def test_maps_that_alexnet_offloads() -> None:
+    network = Network.load("alexnet-caffe")
+    maps = {network.layers[index].name: size for index, size in offloaded_maps(network, 2).items()}
+    assert maps == {
+        "input": 2 * 3 * 227 * 227 * 4,
+        "relu1": 2 * 96 * 55 * 55 * 4,
+        "norm1": 2 * 96 * 55 * 55 * 4,
+        "pool1": 2 * 96 * 27 * 27 * 4,
+        "relu2": 2 * 256 * 27 * 27 * 4,
+        "norm2": 2 * 256 * 27 * 27 * 4,
+        "pool2": 2 * 256 * 13 * 13 * 4,
+        "relu3": 2 * 384 * 13 * 13 * 4,
+        "relu4": 2 * 384 * 13 * 13 * 4,
+        "relu5": 2 * 256 * 13 * 13 * 4,
+    }
+
+
+def test_ratios_are_averaged_by_size(table: TableContents) -> None:
+    (found,) = ratios(Network.load("alexnet-caffe"), 2, table, [Codec()])
+    dense, halved = 3 * 227 * 227, 2 * (96 * 55 * 55 + 256 * 27 * 27) + (2 * 384 + 256) * 13 * 13
+    pooled = 96 * 27 * 27 + 256 * 13 * 13
+    raw = dense + halved + pooled
+    assert found.raw_bytes == 2 * 4 * raw
+    assert found.average == pytest.approx(raw / (dense * 33 / 32 + halved / 2 + pooled * 0.8))
+    assert found.traffic == pytest.approx(1 / found.average)
+    assert (found.largest, found.largest_map) == (2.0, "relu1")
+    assert found.density is None
+
+
+def test_every_network_algorithm_and_layout() -> None:
+    small = {"AlexNet": NETWORKS["AlexNet"]}
+    with_mask, without = (
+        figure_11(GeneratedContents(0.4, 3), small, masks=masks)["AlexNet"] for masks in (True, False)
+    )
+    assert [(r.codec.algorithm, r.codec.layout) for r in with_mask] == [
+        (algorithm, layout) for algorithm in ("zvc", "rle", "zlib") for layout in ("NCHW", "NHWC", "CHWN")
+    ]
+    assert len({r.average for r in with_mask[:3]}) <= 3
+    assert with_mask[0].average == pytest.approx(1 / (with_mask[0].density + 1 / 32))
+    assert without[0].average == pytest.approx(1 / without[0].density)
+    assert with_mask[3].average == without[3].average
+
+
+def test_performance_lies_between_vdnn_and_the_oracle() -> None:
+    found = figure_13("titan-xp", {"AlexNet": NETWORKS["AlexNet"]}, density=0.4)
+    row = found["AlexNet"]
+    assert row["vdnn-all-p"] < row["cdma-bw"] <= row["cdma-zv"] <= row["oracle"] == 1.0
+    assert gains(found)["AlexNet"] == pytest.approx(row["cdma-zv"] / row["vdnn-all-p"] - 1)
+    flat = figure_13("titan-xp", {"AlexNet": NETWORKS["AlexNet"]}, ["vdnn-all-p", "cdma-zl"], repeats=False)["AlexNet"]
+    kept = figure_13("titan-xp", {"AlexNet": NETWORKS["AlexNet"]}, ["vdnn-all-p", "cdma-zl"])["AlexNet"]
+    assert flat["vdnn-all-p"] == kept["vdnn-all-p"] < flat["cdma-zl"] < kept["cdma-zl"]
+    for name, batch in NETWORKS.values():
+        assert Network.load(name).layers
+        assert batch in (128, 256, 512)
+
+
+def test_the_shipped_measurement_on_the_papers_networks() -> None:
+    zvc, paper, zlib = Codec(), Codec(masks=False), Codec("zlib", "NHWC")
+    sparsity, exact, counted, with_repeats, without_repeats = [], [], [], [], []
+    flat = MeasuredContents(load(), repeats=False)
+    for name, batch in NETWORKS.values():
+        network = Network.load(name)
+        found = ratios(network, batch, measured(None), [zvc, paper, zlib])
+        sparsity.append(1 - found[0].density)
+        exact.append(found[0].average)
+        counted.append(found[1].average)
+        with_repeats.append(found[2].average)
+        without_repeats.append(ratios(network, batch, flat, [zlib])[0].average)
+    assert mean(sparsity) == pytest.approx(0.602, abs=0.001)  # the paper: 62 %
+    assert mean(counted) == pytest.approx(2.546, abs=0.005)  # 2.6
+    assert mean(exact) == pytest.approx(2.356, abs=0.005)
+    assert mean(with_repeats) == pytest.approx(2.693, abs=0.005)
+    # Behind ZVC, as in the paper; another version of zlib may give other sizes.
+    assert mean(without_repeats) == pytest.approx(2.26, abs=0.05)

@@ -1,0 +1,143 @@
+"""vDNN's policies: what they offload, what the dynamic one tries, and the memory that the paper states."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training import schemes
+from buddysim.training.driver import carry_out, simulate_outcome
+from buddysim.training.iteration.plan import Options
+from buddysim.training.networks.graph import Network
+from buddysim.training.outcome import Outcome
+from buddysim.training.schemes.vdnn import offloaded
+from tests.training.doubles import Cost, chain, machine
+from tests.training.random_networks import costs, networks
+
+MB = 1_000_000
+GIB = 2**30
+TITAN_X = 12 * GIB
+
+
+def run(network: Network, scheme: str, cost: Cost, memory_bytes: int | None = None, **options) -> Outcome:
+    chosen = Options(memory_bytes=memory_bytes, **options)
+    plan = schemes.load(scheme).plan(network, 1, machine(), cost, scheme, chosen)
+    return carry_out(network, 1, machine(), cost, plan, chosen)
+
+
+def vgg(batch: int, scheme: str, **options) -> Outcome:
+    """On 12 GiB, without workspace: memory numbers that need no cost model."""
+    network, cost, chosen = Network.load("vgg19"), Cost(), Options(memory_bytes=TITAN_X, **options)
+    plan = schemes.load(scheme).plan(network, batch, machine(), cost, scheme, chosen)
+    return carry_out(network, batch, machine(), cost, plan, chosen)
+
+
+def test_policies_choose_layers_of_the_feature_extraction_part_that_do_not_run_in_place():
+    network = chain("crpcrpf")
+    assert offloaded(network, "none") == frozenset()
+    assert offloaded(network, "conv") == {1, 4}
+    assert offloaded(network, "all") == {1, 3, 4, 6}
+
+
+def test_vgg_128_peaks_where_the_paper_says():
+    """4.8 GB (Section V-A), where the prefetch doesn't lie beside the pooling layer; beside it, 5.5."""
+    published = vgg(128, "vdnn-all-m").features.usage
+    assert published.peak_bytes / GIB == pytest.approx(5.45, abs=0.07)
+    lean = vgg(128, "vdnn-all-m", prefetch="just-in-time").features.usage
+    assert lean.peak_bytes / GIB == pytest.approx(4.8, rel=0.01)
+
+
+@pytest.mark.parametrize("prefetch", ["published", "just-in-time", "on-demand"])
+def test_vgg_256_trains_with_all_and_offloads_16_gb(prefetch: str):
+    out = vgg(256, "vdnn-all-m", prefetch=prefetch)
+    assert out.fits
+    assert out.offload_bytes / GIB == pytest.approx(16, rel=0.03)
+    assert not vgg(256, "base-m").fits
+
+
+def test_vgg_64_is_the_largest_batch_of_the_baseline_that_the_paper_trains():
+    assert vgg(64, "base-m").fits
+    short = vgg(128, "base-m")
+    assert not short.fits
+    assert short.failure is not None
+    assert 0 < short.failure.missing_bytes < 0.03 * GIB  # at the edge
+
+
+def hungry() -> tuple[Network, Cost]:
+    network = chain("ccccc")
+    return network, Cost(workspaces={f"conv{i}": 6 * MB for i in range(1, 6)})
+
+
+def test_dyn_takes_the_first_configuration_that_fits():
+    network, cost = hungry()
+    taken = {}
+    for megabytes in range(1, 16):
+        out = run(network, "vdnn-dyn", cost, megabytes * 1_048_576)
+        taken[megabytes] = (out.plan.notes[-1].partition(":")[0], out.fits)
+        assert out.fits == run(network, "vdnn-all-m", cost, megabytes * 1_048_576).fits
+    order = ["all(m)", "greedy all", "greedy conv", "all(p)", "conv(p)", "none(p)"]
+    ranks = [order.index(what) for what, _ in taken.values()]
+    assert ranks == sorted(ranks), taken
+    assert taken[1] == ("all(m)", False)
+    assert taken[15] == ("none(p)", True)
+    assert {"greedy conv", "conv(p)"} <= {what for what, _ in taken.values()}
+
+
+def test_dyn_downgrades_only_what_runs_over():
+    network, cost = hungry()
+    cost.workspaces["conv3"] = 600 * MB
+    out = run(network, "vdnn-dyn", cost, 20 * MB)
+    assert out.plan.notes[-1] == "greedy conv: fits, 3 of 15 algorithms downgraded"
+    chosen = {layer: {a.name for a in of.values()} for layer, of in out.plan.algorithms.items()}
+    assert chosen == {i: {"implicit_gemm"} if i == 3 else {"fft"} for i in range(1, 6)}
+
+
+def test_dyn_says_that_a_network_cannot_be_trained():
+    network, cost = hungry()
+    out = run(network, "vdnn-dyn", cost, 2 * MB)
+    assert not out.fits
+    assert len(out.plan.notes) == 1
+    assert out.plan.notes[0].startswith("all(m): 896 B of GPU memory missing at conv1, forward")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_dyn_fits_wherever_all_m_does(data: st.DataObject):
+    network = data.draw(networks())
+    cost = data.draw(costs(network))
+    memory_bytes = data.draw(st.integers(1, 120)) * 1024
+    fits = run(network, "vdnn-all-m", cost, memory_bytes).fits
+    assert run(network, "vdnn-dyn", cost, memory_bytes).fits == fits
+
+
+def test_every_policy_runs_on_a_real_machine():
+    for scheme in ("base-p", "oracle", "vdnn-none-p", "vdnn-all-p", "vdnn-conv-m", "vdnn-dyn"):
+        out = simulate_outcome("alexnet", 64, "titan-x", scheme)
+        assert out.fits
+        assert 0 < out.whole.time_vs_oracle <= 1
+        assert out.features.time_ps < out.whole.time_ps
+    assert simulate_outcome("alexnet", 64, "titan-x", "oracle").whole.time_vs_oracle == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"scheme": "vdnn-al-m"}, "scheme 'vdnn-al-m': expected one of base-m"),
+        ({"link": "pcie33"}, "link 'pcie33': expected one of pcie3"),
+        ({"link": "pcie33", "scheme": "vdnn-dyn"}, "link 'pcie33': expected one of pcie3"),
+        ({"prefetch": "later"}, "prefetch 'later': expected one of published, just-in-time, on-demand"),
+        ({"fit": "worst-fit"}, "fit 'worst-fit': expected one of best-fit, first-fit"),
+        ({"prefech": "published"}, "option 'prefech': expected one of"),
+        ({"batch": 0}, "batch 0: expected 1 to 1048576"),
+        ({"batch": 10**12}, "batch 1000000000000: expected 1 to 1048576"),
+        ({"memory_bytes": 0}, "memory of 0 bytes: expected 1 or more"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(given: dict, message: str):
+    batch, scheme = given.pop("batch", 8), given.pop("scheme", "vdnn-all-m")
+    with pytest.raises(BuddysimError) as refused:
+        simulate_outcome("alexnet", batch, "titan-x", scheme, **given)
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,56 @@
+"""Copies by hand: how long one takes in each direction, and the host memory that they pin."""
+
+from __future__ import annotations
+
+from buddysim.training.driver import carry_out
+from buddysim.training.iteration import memory
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.program import Copy, Program, Step, Tensor, copy_ps
+from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes.vdnn import offloaded
+from tests.training.doubles import MS, Cost, Link, chain, machine
+
+
+def test_a_copy_takes_the_latency_and_its_bytes_rounded_up():
+    assert copy_ps(12_800, 12_800_000_000) == 10**6
+    assert copy_ps(1, 3 * 10**12, latency_ps=7) == 8
+    assert copy_ps(10, 3 * 10**12) == 4
+    assert copy_ps(0, 10**9, latency_ps=7) == 7
+
+
+def test_each_direction_has_its_rate_and_both_the_latency():
+    """Maps of 1 MB: 0.5 ms out at 2 GB/s, 2 ms back at 0.5 GB/s, 0.25 ms of latency each."""
+    wire = Link(2 * 10**9, 5 * 10**8, MS // 4)
+    network, cost = chain("ccc"), Cost()
+    plan = Plan("test", _algorithms.fastest(network, 1, cost), offload=offloaded(network, "all"))
+    out = carry_out(network, 1, machine(link=wire), cost, plan, Options())
+    took = {stream: set() for stream in ("offload", "prefetch")}
+    for record in out.schedule.records:
+        if record.stream in took:
+            took[record.stream].add((record.end_ps - record.start_ps) / MS)
+    assert took == {"offload": {0.75}, "prefetch": {2.25}}
+
+
+def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
+    """100 bytes out and back, then 60 out and back, then 50 beside 70: never more than 120 at once."""
+    tensors, copies, steps = [], [], []
+
+    def step(*moves: tuple[str, int]) -> None:
+        steps.append(Step(len(steps), 1, "forward", 0, "features"))
+        for direction, byte_count in moves:
+            tensors.append(Tensor(len(tensors), 1, "feature_maps", byte_count, "features"))
+            copies.append(Copy(len(copies), direction, 1, len(tensors) - 1, "beside", byte_count, byte_count, 0))
+            steps[-1].copies.append(len(copies) - 1)
+
+    step(("offload", 100))
+    step(("prefetch", 100))
+    step(("offload", 60))
+    step(("prefetch", 60))
+    step(("offload", 50))
+    step(("offload", 70))
+    step(("prefetch", 50), ("prefetch", 70))
+    program = Program(tuple(steps), tuple(tensors), copies, ())
+    assert memory.host_pinned(program) == (120, 5)
+    assert memory.host_failure(program, 120) is None
+    failure = memory.host_failure(program, 110)
+    assert (failure.requested_bytes, failure.free_bytes, failure.missing_bytes) == (70, 60, 10)

@@ -1,0 +1,62 @@
+"""docs/networks.md names every network, kind and key as it is; its example is one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from buddysim.training.networks import zoo
+from buddysim.training.networks.file import parse_network
+from buddysim.training.networks.footprint import baseline_footprint
+from buddysim.training.networks.kinds import KINDS, Attribute
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
+
+
+def key_text(name: str, attribute: Attribute) -> str:
+    if attribute.default is None:
+        return f"`{name}` (optional)" if attribute.optional else f"`{name}`"
+    shown = str(attribute.default).lower() if isinstance(attribute.default, bool) else attribute.default
+    return f"`{name}` = {shown}"
+
+
+def test_every_network_is_named() -> None:
+    first_cells = re.findall(r"^\| (`[^|]*) \|", DOCUMENT.partition("## What runs in place")[0], re.MULTILINE)
+    named = [name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)]
+    assert sorted(named) == list(zoo.names())
+
+
+def test_every_kind_is_described_as_it_is() -> None:
+    for name, kind in KINDS.items():
+        keys = ", ".join(key_text(*item) for item in kind.attributes.items()) or "-"
+        assert f"| `{name}` | {kind.meaning} | {keys} | {', '.join(sorted(kind.needs))} |" in DOCUMENT
+
+
+def test_every_key_is_described_as_it_is() -> None:
+    rows = set(re.findall(r"^\| `(\w+)` \| (`[^|]+`) \| (\w+) \| ([^|]+) \|$", DOCUMENT, re.MULTILINE))
+    described: dict[tuple[str, str, str], list[str]] = {}
+    for name, kind in KINDS.items():
+        for key, attribute in kind.attributes.items():
+            described.setdefault((key, attribute.type, attribute.meaning), []).append(f"`{name}`")
+    wanted = {(key, ", ".join(sorted(of)), kind, meaning) for (key, kind, meaning), of in described.items()}
+    assert wanted <= rows
+
+
+def test_the_example_is_a_network() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
+    network = parse_network(example)
+    assert network.layers[4].inputs == (2, 3)
+    assert network.layers[5].output_shape == (16, 1, 1)
+    assert [layer.part for layer in network.layers[5:]] == ["features", "classifier", "classifier"]
+
+
+def test_the_sums_are_ours() -> None:
+    text = " ".join(DOCUMENT.split())
+    sums = {
+        (name, batch): baseline_footprint(zoo.load(name), batch).total / 2**30
+        for name, batch in (("vgg19", 256), ("vgg19", 128), ("vgg19", 32), ("vgg416", 32))
+    }
+    vgg19 = (
+        "For `vgg19` it is {:.2f} GiB at batch 256, {:.2f} at 128 and {:.2f} at 32; for `vgg416` {:.2f} at batch 32."
+    )
+    assert vgg19.format(*sums.values()) in text

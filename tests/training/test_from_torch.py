@@ -1,0 +1,287 @@
+"""Networks read from PyTorch modules, held against the zoo's graphs and PyTorch's own counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.cli import main
+from buddysim.training import Layer, Network
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from buddysim.training.networks.from_torch import network_from_torch  # noqa: E402
+
+
+class Vgg(nn.Module):
+    def __init__(self, convs: tuple[int, ...]) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        before = 3
+        for count, channels in zip(convs, (64, 128, 256, 512, 512), strict=True):
+            for _ in range(count):
+                layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU(inplace=True)]
+                before = channels
+            layers.append(nn.MaxPool2d(2))
+        self.features = nn.Sequential(*layers)
+        self.classifier = nn.Sequential(
+            *(nn.Linear(512 * 49, 4096), nn.ReLU(), nn.Dropout()),
+            *(nn.Linear(4096, 4096), nn.ReLU(), nn.Dropout()),
+            nn.Linear(4096, 1000),
+        )
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return functional.log_softmax(self.classifier(torch.flatten(self.features(images), 1)), dim=1)
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, before: int, channels: int, stride: int = 1) -> None:
+        super().__init__()
+        wide = 4 * channels
+        self.reduce = nn.Sequential(nn.Conv2d(before, channels, 1, bias=False), nn.BatchNorm2d(channels))
+        self.middle = nn.Sequential(
+            nn.Conv2d(channels, channels, 3, stride, padding=1, bias=False), nn.BatchNorm2d(channels)
+        )
+        self.increase = nn.Sequential(nn.Conv2d(channels, wide, 1, bias=False), nn.BatchNorm2d(wide))
+        self.project = None
+        if before != wide:
+            self.project = nn.Sequential(nn.Conv2d(before, wide, 1, stride, bias=False), nn.BatchNorm2d(wide))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        branch = functional.relu(self.middle(functional.relu(self.reduce(images))))
+        branch = self.increase(branch)
+        shortcut = images if self.project is None else self.project(images)
+        return functional.relu(branch + shortcut)
+
+
+class ResNet50(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 64, 7, 2, padding=3, bias=False)
+        self.norm = nn.BatchNorm2d(64)
+        blocks: list[nn.Module] = []
+        before = 64
+        for stage, (count, channels) in enumerate(zip((3, 4, 6, 3), (64, 128, 256, 512), strict=True)):
+            for place in range(count):
+                blocks.append(Bottleneck(before, channels, 2 if stage and not place else 1))
+                before = 4 * channels
+        self.blocks = nn.Sequential(*blocks)
+        self.fc = nn.Linear(2048, 1000)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        maps = functional.max_pool2d(functional.relu(self.norm(self.conv(images))), 3, 2, 1)
+        means = self.blocks(maps).mean((2, 3))
+        return functional.softmax(self.fc(means), dim=1)
+
+
+def told(layer: Layer) -> tuple[object, ...]:
+    """All of a layer but its name."""
+    return (
+        *(layer.kind, layer.inputs, layer.output_shape, layer.parameters, layer.conv, layer.gemms, layer.in_place),
+        *(layer.part, layer.needs, layer.flops, layer.saved_sample_bytes, layer.saved_fixed_bytes),
+    )
+
+
+@pytest.mark.parametrize(("name", "convs"), [("vgg11", (1, 1, 2, 2, 2)), ("vgg19", (2, 2, 4, 4, 4))])
+def test_vgg_is_the_zoos(name: str, convs: tuple[int, ...]) -> None:
+    with torch.device("meta"):
+        network = network_from_torch(Vgg(convs), (3, 224, 224))
+    assert list(map(told, network.layers)) == list(map(told, Network.load(name).layers))
+
+
+def test_resnet_is_the_zoos() -> None:
+    with torch.device("meta"):
+        module = ResNet50()
+    network = network_from_torch(module, (3, 224, 224))
+    assert list(map(told, network.layers)) == list(map(told, Network.load("resnet50").layers))
+    assert network.parameters == sum(parameter.numel() for parameter in module.parameters())
+
+
+class Mixture(nn.Module):
+    """Functions, methods, views, joins, padding by name, a shared table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = nn.Conv2d(3, 8, 3, padding="same")
+        self.right = nn.Conv2d(3, 4, (1, 3), padding=(0, 1), groups=1)
+        self.depthwise = nn.Conv2d(12, 12, 3, groups=12, padding=1)
+        self.pool = nn.AdaptiveAvgPool2d(2)
+        self.out = nn.Linear(48, 5)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        maps = torch.cat([self.left(images).relu(), torch.tanh(self.right(images))], dim=1)
+        maps = maps + torch.sigmoid(self.depthwise(maps))
+        maps = functional.avg_pool2d(functional.max_pool2d(maps, 3, 2, ceil_mode=True), 2)
+        maps = functional.dropout(self.pool(maps), 0.2)
+        return self.out(maps.view(maps.size(0), -1))
+
+
+def test_a_mixture_of_everything() -> None:
+    network = network_from_torch(Mixture(), (3, 16, 16))
+    assert [layer.kind for layer in network.layers] == [
+        *("input", "conv", "relu", "conv", "tanh", "concat", "conv", "sigmoid", "add", "maxpool", "avgpool", "avgpool"),
+        *("dropout", "fc"),
+    ]
+    assert network.layers[9].output_shape == (12, 8, 8)
+    assert network.layers[5].output_shape == (12, 16, 16)
+
+
+class Language(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(100, 32)
+        self.norm = nn.LayerNorm(32)
+        self.attention = nn.MultiheadAttention(32, 4, dropout=0.1, batch_first=True)
+        self.memory = nn.LSTM(32, 48, num_layers=2, proj_size=32, batch_first=True)
+        self.scores = nn.Linear(32, 100, bias=False)
+        self.scores.weight = self.words.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        features = self.words(tokens)
+        normed = self.norm(features)
+        features = features + self.attention(normed, normed, normed)[0]
+        features, _ = self.memory(features)
+        return self.scores(features)
+
+
+def test_language_model_with_a_shared_table() -> None:
+    module = Language()
+    network = network_from_torch(module, (7,))
+    assert network.parameters == sum(parameter.numel() for parameter in module.parameters())
+    assert network.layers[-1].parameters == 0
+    assert network.layers[-1].output_shape == (7, 100)
+    assert [layer.kind for layer in network.layers].count("lstm") == 2
+
+
+class VisionTransformer(nn.Module):
+    """As torchvision has it: patches by a CONV, a class token and positions that are parameters of the module."""
+
+    def __init__(self, features: int, heads: int, blocks: int) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, features, 16, 16)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, features))
+        self.positions = nn.Parameter(torch.zeros(1, 197, features))
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    "norm1": nn.LayerNorm(features),
+                    "attention": nn.MultiheadAttention(features, heads, batch_first=True),
+                    "norm2": nn.LayerNorm(features),
+                    "dense": nn.Sequential(
+                        *(nn.Linear(features, 4 * features), nn.GELU(), nn.Dropout(0.0)),
+                        *(nn.Linear(4 * features, features), nn.Dropout(0.0)),
+                    ),
+                }
+            )
+            for _ in range(blocks)
+        )
+        self.norm = nn.LayerNorm(features)
+        self.head = nn.Linear(features, 1000)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        maps = self.patches(images)
+        tokens = maps.reshape(images.shape[0], maps.shape[1], -1).permute(0, 2, 1)
+        tokens = torch.cat([self.class_token.expand(images.shape[0], -1, -1), tokens], dim=1) + self.positions
+        for block in self.blocks:
+            normed = block["norm1"](tokens)
+            tokens = tokens + block["attention"](normed, normed, value=normed, need_weights=False)[0]
+            tokens = tokens + block["dense"](block["norm2"](tokens))
+        return functional.softmax(self.head(self.norm(tokens)[:, 0]), dim=1)
+
+
+def test_vision_transformer_is_the_zoos() -> None:
+    """From the positions on: before them the zoo has one layer where the module has three."""
+    with torch.device("meta"):
+        network = network_from_torch(VisionTransformer(768, 12, 12), (3, 224, 224))
+    zoo = Network.load("vit-b16")
+    ours, theirs = (
+        [(layer.kind, layer.output_shape, layer.gemms, layer.flops, layer.part) for layer in one.layers]
+        for one in (network, zoo)
+    )
+    assert [kind for kind, *_ in ours[2:6]] == ["reshape", "reshape", "prepend", "positions"]
+    assert ours[6:] == theirs[3:]
+    assert network.parameters == zoo.parameters == 86_567_656
+
+
+def test_a_single_layer() -> None:
+    assert network_from_torch(nn.Conv2d(3, 4, 3), (3, 8, 8)).layers[1].output_shape == (4, 6, 6)
+
+
+def test_activations_in_place_as_the_module_has_them() -> None:
+    module = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 2))
+    everywhere = network_from_torch(module, (4,))
+    written = network_from_torch(module, (4,), in_place_as_written=True)
+    assert [layer.in_place for layer in everywhere.layers] == [False, False, True, False, True, False]
+    assert [layer.in_place for layer in written.layers] == [False, False, False, False, True, False]
+
+
+class Branching(nn.Module):
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images if images.sum() > 0 else -images
+
+
+class Unused(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.unused = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return self.used(values)
+
+
+class Scaled(nn.Module):
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return 2 * values
+
+
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(4))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return values + self.shift
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "said"),
+    [
+        (Branching(), (3, 4, 4), "Branching: torch.fx can't trace this module"),
+        (Unused(), (4,), "PyTorch counts 40 parameters, the layers that were read 20"),
+        (nn.Sequential(nn.Conv2d(3, 4, 3)), (4, 8, 8), "doesn't run on 4x8x8"),
+        (nn.Sequential(nn.ConvTranspose2d(3, 4, 3)), (3, 8, 8), "'ConvTranspose2d' can't be read: expected one of"),
+        (Scaled(), (4,), "'mul' can't be read"),
+        (Shifted(), (4,), "add of something other than learned positions"),
+        (nn.MultiheadAttention(4, 2, batch_first=True), (5, 4), "MultiheadAttention: "),
+        (nn.Sequential(nn.AdaptiveAvgPool2d(3)), (3, 8, 8), "adaptive pooling of 8x8 to 3x3, whose windows overlap"),
+        (nn.Sequential(nn.Conv2d(3, 4, 2, padding="same")), (3, 8, 8), "a padding that differs between two sides"),
+    ],
+)
+def test_modules_that_cant_be_read(module: nn.Module, shape: tuple[int, ...], said: str) -> None:
+    with pytest.raises(BuddysimError, match=said) as refused:
+        network_from_torch(module, shape)
+    assert "\n" not in str(refused.value)
+
+
+def test_written_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "model.py", tmp_path / "model.toml"
+    source.write_text(
+        "from torch import nn\n\ndef make():\n    return nn.Sequential(nn.Flatten(), nn.Linear(12, 3), nn.ReLU())\n",
+        encoding="utf-8",
+    )
+    assert main(["dnn", "from-torch", f"{source}:make", "--input", "3x2x2", "--name", "tiny", "-o", str(target)]) == 0
+    assert "tiny, 2 layers, 39 parameters" in capsys.readouterr().out
+    assert Network.load(target).layers[1].output_shape == (3,)
+    for named, said in (
+        (f"{source}:mak", r"isn't there (nearest: make)"),
+        (f"{source}", "expected FILE.py:NAME"),
+        (f"{tmp_path}/absent.py:make", "no such file"),
+        ("math:pi", "expected a torch.nn.Module"),
+    ):
+        assert main(["dnn", "from-torch", named, "--input", "3x2x2"]) == 2
+        assert said in capsys.readouterr().err

@@ -1,0 +1,200 @@
+"""Whole iterations by hand: three layers as in vDNN's Fig. 9, a fork and join as in its Fig. 3.
+
+Every map has 1 MB and the link moves 1 GB/s, so a copy takes 1 ms. Times below are milliseconds.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from buddysim.training.driver import carry_out
+from buddysim.training.iteration import memory
+from buddysim.training.iteration.build import build
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.schedule import schedule
+from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.outcome import Outcome
+from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes.vdnn import offloaded
+from tests.training.doubles import MS, Cost, Link, chain, machine
+
+MB = 1_000_000
+
+
+def outcome(network: Network, cost: Cost, policy: str = "all", **given) -> Outcome:
+    options = Options(memory_bytes=given.pop("memory_bytes", None))
+    algorithms = _algorithms.fastest(network, 1, cost)
+    plan = Plan("test", algorithms, offload=offloaded(network, policy), **given)
+    return carry_out(network, 1, machine(), cost, plan, options)
+
+
+def records(out: Outcome) -> list[tuple[str, int, float, float]]:
+    return sorted((r.stream, r.layer, r.start_ps / MS, r.end_ps / MS) for r in out.schedule.records)
+
+
+def held(out: Outcome) -> list[float]:
+    return [int(total) / MB for total in memory.levels(out.program).sum(axis=1)]
+
+
+def three_layers() -> tuple[Network, Cost]:
+    times = {
+        ("conv1", "forward"): 0.6, ("conv2", "forward"): 2, ("conv3", "forward"): 1.5,
+        ("conv3", "backward_data"): 0.5, ("conv3", "backward_filter"): 1,
+        ("conv2", "backward_data"): 0.3, ("conv2", "backward_filter"): 0.3,
+        ("conv1", "backward_data"): 9, ("conv1", "backward_filter"): 0.5,  # nobody wants dX of the first layer
+    }  # fmt: skip
+    return chain("ccc"), Cost({key: round(ms * MS) for key, ms in times.items()})
+
+
+def test_three_layers_as_in_fig_9():
+    """Layer 2 waits for the offload of layer 1; layer 3 doesn't wait; backward, layer 1 waits for its prefetch."""
+    out = outcome(*three_layers())
+    assert records(out) == [
+        ("compute", 1, 0, 0.6), ("compute", 1, 8, 8.5), ("compute", 2, 1, 3), ("compute", 2, 7, 7.6),
+        ("compute", 3, 3, 4.5), ("compute", 3, 5.5, 7),
+        ("offload", 1, 0, 1), ("offload", 2, 1, 2), ("offload", 3, 3, 4),
+        ("prefetch", 1, 7, 8), ("prefetch", 2, 5.5, 6.5), ("prefetch", 3, 4.5, 5.5),
+    ]  # fmt: skip
+    assert [(s.layer, s.pass_, s.cause, s.of, s.start_ps / MS, s.ps / MS) for s in out.schedule.stalls] == [
+        (1, "forward", "offload", 1, 0.6, 0.4),
+        (3, "backward", "on-demand", 3, 4.5, 1),  # no backward step before it that could have fetched its X
+        (2, "backward", "prefetch", 1, 7.6, 0.4),
+    ]
+    assert out.time_ps == 8.5 * MS
+    assert out.whole.compute_ps + out.whole.stall_ps == out.time_ps
+    assert held(out) == [1, 2, 2, 2, 4, 4, 2]
+    assert out.offload_bytes == out.prefetch_bytes == out.pinned_bytes == 3 * MB
+    assert [row.reuse_distance_ps for row in out.per_layer()][1:] == [7 * MS, 4 * MS, 0]
+
+
+def test_memory_is_averaged_over_time_and_over_layers():
+    usage = outcome(*three_layers()).whole.usage
+    assert usage.peak_bytes == 4 * MB
+    by_time = (2 * 1 + 2 * 2 + 2 * 1.5 + 4 * 2.5 + 4 * 1 + 2 * 0.5) / 8.5
+    assert usage.average_bytes == int(by_time * MB)
+    assert usage.average_over_layers_bytes == (2 + 2 + 2 + 4 + 4 + 2) * MB // 6
+    assert usage.at_peak == {
+        "weights": 0, "weight_gradients": 0, "feature_maps": 2 * MB, "gradient_maps": 2 * MB, "workspace": 0,
+    }  # fmt: skip
+
+
+def test_on_demand_puts_every_prefetch_in_front_of_its_reader():
+    out = outcome(*three_layers(), prefetch="on-demand")
+    assert out.stall_ps_by_cause() == {"offload": 0.4 * MS, "on-demand": 3 * MS}
+    assert out.time_ps == (4.5 + 3 + 1.5 + 0.6 + 0.5) * MS
+    assert held(out) == [1, 2, 2, 2, 3, 3, 2]
+
+
+def test_without_overlap_every_copy_is_waited_for():
+    network, cost = three_layers()
+    out = outcome(network, cost, overlap=False)
+    assert out.time_ps == (0.6 + 2 + 1.5 + 1.5 + 0.6 + 0.5 + 6 * 1) * MS
+    assert out.stall_ps_by_cause() == {"copy-out": 3 * MS, "on-demand": 3 * MS}
+
+
+def fork_and_join() -> tuple[Network, Cost]:
+    """1 feeds 2 and 3, 3 feeds 4, and 5 joins 2 and 4."""
+    conv, join = frozenset({"x", "dy"}), frozenset({"dy"})
+    layers = [Layer(0, "input", "input", (), (250_000,))]
+    reads = {1: 0, 2: 1, 3: 1, 4: 3}
+    layers += [Layer(i, f"conv{i}", "conv", (of,), (250_000,), needs=conv) for i, of in reads.items()]
+    layers += [Layer(5, "join5", "concat", (2, 4), (250_000,), needs=join)]
+    times = {(f"conv{i}", "forward"): 2 * MS for i in range(1, 5)}
+    times |= {("join5", "forward"): 2 * MS, ("join5", "backward"): 2 * MS}
+    return Network("fork", layers), Cost(times, default_ps=MS)
+
+
+def test_fork_and_join_as_in_fig_3():
+    """Y of layer 1 has two readers: layer 3, the last of them, offloads it. What layer 5 joins isn't needed again."""
+    network, cost = fork_and_join()
+    assert network.refcount(1) == 2
+    out = outcome(network, cost)
+    copies = [record for record in records(out) if record[0] != "compute"]
+    assert copies == [
+        ("offload", 1, 0, 1), ("offload", 3, 4, 5), ("offload", 4, 6, 7),
+        ("prefetch", 1, 16, 17),  # layer 2 has nothing to fetch and ends layer 3's search, so layer 2 launches it
+        ("prefetch", 3, 12, 13), ("prefetch", 4, 10, 11),
+    ]  # fmt: skip
+    assert out.schedule.stalls == ()
+    assert out.time_ps == (5 * 2 + 4 * 2 + 1) * MS
+    assert held(out) == [1, 2, 2, 3, 3, 3, 4, 5, 4, 4, 2]
+
+
+def test_the_search_stops_at_a_conv_with_nothing_to_fetch():
+    """X of conv1, three layers down, isn't fetched beside the pooling layer: conv2 lies between (vDNN, Fig. 10)."""
+    network = chain("ccp")
+    out = outcome(network, Cost(default_ps=MS), "all")
+    launched = {r.layer: r.start_ps for r in out.schedule.records if r.stream == "prefetch"}
+    backward = {r.layer: r.start_ps for r in out.schedule.records if r.stream == "compute" and r.pass_ == "backward"}
+    assert launched[3] == 3 * MS  # on demand: the iteration's backward part begins with its reader
+    assert launched[2] == launched[3] + MS  # queued behind it, beside the pooling layer
+    assert launched[1] == backward[2]
+
+
+def test_just_in_time_fetches_beside_a_conv_and_never_beside_a_pooling_layer():
+    network = chain("crcrpcr")
+    out = outcome(network, Cost(default_ps=2 * MS), prefetch="just-in-time")
+    beside = {
+        r.layer: c.layer
+        for r in out.schedule.records
+        for c in out.schedule.records
+        if r.stream == "prefetch" and c.stream == "compute" and c.start_ps <= r.start_ps < c.end_ps
+    }
+    # conv6's X is wanted after relu7 alone; pool5's beside conv6; conv3's beside relu4, after the pooling layer;
+    # conv1's beside conv3
+    assert beside == {6: 7, 5: 6, 3: 4, 1: 3}
+
+
+def test_a_prefetch_without_room_waits_a_step():
+    network, cost = three_layers()
+    roomy, tight = outcome(network, cost), outcome(network, cost, memory_bytes=3 * 1_000_448)
+    assert roomy.fits
+    assert tight.fits
+    assert roomy.whole.usage.peak_bytes == 4 * MB
+    assert tight.whole.usage.peak_bytes == 3 * MB
+    assert tight.stall_ps_by_cause() == {"offload": 0.4 * MS, "on-demand": 3 * MS}
+    assert len(tight.placement.deferred) == 2
+
+
+def test_what_does_not_fit_says_how_much_and_where():
+    network, cost = three_layers()
+    out = outcome(network, cost, memory_bytes=2_500_000)
+    assert not out.fits
+    assert out.failure is not None
+    assert (out.failure.layer, out.failure.pass_, out.failure.kind) == (3, "backward", "gradient_maps")
+    aligned = 1_000_448
+    assert out.failure.missing_bytes == 3 * aligned - 2_500_000
+    text = out.failure_text()
+    assert text.startswith("489.6 KiB of GPU memory missing at layer conv3, backward: 977.0 KiB of gradient maps")
+    assert out.time_ps == 8.5 * MS  # as with enough memory
+
+
+def test_the_hosts_pinned_memory_is_bounded():
+    network, cost = three_layers()
+    plan = Plan("test", _algorithms.fastest(network, 1, cost), offload=offloaded(network, "all"))
+    out = carry_out(network, 1, machine(pinned=2_500_000), cost, plan, Options())
+    assert out.failure is not None
+    assert (out.failure.where, out.failure.layer, out.failure.missing_bytes) == ("host", 3, 500_000)
+    assert "pinned host memory missing at layer conv3" in out.failure_text()
+
+
+def test_network_wide_allocation_holds_everything_throughout():
+    network = chain("crpf")
+    cost = Cost(workspaces={"conv1": 5 * MB})
+    plan = Plan("base", _algorithms.fastest(network, 1, cost), layerwise=False)
+    program = build(network, 1, cost, plan, Link())
+    usage = memory.usage(program, schedule(program).step_ps)
+    # the input, conv1 with its ReLU, pool3; two gradient maps; one workspace
+    assert usage.at_peak["feature_maps"] == 3 * MB
+    assert usage.at_peak["gradient_maps"] == 2 * MB
+    assert usage.at_peak["workspace"] == 5 * MB
+    assert usage.average_bytes == usage.peak_bytes == 10 * MB
+
+
+@pytest.mark.parametrize(("batch", "missing"), [(1, 3 * 1_000_448 - 2_000_000)])
+def test_a_network_wide_failure_counts_all_that_is_left(batch: int, missing: int):
+    network, cost = chain("c"), Cost()
+    plan = Plan("base", _algorithms.fastest(network, batch, cost), layerwise=False)
+    out = carry_out(network, batch, machine(2_000_000), cost, plan, Options())
+    assert out.failure is not None
+    assert out.failure.missing_bytes == missing

@@ -1,0 +1,87 @@
+"""Measuring feature maps over a training, on a few images."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.formats.maps import load
+from buddysim.training.contents.measure import MeasureSettings, iterations_observed, measure, read_fashion_mnist
+
+
+def write_images(folder: Path, part: str, count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 10, count, dtype=np.uint8)
+    pixels = (rng.random((count, 28, 28)) * 20 * (1 + labels[:, None, None])).astype(np.uint8)
+    images = struct.pack(">4B3I", 0, 0, 8, 3, count, 28, 28) + pixels.tobytes()
+    (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images, 1))
+    names = struct.pack(">4BI", 0, 0, 8, 1, count) + labels.tobytes()
+    (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(names, 1))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    write_images(folder, "train", 60, 1)
+    write_images(folder, "t10k", 8, 2)
+    return folder
+
+
+def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
+    settings = MeasureSettings(
+        data=data, epochs=2, batch=10, samples=4, points=6, size_points=3, windows=(4096,), value_points=2
+    )
+    threads, state = torch.get_num_threads(), torch.random.get_rng_state()
+    told: list[tuple[int, int]] = []
+    for name in ("a", "b"):
+        torch.rand(3)  # what the caller drew doesn't matter
+        measure(tmp_path / name, settings, lambda done, total, loss: told.append((done, total)))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert torch.get_num_threads() == threads
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert state.shape == torch.random.get_rng_state().shape
+    found = load(tmp_path / "a")
+    assert [point.iteration for point in found.points] == iterations_observed(12, settings)[0]
+    assert told[-1] == (12, 12)
+    assert [len(point.maps[0].sizes) for point in found.points if point.iteration in (0, 6, 12)] == [9, 9, 9]
+    assert found.points[-1].epoch == 2
+    assert (found.points[0].learning_rate, found.points[-1].learning_rate) == (0.01, pytest.approx(0.001))
+    kinds = [m.kind for m in found.maps]
+    assert (kinds.count("conv"), kinds.count("relu"), kinds.count("maxpool")) == (6, 8, 3)
+    assert [m.depth for m in found.maps if m.kind == "conv"] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert found.densities[0, 0] == 1.0
+    assert all(found.values(point, number).shape[0] == 1 for point, number in found.stored_values)
+
+
+def test_iterations_are_dense_at_the_start() -> None:
+    observed, sized, valued = iterations_observed(1874, MeasureSettings())
+    assert observed[:8] == list(range(8))
+    assert (min(observed), max(observed), len(sized)) == (0, 1874, 7)
+    assert sized | valued <= set(observed)
+    assert len([one for one in observed if one <= 187]) >= 20
+
+
+def test_images_that_are_wrong(data: Path, tmp_path: Path) -> None:
+    pixels, labels = read_fashion_mnist(data, "train")
+    assert (pixels.shape, pixels.dtype, labels.shape) == ((60, 1, 28, 28), np.float32, (60,))
+    with pytest.raises(BuddysimError, match="apt install dataset-fashion-mnist"):
+        read_fashion_mnist(tmp_path, "train")
+    path = data / "t10k-labels-idx1-ubyte.gz"
+    for content, problem in (
+        (b"no gzip", "can't be read"),
+        (gzip.compress(b"short"), "expected an IDX file"),
+        (gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, 9) + bytes(8)), "16 bytes"),
+        (gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, 7) + bytes(7)), "8 images and 7 labels"),
+        (gzip.compress(b"long enough")[:-9], "can't be read"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(BuddysimError, match=problem) as caught:
+            read_fashion_mnist(data, "t10k")
+        assert "\n" not in str(caught.value)

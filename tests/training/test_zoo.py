@@ -1,0 +1,244 @@
+"""Every network of the zoo: parameter counts against published figures, and what a graph must keep."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training import Network
+from buddysim.training.networks import zoo
+
+# Published counts, weights and biases; batch normalisation's learned scales and shifts count, its averages don't.
+EXACT = {
+    # torchvision's documentation of each model ("num_params")
+    "alexnet": 61_100_840,
+    "vgg11": 132_863_336,
+    "vgg13": 133_047_848,
+    "vgg16": 138_357_544,
+    "vgg19": 143_667_240,
+    "squeezenet": 1_248_424,
+    "squeezenet-1.1": 1_235_496,
+    "resnet18": 11_689_512,
+    "resnet34": 21_797_672,
+    "resnet50": 25_557_032,
+    "resnet101": 44_549_160,
+    "resnet152": 60_192_808,
+    "vit-b16": 86_567_656,
+    # Caffe's model zoo, by its layer tables; its weight files have 4 bytes each and a header: 243.9 MB (AlexNet),
+    # 53.5 MB (GoogLeNet), 30.4 MB (NiN)
+    "alexnet-caffe": 60_965_224,
+    "googlenet-caffe": 13_378_280,
+    "nin": 7_595_176,
+    # the same without LRN and without both auxiliary classifiers
+    "googlenet": 6_998_552,
+    # Cadene/pretrained-models.pytorch, bninception
+    "bn-inception": 11_295_240,
+    # Keras, MobileNet: trainable parameters
+    "mobilenet": 4_231_976,
+    # openai/gpt-2, as counted by transformers
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+}
+ROUNDED = {
+    # Sermanet et al., ICLR 2014, Table 4: 145 million
+    "overfeat": (145.9e6, 0.05e6),
+    # He et al., CVPR 2016, Table 6
+    "resnet20": (0.27e6, 0.005e6),
+    "resnet32": (0.46e6, 0.005e6),
+    "resnet44": (0.66e6, 0.005e6),
+    "resnet56": (0.85e6, 0.005e6),
+    "resnet110": (1.7e6, 0.05e6),
+    "resnet1202": (19.4e6, 0.05e6),
+    # Lin et al.: 0.97 million
+    "nin-cifar10": (0.97e6, 0.005e6),
+    # Jozefowicz et al. 2016, Table 1: 1.8 billion
+    "big-lstm": (1.8e9, 0.05e9),
+}
+# Multiply-adds of one image that papers state.
+MULTIPLY_ADDS = {
+    # He et al., CVPR 2016, Table 1: 1.8, 3.6, 3.8, 7.6, 11.3 billion, strides in the first 1x1 of a bottleneck, which
+    # torchvision and this zoo put into the 3x3: 4.1, 7.8 and 11.5 billion
+    "resnet18": (1.8e9, 0.05e9),
+    "resnet34": (3.65e9, 0.05e9),
+    "resnet50": (4.1e9, 0.05e9),
+    "resnet101": (7.8e9, 0.05e9),
+    "resnet152": (11.5e9, 0.05e9),
+    # He et al., Table 1 (right): 19.6 billion
+    "vgg19": (19.6e9, 0.05e9),
+    # Howard et al. 2017, Table 4: 569 million
+    "mobilenet": (569e6, 0.5e6),
+}
+CONV_LAYERS = {
+    "vgg11": 8,
+    "vgg16": 13,
+    "vgg19": 16,
+    "vgg116": 116,
+    "vgg216": 216,
+    "vgg316": 316,
+    "vgg416": 416,
+    "googlenet": 57,
+    "squeezenet": 26,
+    "squeezenet-1.1": 26,
+    "plain20": 19,
+    "resnet1202": 1201,
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_parameters_are_those_published(name: str) -> None:
+    assert Network.load(name).parameters == EXACT[name]
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_parameters_round_to_those_published(name: str) -> None:
+    published, rounding = ROUNDED[name]
+    assert abs(Network.load(name).parameters - published) <= rounding
+
+
+@pytest.mark.parametrize("name", MULTIPLY_ADDS)
+def test_multiply_adds_round_to_those_published(name: str) -> None:
+    published, rounding = MULTIPLY_ADDS[name]
+    layers = Network.load(name).layers
+    work = sum(layer.conv.multiply_adds for layer in layers if layer.conv)
+    work += sum(gemm.multiply_adds for layer in layers for gemm in layer.gemms)
+    assert abs(work - published) <= rounding
+
+
+@pytest.mark.parametrize("name", CONV_LAYERS)
+def test_conv_layers(name: str) -> None:
+    assert sum(layer.kind == "conv" for layer in Network.load(name).layers) == CONV_LAYERS[name]
+
+
+def test_bottleneck_depths_of_gist() -> None:
+    """Layers with weights, without those of shortcuts: 3m+2."""
+    for depth in (509, 851):
+        layers = Network.load(f"resnet{depth}").layers
+        weighted = [layer for layer in layers if layer.kind in ("conv", "fc") and "proj" not in layer.name]
+        assert len(weighted) == depth
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_network_keeps_the_rules_of_a_graph(name: str) -> None:
+    network = Network.load(name)
+    assert network.name == name
+    assert network.source
+    assert network.description
+    assert len({layer.name for layer in network.layers}) == len(network.layers)
+    read = [0] * len(network.layers)
+    for place, layer in enumerate(network.layers):
+        assert layer.index == place
+        assert all(producer < place for producer in layer.inputs)
+        for producer in set(layer.inputs):
+            read[producer] += 1
+            assert place in network.consumers(producer)
+        assert layer.part in ("features", "classifier")
+        assert layer.needs <= {"x", "y", "dy", "mask"}
+        assert layer.conv is None or layer.output_shape == (
+            layer.conv.out_channels,
+            layer.conv.out_h,
+            layer.conv.out_w,
+        )
+    assert [network.refcount(index) for index in range(len(read))] == read
+    assert network.layers[-1].kind == "softmax"
+    assert network.layers[-1].part == "classifier"
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_nothing_is_overwritten_that_is_still_read(name: str) -> None:
+    """In every buffer: an in-place layer's input has no other reader, and no backward step wants what it was."""
+    network = Network.load(name)
+    for layer in network.layers:
+        if not layer.in_place or layer.kind == "reshape":
+            continue
+        below = network.layers[layer.inputs[0]]
+        assert network.consumers(below.index) == (layer.index,)
+        assert network.buffer_of(layer.index) == network.buffer_of(below.index)
+        assert "x" not in layer.needs
+        assert "y" not in below.needs or (below.kind, layer.kind) == ("relu", "dropout")
+        assert below.kind != "input"
+
+
+def test_relu_after_conv_or_its_normalisation_runs_in_place() -> None:
+    for name in ("vgg19", "googlenet", "resnet50", "squeezenet", "bn-inception", "mobilenet", "nin"):
+        layers = Network.load(name).layers
+        assert all(layer.in_place for layer in layers if layer.kind == "relu")
+
+
+def test_fork_and_join_counts() -> None:
+    """GoogLeNet's modules fork in four and join by concatenation, a residual block forks in two."""
+    googlenet = Network.load("googlenet")
+    by_name = {layer.name: layer for layer in googlenet.layers}
+    assert googlenet.refcount(by_name["pool2/3x3_s2"].index) == 4
+    assert len(by_name["inception_3a/output"].inputs) == 4
+    assert by_name["inception_3a/output"].output_shape == (256, 28, 28)
+    resnet = Network.load("resnet50")
+    by_name = {layer.name: layer for layer in resnet.layers}
+    assert resnet.refcount(by_name["conv2_1/relu"].index) == 2
+    assert resnet.buffer_of(by_name["conv2_1/relu"].index) == by_name["conv2_1/add"].index
+    assert [resnet.layers[index].name for index in resnet.buffer_readers(by_name["conv2_1/add"].index)] == [
+        "conv2_2/1x1_reduce",
+        "conv2_2/add",
+    ]
+
+
+def test_shapes_on_the_way() -> None:
+    shapes = {
+        ("alexnet", "conv1"): (64, 55, 55),
+        ("alexnet-caffe", "conv1"): (96, 55, 55),
+        ("alexnet-caffe", "pool5"): (256, 6, 6),
+        ("overfeat", "conv1"): (96, 56, 56),
+        ("overfeat", "pool5"): (1024, 6, 6),
+        ("nin", "pool3"): (384, 6, 6),
+        ("googlenet", "inception_5b/output"): (1024, 7, 7),
+        ("googlenet-caffe", "loss1/ave_pool"): (512, 4, 4),
+        ("bn-inception", "inception_4e/output"): (1056, 7, 7),
+        ("squeezenet", "conv1"): (96, 109, 109),
+        ("squeezenet", "conv10"): (1000, 13, 13),
+        ("resnet152", "conv5_3/add"): (2048, 7, 7),
+        ("mobilenet", "conv14/pw"): (1024, 7, 7),
+        ("vit-b16", "positions"): (197, 768),
+        ("vit-b16", "block1/scores"): (12 * 197, 197),
+        ("gpt2", "block12/add2"): (1024, 768),
+        ("big-lstm", "lstm2"): (20, 1024),
+    }
+    for (name, layer), shape in shapes.items():
+        assert {one.name: one for one in Network.load(name).layers}[layer].output_shape == shape
+
+
+def test_classifier_is_what_closes_the_network() -> None:
+    starts = {
+        "alexnet": "fc6",
+        "vgg19": "fc6",
+        "googlenet": "pool5/drop",
+        "nin": "softmax",
+        "resnet50": "fc",
+        "vit-b16": "class_token",
+        "gpt2": "scores",
+    }
+    for name, start in starts.items():
+        layers = Network.load(name).layers
+        assert next(layer.name for layer in layers if layer.part == "classifier") == start
+
+
+def test_deeper_vgg_adds_twenty_to_each_group() -> None:
+    for steps in (1, 2, 3, 4):
+        groups = [0] * 5
+        for layer in Network.load(f"vgg{steps}16").layers:
+            if match := re.fullmatch(r"conv(\d)_\d+", layer.name):
+                groups[int(match[1]) - 1] += 1
+        assert groups == [count + 20 * steps for count in (2, 2, 4, 4, 4)]
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(BuddysimError, match=r"'vgg191' is not a network.*\(nearest: vgg19\)"):
+        Network.load("vgg191")
+
+
+@pytest.mark.parametrize("name", ["", " ", "n" * 5000, "\0", "vgg19\n", "a/" * 3000, "\0.toml", "/"])
+def test_odd_names_are_refused_in_one_line(name: str) -> None:
+    with pytest.raises(BuddysimError) as refused:
+        Network.load(name)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 600
