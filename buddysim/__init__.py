@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from buddysim import compress
     from buddysim.base.errors import BuddysimError
+    from buddysim.base.plugins import load_plugin
     from buddysim.buddy import Targets, profile
     from buddysim.machine import Machine
     from buddysim.replay import Result, simulate
@@ -25,6 +26,7 @@ __all__ = [
     "Targets",
     "__version__",
     "compress",
+    "load_plugin",
     "open_trace",
     "profile",
     "simulate",
@@ -32,6 +34,7 @@ __all__ = [
 
 _HOMES = {
     "BuddysimError": "buddysim.base.errors",
+    "load_plugin": "buddysim.base.plugins",
     "Machine": "buddysim.machine",
     "Result": "buddysim.replay",
     "Targets": "buddysim.buddy",

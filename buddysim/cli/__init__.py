@@ -1,27 +1,39 @@
 """The command line: ``python -m buddysim COMMAND``, one module of this folder per command.
 
 A command is a module with ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(args) -> int``. It raises
-`BuddysimError` for what a user did wrong; everything else about errors and exit codes is decided here.
+`BuddysimError` for what a user did wrong; everything else about errors and exit codes is decided here. Arguments are
+added to a command's parser when they are needed: they come from registries whose modules take time to import.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import pkgutil
 import signal
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import buddysim
+from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
+from buddysim.base.registry import Registry
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
+
+CONTRACT = ("NAME", "HELP", "add_arguments", "run")
+COMPLETION = "--print-completion"
+
+
+def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:
+    return {str(module.NAME): module} if all(hasattr(module, name) for name in CONTRACT) else {}
+
+
+#: The commands by name.
+REGISTRY: Registry[ModuleType] = Registry("command", __name__, CONTRACT, _adopt)
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,37 +46,59 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(EXIT_USER_ERROR)
 
 
-def commands() -> list[ModuleType]:
-    """The command modules, in alphabetical order of their names."""
-    names = (module.name for module in pkgutil.iter_modules(__path__))
-    modules = (import_module(f"{__name__}.{name}") for name in names if not name.startswith("_"))
-    return sorted((module for module in modules if hasattr(module, "NAME")), key=lambda module: str(module.NAME))
+class CommandParser(Parser):
+    """The parser of a command; its arguments are added when the command is the one that runs."""
+
+    command: ModuleType | None = None
+
+    def add_all_arguments(self) -> None:
+        """Adds the command's arguments, once."""
+        if self.command is not None:
+            command, self.command = self.command, None
+            _add_plugin_argument(self)
+            command.add_arguments(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.add_all_arguments()
+        return super().parse_known_args(args, namespace)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser with every command; each says what it does and what it takes."""
+def make_parser(complete: bool = False) -> argparse.ArgumentParser:
+    """The parser with every command.
+
+    Parameters
+    ----------
+    complete : whether every command has its arguments at once, as the completion script wants; otherwise only the
+        command that runs gets them
+    """
     parser = Parser(prog="buddysim", description=(buddysim.__doc__ or "").partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"buddysim {buddysim.__version__}")
+    _add_plugin_argument(parser)
     _add_completion(parser)
-    subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    for command in commands():
-        summary = command.HELP.partition("\n")[0]
+    subparsers = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
+    )
+    for name, command in REGISTRY.items():
         subparser = subparsers.add_parser(
-            command.NAME,
-            help=summary,
+            name,
+            help=command.HELP.partition("\n")[0],
             description=command.HELP,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        command.add_arguments(subparser)
+        subparser.command = command
         subparser.set_defaults(run=command.run)
+        if complete:
+            subparser.add_all_arguments()
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
-        args = make_parser().parse_args(argv)
+        given = sys.argv[1:] if argv is None else list(argv)
+        _load_plugins(given)
+        args = make_parser(complete=any(text.startswith(COMPLETION) for text in given)).parse_args(given)
         code = int(args.run(args))
         sys.stdout.flush()
         return code
@@ -98,7 +132,24 @@ def _drop_stdout() -> None:
     os.dup2(nowhere, sys.stdout.fileno())
 
 
+def _add_plugin_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugin",
+        metavar="FILE",
+        action="append",
+        help="register what a file of yours defines (docs/extending.md); may be repeated",
+    )
+
+
+def _load_plugins(argv: Sequence[str]) -> None:
+    """Loads plug-ins before the parser is made: help and arguments know what they define."""
+    scanner = Parser(prog="buddysim", add_help=False, allow_abbrev=False)
+    _add_plugin_argument(scanner)
+    for file in scanner.parse_known_args(argv)[0].plugin or ():
+        plugins.load_plugin(file)
+
+
 def _add_completion(parser: argparse.ArgumentParser) -> None:
     import shtab
 
-    shtab.add_argument_to(parser, ["--print-completion"], help="print the completion script of a shell and leave")
+    shtab.add_argument_to(parser, [COMPLETION], help="print the completion script of a shell and leave")

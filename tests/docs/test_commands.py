@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.cli import commands, main
+from buddysim.cli import REGISTRY, main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def test_commands_targets_and_links_exist(document):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
-    names = {command.NAME for command in commands()}
+    names = REGISTRY.names()
     for name in re.findall(r"python -m buddysim ([a-z]+)", text):
         assert name in names
     for module in re.findall(r"python -m ((?:benchmarks|plots|tools)[a-z_.]*)", text):

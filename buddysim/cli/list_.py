@@ -1,0 +1,99 @@
+"""``python -m buddysim list``: what there is of every kind, plug-ins too, and what one thing declares about itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+NAME = "list"
+HELP = """list what there is: schemes, compressors, workloads, networks, figures, commands
+
+Without a kind: every kind with its names. With a kind: a line about each. With a name too: its knobs, options and
+counters. Plug-ins (--plugin FILE) are listed like what comes along."""
+
+Rows = list[tuple[str, ...]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", metavar="KIND", nargs="?", help="for example 'replay scheme' or replay-scheme")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="one of that kind")
+
+
+def run(args: argparse.Namespace) -> int:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.hints import hint, shortened
+    from buddysim.base.kinds import HOMES, registry
+
+    if args.kind is None:
+        _print([], [(kind, ", ".join(registry(kind).names())) for kind in HOMES])
+        return 0
+    kind = args.kind.replace("-", " ").lower()
+    if kind not in HOMES and kind.removesuffix("s") in HOMES:
+        kind = kind.removesuffix("s")
+    if kind not in HOMES:
+        raise BuddysimError(
+            f"list: kind {shortened(args.kind)}: expected one of {', '.join(HOMES)}{hint(kind, HOMES)}"
+        )
+    known = registry(kind)
+    if args.name is None:
+        _print([kind, "what it is"], [(name, summary(name, thing)) for name, thing in known.items()])
+        return 0
+    thing = known.find(args.name)
+    _print([kind, "what it is"], [(args.name, summary(args.name, thing))])
+    for headings, rows in details(args.name, thing):
+        print()
+        _print(headings, rows)
+    return 0
+
+
+def summary(name: str, thing: Any) -> str:
+    """One line about a thing: its ``SUMMARY`` (by name where it answers to several), ``TITLE``, ``HELP`` or docstring."""
+    for attribute in ("SUMMARY", "TITLE", "HELP"):
+        said = getattr(thing, attribute, None)
+        if isinstance(said, Mapping):
+            said = said.get(name)
+        if said:
+            return str(said).partition("\n")[0]
+    function = getattr(thing, "func", thing)  # what a functools.partial calls
+    return (function.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+
+
+def details(name: str, thing: Any) -> Iterator[tuple[list[str], Rows]]:
+    """Tables of what a thing declares: headings and rows."""
+    section = getattr(thing, "SECTION", None)
+    if section is not None:
+        rows = [
+            (f"{name}.{key}", str(value), section.model_fields[key].description or "")
+            for key, value in section().model_dump().items()
+        ]
+        yield ["key of machine files", "default", "what it is"], rows
+    options = getattr(thing, "OPTIONS", None)
+    if options:
+        yield ["option", "default", "what it is"], [_option(key, option) for key, option in options.items()]
+    parameters = getattr(thing, "parameters", None)
+    if parameters is not None:
+        yield ["parameter", "default", "what it is"], list(parameters())
+    counters = getattr(thing, "COUNTERS", None)
+    if counters:
+        yield ["counter", "what it counts"], list(counters.items())
+
+
+def _option(key: str, option: Any) -> tuple[str, str, str]:
+    """An option is a default, or declares its default and its help."""
+    if hasattr(option, "help"):
+        default = getattr(option, "default", None)
+        return key, "" if default is None else str(default), option.help
+    return key, str(option), ""
+
+
+def _print(headings: Sequence[str], rows: Rows) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=bool(headings))
+    for position in range(len(rows[0]) if rows else 0):
+        table.add_column(headings[position] if headings else "", overflow="fold", no_wrap=position == 0)
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False, emoji=False).print(table)

@@ -1,0 +1,127 @@
+"""The structure that docs/architecture.md describes: who imports whom, and how long a function may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "buddysim"
+MOST_LINES = 80
+CYTHON_IMPORT = re.compile(r"^\s*from\s+(buddysim[\w.]*)\s+c?import\s+\(?(\w*)|^\s*c?import\s+(buddysim[\w.]*)", re.M)
+CYTHON_FUNCTION = re.compile(r"^(?P<indent>\s*)(?:def|cdef|cpdef)\s[^=\n]*\w\(")
+
+
+def allowed() -> dict[str, set[str]]:
+    """For each folder what it may import, from the table of the document; ``everything`` stands for all folders."""
+    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)/` \| .* \| ([^|]*) \|$", table, flags=re.M)
+    found = {folder: set(re.findall(r"\w+", imports)) for folder, imports in rows}
+    return {folder: set(found) if "everything" in imports else imports for folder, imports in found.items()}
+
+
+def sources(*suffixes: str) -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*") if path.suffix in suffixes and "__pycache__" not in path.parts)
+
+
+def python_imports(path: Path) -> Iterator[str]:
+    """Dotted names of what a file imports, names out of packages too; names given to `import_module` count."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func) and node.args:
+            name = node.args[0]
+            if isinstance(name, ast.JoinedStr):
+                name = name.values[0]
+            if isinstance(name, ast.Constant):
+                yield str(name.value)
+
+
+def cython_imports(path: Path) -> Iterator[str]:
+    for module, first_name, plain in CYTHON_IMPORT.findall(path.read_text(encoding="utf-8")):
+        yield f"{module}.{first_name}" if module else plain
+
+
+def folders_imported(path: Path) -> set[str]:
+    imports = python_imports(path) if path.suffix in (".py", ".pyi") else cython_imports(path)
+    parts = [name.split(".") for name in imports]
+    return {name[1] for name in parts if name[0] == "buddysim" and len(name) > 1 and (PACKAGE / name[1]).is_dir()}
+
+
+def test_the_table_has_every_folder() -> None:
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert set(allowed()) == folders
+
+
+def test_no_folder_imports_what_the_table_does_not_allow() -> None:
+    table = allowed()
+    wrong = []
+    for path in sources(".py", ".pyi", ".pyx", ".pxd"):
+        folder = path.relative_to(PACKAGE).parts[0]
+        if (PACKAGE / folder).is_dir():
+            wrong += [
+                f"{path.relative_to(ROOT)} imports {imported}"
+                for imported in folders_imported(path) - table[folder] - {folder}
+            ]
+    assert not wrong
+
+
+def test_the_table_has_no_cycle() -> None:
+    left = allowed()
+    while left:
+        bottom = {folder for folder, imports in left.items() if not imports & (left.keys() - {folder})}
+        assert bottom, f"these import each other: {sorted(left)}"
+        left = {folder: imports for folder, imports in left.items() if folder not in bottom}
+
+
+def test_the_table_allows_nothing_that_is_not_used() -> None:
+    used: dict[str, set[str]] = {folder: set() for folder in allowed()}
+    for path in sources(".py", ".pyi", ".pyx", ".pxd"):
+        folder = path.relative_to(PACKAGE).parts[0]
+        if folder in used:
+            used[folder] |= folders_imported(path)
+    unused = {folder: imports - used[folder] for folder, imports in allowed().items() if folder != "cli"}
+    assert not {folder: imports for folder, imports in unused.items() if imports}
+
+
+def python_functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def cython_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """A function ends before the next line that is indented no deeper, once its head has ended."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for first, line in enumerate(lines):
+        head = CYTHON_FUNCTION.match(line)
+        if head is None:
+            continue
+        last = first
+        while last < len(lines) and not lines[last].partition("#")[0].rstrip().endswith(":"):
+            last += 1
+        end = last
+        for number in range(last + 1, len(lines)):
+            text = lines[number]
+            if text.strip() and len(text) - len(text.lstrip()) <= len(head["indent"]):
+                break
+            end = number if text.strip() else end
+        yield line.strip(), end - first + 1
+
+
+@pytest.mark.parametrize("suffix", [".py", ".pyx", ".pxd"])
+def test_no_function_is_longer_than_a_reader_can_hold(suffix: str) -> None:
+    functions = python_functions if suffix == ".py" else cython_functions
+    long = [
+        f"{path.relative_to(ROOT)}: {name} has {lines} lines"
+        for path in sources(suffix)
+        for name, lines in functions(path)
+        if lines > MOST_LINES
+    ]
+    assert not long
