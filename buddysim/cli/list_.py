@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def summary(name: str, thing: Any) -> str:
-    """One line about a thing: its ``SUMMARY`` (by name where it answers to several), ``TITLE``, ``HELP`` or docstring."""
+    """One line about a thing: its ``SUMMARY`` (of this name, if it has several), ``TITLE``, ``HELP`` or docstring."""
     for attribute in ("SUMMARY", "TITLE", "HELP"):
         said = getattr(thing, attribute, None)
         if isinstance(said, Mapping):

@@ -1,0 +1,134 @@
+"""Plug-ins: found by file, environment and entry point; refused in one line where they are none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMPRESSOR = """
+\"\"\"{summary}\"\"\"
+import numpy as np
+
+OPTIONS = {{}}
+
+def compressed_bits(data):
+    return np.full(len(data) // 128, 1024, np.uint32)
+
+def compress(data):
+    return bytes(data)
+
+def decompress(payload, nbytes):
+    return bytes(payload)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    file = tmp_path / "as_it_is.py"
+    file.write_text(COMPRESSOR.format(summary="stores entries as they are"))
+    return file
+
+
+def buddysim(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {key: value for key, value in os.environ.items() if key != "BUDDYSIM_PLUGINS"}
+    inherited["PYTHONPATH"] = str(ROOT)
+    return subprocess.run(
+        [sys.executable, "-m", "buddysim", *arguments],
+        cwd=cwd,
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_file_named_on_the_command_line(plugin: Path, tmp_path: Path) -> None:
+    listed = buddysim("list", "compressor", "--plugin", "as_it_is.py", cwd=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    assert "as-it-is" in listed.stdout
+    assert "stores entries as they are" in listed.stdout
+    assert "as-it-is" not in buddysim("list", "compressor", cwd=tmp_path).stdout
+
+
+def test_a_file_named_before_the_command_and_in_the_environment(plugin: Path, tmp_path: Path) -> None:
+    assert "as-it-is" in buddysim("--plugin", "as_it_is.py", "list", "compressor", cwd=tmp_path).stdout
+    assert "as-it-is" in buddysim("list", "compressor", cwd=tmp_path, BUDDYSIM_PLUGINS=str(plugin)).stdout
+
+
+def test_an_entry_point_of_an_installed_package(plugin: Path, tmp_path: Path) -> None:
+    """What an installer leaves: the package, and its entry points in a .dist-info folder."""
+    site = tmp_path / "site"
+    (site / "theirs").mkdir(parents=True)
+    (site / "theirs" / "__init__.py").touch()
+    plugin.rename(site / "theirs" / "as_it_is.py")
+    (site / "theirs-1.0.dist-info").mkdir()
+    (site / "theirs-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (site / "theirs-1.0.dist-info" / "entry_points.txt").write_text("[buddysim.plugins]\nmine = theirs.as_it_is\n")
+    path = os.pathsep.join([str(ROOT), str(site)])
+    listed = buddysim("list", "compressor", cwd=tmp_path, PYTHONPATH=path)
+    assert "as-it-is" in listed.stdout, listed.stderr
+    (site / "theirs" / "as_it_is.py").write_text("import nothing_of_that_name\n")
+    broken = buddysim("list", "compressor", cwd=tmp_path, PYTHONPATH=path)
+    assert broken.returncode == 2
+    assert "entry point mine = theirs.as_it_is" in broken.stderr
+    assert len(broken.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("OPTIONS = {}\ndef compress(data): ...\n", "a compressor without compressed_bits, decompress"),
+        ("x = 1\n", "defines nothing that is known"),
+        ("x = \n", "can't be imported: SyntaxError"),
+        ("1 / 0\n", "can't be imported: ZeroDivisionError"),
+    ],
+)
+def test_a_file_that_is_no_plugin_is_refused_in_one_line(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    refused = buddysim("list", "--plugin", "mine.py", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert expected in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nosuch.py", "plug-in not found"),
+        ("README.md", "expected a file ending in .py or .pyx"),
+        ("a-b.py", "is not the name of a Python module"),
+    ],
+)
+def test_a_name_that_is_no_plugin(tmp_path: Path, name: str, expected: str) -> None:
+    if name != "nosuch.py":
+        (tmp_path / name).touch()
+    refused = buddysim("list", "--plugin", name, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert expected in refused.stderr
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "zvc.py").write_text(COMPRESSOR.format(summary="another one"))
+    refused = buddysim("list", "compressor", "--plugin", "zvc.py", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "compressor 'zvc': there is one of that name already" in refused.stderr
+
+
+def test_without_a_compiler_a_cython_plugin_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.pyx").write_text("x = 1\n")
+    refused = buddysim("list", "--plugin", "mine.pyx", cwd=tmp_path, PATH="/nowhere", XDG_CACHE_HOME=str(tmp_path))
+    assert refused.returncode == 2
+    assert "apt install gcc" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_cython_plugin_that_does_not_compile(tmp_path: Path) -> None:
+    (tmp_path / "mine.pyx").write_text("cdef int f(:\n")
+    refused = buddysim("list", "--plugin", "mine.pyx", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path))
+    assert refused.returncode == 2
+    assert "does not compile: mine.pyx:1:" in refused.stderr.splitlines()[-1]

@@ -1,0 +1,57 @@
+"""Registries: every module of a folder that meets the contract, in the order that the modules say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.kinds import HOMES, registry
+from buddysim.base.registry import Registry, modules_with
+
+
+@pytest.fixture
+def things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry[object]:
+    folder = tmp_path / "things_of_a_test"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "later.py").write_text("COLOUR = 'red'\n")
+    (folder / "earlier_one.py").write_text("COLOUR = 'blue'\nORDER = 20\n")
+    (folder / "first.py").write_text("COLOUR = 'green'\nORDER = 10\n")
+    (folder / "no_thing.py").write_text("SHAPE = 'round'\n")
+    (folder / "_hidden.py").write_text("COLOUR = 'black'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield Registry("thing", folder.name, ("COLOUR",), modules_with("COLOUR"))
+    for name in [name for name in sys.modules if name.startswith(folder.name)]:
+        del sys.modules[name]
+
+
+def test_modules_that_meet_the_contract_in_their_order(things):
+    assert things.names() == ("first", "earlier-one", "later")
+    assert [module.COLOUR for _, module in things.items()] == ["green", "blue", "red"]
+    assert "later" in things
+    assert "no-thing" not in things
+
+
+def test_an_unknown_name_gets_the_nearest(things):
+    assert things.find("later").COLOUR == "red"
+    with pytest.raises(BuddysimError, match=r"thing 'latr': unknown, expected one of .* \(nearest: later\)"):
+        things.find("latr")
+
+
+@pytest.mark.parametrize("kind", HOMES)
+def test_every_kind_has_its_registry_and_something_in_it(kind):
+    found = registry(kind)
+    assert found.kind == kind
+    assert found.names()
+    assert all(found.find(name) is thing for name, thing in found.items())
+
+
+@pytest.mark.parametrize("kind", HOMES)
+def test_everything_says_in_a_line_what_it_is(kind):
+    from buddysim.cli.list_ import summary
+
+    lines = {name: summary(name, thing) for name, thing in registry(kind).items()}
+    assert not [name for name, line in lines.items() if not 10 < len(line) < 200]
