@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.pool import FITS
 from buddysim.training import schemes
 from buddysim.training.iteration import memory
 from buddysim.training.iteration.build import build
-from buddysim.training.iteration.plan import FITS, PREFETCHES, Options, Plan
+from buddysim.training.iteration.plan import PREFETCHES, Options, Plan
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import Schedule, schedule
 from buddysim.training.networks.graph import Network

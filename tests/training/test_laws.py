@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buddysim.base.naive_pool import NaivePool
 from buddysim.training import schemes
 from buddysim.training.driver import carry_out
 from buddysim.training.iteration import memory, naive_timeline, timeline
-from buddysim.training.iteration.naive_pool import NaivePool
 from buddysim.training.iteration.plan import PREFETCHES, Options
 from buddysim.training.iteration.schedule import operations
 from buddysim.training.outcome import Outcome

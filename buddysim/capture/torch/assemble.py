@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.pool import Pool
 from buddysim.capture.memory.thinning import equally_spaced
 from buddysim.capture.torch.kernels import ASSUMED, Operand, write_operator
 from buddysim.capture.torch.spool import Moment, Spool
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.trace import Provenance, TraceWriter
-from buddysim.training.iteration.pool import Pool
 
 FIRST_BASE = 0x7F00_0000_0000
 ALIGNMENT = 512

@@ -13,8 +13,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.training.iteration.plan import FitPolicy
-from buddysim.training.iteration.pool import ALIGNMENT, Pool, PoolExhausted
+from buddysim.base.pool import ALIGNMENT, FitPolicy, Pool, PoolExhausted
 from buddysim.training.iteration.program import KINDS, Kind, Program, Step, Tensor
 
 UNLIMITED = 1 << 62  # bytes

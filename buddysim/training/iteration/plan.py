@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
+from buddysim.base.pool import FitPolicy
+
 if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm
 
 Direction = Literal["offload", "prefetch"]
 Prefetch = Literal["published", "just-in-time", "on-demand"]
 PREFETCHES: tuple[Prefetch, ...] = ("published", "just-in-time", "on-demand")
-FitPolicy = Literal["best-fit", "first-fit"]
-FITS: tuple[FitPolicy, ...] = ("best-fit", "first-fit")
 
 
 @runtime_checkable

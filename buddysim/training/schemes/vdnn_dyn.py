@@ -25,9 +25,9 @@ from buddysim.training.schemes._links import link_rate
 from buddysim.training.schemes.vdnn import offloaded
 
 if TYPE_CHECKING:
+    from buddysim.base.pool import PoolExhausted
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost import ConvAlgorithm, CostModel
-    from buddysim.training.iteration.pool import PoolExhausted
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"vdnn-dyn": "profiling passes choose what is offloaded and the CONV algorithm of each layer"}

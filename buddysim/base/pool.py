@@ -1,4 +1,4 @@
-"""The GPU's memory as a pool that hands out addresses, as vDNN's does (Section III-B).
+"""A range of memory as a pool that hands out addresses, as vDNN's GPU memory pool does (Section III-B).
 
 vDNN takes NVIDIA's cnmem: free pieces lie sorted by address and are merged with their neighbours when they touch; the
 request is rounded up to 512 bytes, goes to the smallest piece that holds it (of equal ones the lowest) and is cut from
@@ -9,8 +9,10 @@ the piece's start (cnmem, `Manager::findBestBlockUnsafe` and `extractBlockUnsafe
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Literal
 
-from buddysim.training.iteration.plan import FitPolicy
+FitPolicy = Literal["best-fit", "first-fit"]
+FITS: tuple[FitPolicy, ...] = ("best-fit", "first-fit")
 
 ALIGNMENT = 512  # bytes; CNMEM_GRANULARITY
 
@@ -89,15 +91,15 @@ class Pool:
             where no free piece holds it
         """
         size = self.rounded(byte_count)
-        place = self._find(size)
-        if place < 0:
+        index = self._find(size)
+        if index < 0:
             raise PoolExhausted(size, self.free_bytes, self.largest_free)
-        address = self._starts[place]
-        if self._sizes[place] == size:
-            del self._starts[place], self._sizes[place]
+        address = self._starts[index]
+        if self._sizes[index] == size:
+            del self._starts[index], self._sizes[index]
         else:
-            self._starts[place] += size
-            self._sizes[place] -= size
+            self._starts[index] += size
+            self._sizes[index] -= size
         self._live[address] = size
         self.free_bytes -= size
         self.high_water = max(self.high_water, address + size)
@@ -108,22 +110,22 @@ class Pool:
         size = self._live.pop(address)
         starts, sizes = self._starts, self._sizes
         self.free_bytes += size
-        place = bisect_left(starts, address)
-        if place < len(starts) and address + size == starts[place]:
-            starts[place] = address
-            sizes[place] += size
+        index = bisect_left(starts, address)
+        if index < len(starts) and address + size == starts[index]:
+            starts[index] = address
+            sizes[index] += size
         else:
-            starts.insert(place, address)
-            sizes.insert(place, size)
-        if place and starts[place - 1] + sizes[place - 1] == address:
-            sizes[place - 1] += sizes[place]
-            del starts[place], sizes[place]
+            starts.insert(index, address)
+            sizes.insert(index, size)
+        if index and starts[index - 1] + sizes[index - 1] == address:
+            sizes[index - 1] += sizes[index]
+            del starts[index], sizes[index]
 
     def _find(self, size: int) -> int:
         found = -1
-        for place, free in enumerate(self._sizes):
+        for index, free in enumerate(self._sizes):
             if free >= size and (found < 0 or free < self._sizes[found]):
-                found = place
+                found = index
                 if not self._best:
                     break
         return found

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buddysim.training.iteration.naive_pool import NaivePool
-from buddysim.training.iteration.pool import Pool, PoolExhausted
+from buddysim.base.naive_pool import NaivePool
+from buddysim.base.pool import Pool, PoolExhausted
 
 
 def test_requests_are_rounded_and_cut_from_the_start():

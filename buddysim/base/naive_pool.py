@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from buddysim.training.iteration.plan import FitPolicy
-from buddysim.training.iteration.pool import ALIGNMENT, PoolExhausted
+from buddysim.base.pool import ALIGNMENT, FitPolicy, PoolExhausted
 
 
 class NaivePool:
-    """The same interface as `buddysim.training.iteration.pool.Pool`, without a list of free pieces."""
+    """The same interface as `buddysim.base.pool.Pool`, without a list of free pieces."""
 
     def __init__(self, capacity: int, fit: FitPolicy = "best-fit", alignment: int = ALIGNMENT) -> None:
         self.capacity = capacity
