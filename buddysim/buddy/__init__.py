@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from buddysim.buddy.distribution import Distribution
-from buddysim.buddy.profile import AllocationProfile, Profile, profile
+from buddysim.buddy.options import ProfileOptions
+from buddysim.buddy.profile import AllocationProfile, Profile, profile, profile_with
 from buddysim.buddy.sizes import SizeSource
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 
@@ -13,8 +14,10 @@ __all__ = [
     "AllocationProfile",
     "Distribution",
     "Profile",
+    "ProfileOptions",
     "SizeSource",
     "Target",
     "Targets",
     "profile",
+    "profile_with",
 ]

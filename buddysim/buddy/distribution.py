@@ -18,7 +18,9 @@ from buddysim.base.errors import BuddysimError
 from buddysim.buddy.entry_sizes import draw_classes
 from buddysim.compress import STUDY_CLASSES
 
-_STRAY_UNIT = 65536
+#: The distribution wherever none is named.
+DEFAULT_DISTRIBUTION = "isca20-hpc"
+
 _LARGEST_SEED = 2**64 - 1
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.base.errors import BuddysimError
-from buddysim.buddy.distribution import Distribution, checked_seed
+from buddysim.buddy.distribution import Distribution
+from buddysim.buddy.options import ProfileOptions, exact_share
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.buddy.values import N_CLASSES, EntryValues
 from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
@@ -23,10 +23,7 @@ from buddysim.trace import Allocation, Trace
 
 #: What the histogram counts: sectors needed, 8 B apart because a 16x target keeps that much.
 STATES = ("0", "8 B", "1", "2", "3", "4")
-POLICIES = ("naive", "per-allocation", "final")
-AGGREGATES = ("worst", "mean")
 LARGEST_RATIO = 4  # the carve-out is three times device memory (section 3.2)
-MOSTLY_ZERO = 0.99
 
 _STATE_OF_CLASS = (0, 1, 2, 2, 3, 4, 4, 5)
 _WINDOW = 2**20  # entries
@@ -92,19 +89,13 @@ class Profile:
     rows : one per device allocation
     host : names of the allocations in host memory, which take no part
     targets : what was chosen
-    threshold, aggregate, policy, mostly_zero, eight_byte_state, seed, distribution : how
+    options : how
     """
 
     rows: list[AllocationProfile]
     host: list[str]
     targets: Targets
-    threshold: float
-    aggregate: str
-    policy: str
-    mostly_zero: float
-    eight_byte_state: bool
-    seed: int
-    distribution: str
+    options: ProfileOptions
 
     @property
     def ratio(self) -> float:
@@ -126,17 +117,19 @@ class Profile:
 
     def overflow(self, row: AllocationProfile, aggregate: str = "mean") -> Fraction:
         """Share of a row's entries that overflow its target."""
-        return row.overflow(row.target, aggregate, self.eight_byte_state)
+        return row.overflow(row.target, aggregate, self.options.eight_byte_state)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
+        options = self.options
         return {
-            "threshold": self.threshold,
-            "aggregate": self.aggregate,
-            "policy": self.policy,
-            "mostly_zero": self.mostly_zero,
-            "seed": self.seed,
-            "distribution": self.distribution,
+            "threshold": float(options.threshold),
+            "aggregate": options.aggregate,
+            "policy": options.policy,
+            "algorithm": options.algorithm,
+            "mostly_zero": float(options.mostly_zero),
+            "seed": options.seed,
+            "distribution": options.distribution,
             "ratio": self.ratio,
             "free_placement_ratio": self.free_placement_ratio if self.free_placement_ratio != float("inf") else None,
             "buddy_access_share": self.buddy_access_share,
@@ -161,62 +154,50 @@ class Profile:
 
 def profile(
     trace: Trace,
-    threshold: float = 0.3,
-    aggregate: str = "worst",
-    policy: str = "final",
+    threshold: float = ProfileOptions.threshold,
+    aggregate: str = ProfileOptions.aggregate,
+    policy: str = ProfileOptions.policy,
     *,
-    algorithm: str = "bpc",
-    seed: int = 0,
-    distribution: str = "isca20-hpc",
-    mostly_zero: float = MOSTLY_ZERO,
-    eight_byte_state: bool = True,
+    algorithm: str = ProfileOptions.algorithm,
+    seed: int = ProfileOptions.seed,
+    distribution: str = ProfileOptions.distribution,
+    mostly_zero: float = ProfileOptions.mostly_zero,
+    eight_byte_state: bool = ProfileOptions.eight_byte_state,
 ) -> Profile:
+    """Chooses target ratios; parameters and errors as `ProfileOptions` has them, for `profile_with`."""
+    options = ProfileOptions(threshold, aggregate, policy, algorithm, seed, distribution, mostly_zero, eight_byte_state)
+    return profile_with(trace, options)
+
+
+def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
     """Chooses target ratios.
 
     Parameters
     ----------
     trace : with snapshots; allocations that none of them knows get sizes from a distribution
-    threshold : Buddy Threshold, the largest share of an allocation's entries that may overflow
-    aggregate : ``"worst"``: in every snapshot; ``"mean"``: on average
-    policy : ``"final"``: a ratio per allocation, 16x for mostly-zero ones; ``"per-allocation"``: without 16x;
-        ``"naive"``: one ratio for all, the largest not above the free-placement ratio (the paper doesn't give its rule)
-    algorithm : the compressor
-    seed, distribution : of the sizes that the trace doesn't know
-    mostly_zero : least share of entries that fit 8 B, in every snapshot, for 16x
-    eight_byte_state : whether metadata tell an entry of 8 B from one of 32 B; if not, it overflows 16x
+    options : how
 
     Returns
     -------
-    Profile
+    Profile, whose ``targets`` are the trace's
     """
-    _check_choice("policy", policy, POLICIES)
-    _check_choice("aggregate", aggregate, AGGREGATES)
-    limit, least_zero = _share("threshold", threshold), _share("mostly_zero", mostly_zero)
-    seen = _observe(trace, EntryValues(trace, algorithm), Distribution.load(distribution), checked_seed(seed))
+    limit = exact_share("threshold", options.threshold)
+    seen = _observe(trace, options)
 
     def per_allocation(row: AllocationProfile) -> Target:
-        fitting = [t for t in ALL_TARGETS[:4] if row.overflow(t, aggregate, eight_byte_state) <= limit]
+        fitting = [t for t in ALL_TARGETS[:4] if row.overflow(t, options.aggregate, options.eight_byte_state) <= limit]
         return fitting[-1]  # nothing overflows 1x
 
-    chosen = [_naive(seen)] * len(seen) if policy == "naive" else [per_allocation(row) for row in seen]
+    chosen = [_naive(seen)] * len(seen) if options.policy == "naive" else [per_allocation(row) for row in seen]
     rows = [_with_target(row, target) for row, target in zip(seen, chosen, strict=True)]
-    if policy == "final":
-        rows = _with_mostly_zero(rows, least_zero, eight_byte_state)
-    return Profile(
-        rows,
-        [a.name for a in trace.allocations if a.space == "host"],
-        Targets(trace, {row.index: row.target for row in rows}),
-        float(threshold),
-        aggregate,
-        policy,
-        float(mostly_zero),
-        eight_byte_state,
-        seed,
-        distribution,
-    )
+    if options.policy == "final":
+        rows = _with_mostly_zero(rows, options)
+    host = [a.name for a in trace.allocations if a.space == "host"]
+    return Profile(rows, host, Targets(trace, {row.index: row.target for row in rows}), options)
 
 
-def _observe(trace: Trace, values: EntryValues, distribution: Distribution, seed: int) -> list[AllocationProfile]:
+def _observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
+    values, distribution = EntryValues(trace, options.algorithm), Distribution.load(options.distribution)
     rows = []
     for a in trace.allocations:
         if a.space == "host" or not a.bytes:
@@ -226,7 +207,7 @@ def _observe(trace: Trace, values: EntryValues, distribution: Distribution, seed
         if counted:
             counts = np.array([row for _, row in counted], dtype=np.int64)
         else:
-            counts = _drawn(distribution, seed, a)[np.newaxis]
+            counts = _drawn(distribution, options.seed, a)[np.newaxis]
         rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, tuple(s for s, _ in counted), counts))
     return rows
 
@@ -248,13 +229,12 @@ def _naive(rows: Sequence[AllocationProfile]) -> Target:
     return reached[-1]
 
 
-def _with_mostly_zero(
-    rows: Sequence[AllocationProfile], least_share: Fraction, eight_byte_state: bool
-) -> list[AllocationProfile]:
+def _with_mostly_zero(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
     """Gives 16x to mostly-zero allocations; the largest go back to 4x while the overall ratio is over 4x."""
     sixteen, four = TARGET["16x"], TARGET["4x"]
+    most_overflow = 1 - exact_share("mostly_zero", options.mostly_zero)
     result = [
-        _with_target(row, sixteen) if 1 - row.overflow(sixteen, "worst", eight_byte_state) >= least_share else row
+        _with_target(row, sixteen) if row.overflow(sixteen, "worst", options.eight_byte_state) <= most_overflow else row
         for row in rows
     ]
     while _ratio(result) > LARGEST_RATIO:
@@ -281,15 +261,3 @@ def _fits(size_class: int, target: Target, eight_byte_state: bool) -> bool:
 
 def _mean(shares: Sequence[Fraction]) -> Fraction:
     return sum(shares, Fraction(0)) / len(shares)
-
-
-def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise BuddysimError(f"{what} {value!r}: expected one of {', '.join(known)}")
-
-
-def _share(what: str, value: float) -> Fraction:
-    """A share as the exact decimal fraction that was written."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise BuddysimError(f"{what} {value!r}: expected a share from 0 to 1")
-    return Fraction(str(float(value)))

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy.distribution import Distribution, checked_seed
+from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
 from buddysim.buddy.entry_sizes import fill_unsampled
 from buddysim.buddy.values import EntryValues
+from buddysim.compress import DEFAULT
 from buddysim.trace import Trace
 
 _WHOLE = 7  # class of 128 B
@@ -24,7 +25,9 @@ class SizeSource:
     seed, distribution : what the sizes of allocations without values are drawn with
     """
 
-    def __init__(self, trace: Trace, algorithm: str = "bpc", seed: int = 0, distribution: str = "isca20-hpc") -> None:
+    def __init__(
+        self, trace: Trace, algorithm: str = DEFAULT, seed: int = 0, distribution: str = DEFAULT_DISTRIBUTION
+    ) -> None:
         self.trace, self.algorithm, self.seed = trace, algorithm, checked_seed(seed)
         self.distribution = Distribution.load(distribution)
         self.values = EntryValues(trace, algorithm)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
+from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
 from buddysim.compress.registry import find
 from buddysim.trace import Contents, SizeMap, Trace
 
@@ -28,7 +28,7 @@ class EntryValues:
     snapshots : indices of the snapshots that know any size, in the order of their points
     """
 
-    def __init__(self, trace: Trace, algorithm: str = "bpc") -> None:
+    def __init__(self, trace: Trace, algorithm: str = DEFAULT) -> None:
         find(algorithm, {})
         self.trace, self.algorithm = trace, algorithm
         self._known: dict[tuple[int, int], Contents | SizeMap] = {}

@@ -10,16 +10,18 @@ from rich.console import Console
 from rich.table import Table
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import AllocationProfile, Distribution, Profile
-from buddysim.buddy.profile import AGGREGATES, MOSTLY_ZERO, POLICIES, STATES, profile
+from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions, profile_with
+from buddysim.buddy.options import AGGREGATES, POLICIES
+from buddysim.buddy.profile import STATES
+from buddysim.compress.registry import entry_algorithms
 from buddysim.machine.units import format_size
 from buddysim.trace import open_trace
 
 NAME = "profile"
 HELP = """choose a target ratio for each allocation
 
-Compresses every entry of every snapshot with BPC (or takes the sizes that the trace has) and counts the sectors
-that entries need. Of each allocation, a share of entries up to the Buddy Threshold may overflow its ratio."""
+Compresses every entry of every snapshot (or takes the sizes that the trace has) and counts the sectors that entries
+need. Of each allocation, a share of entries up to the Buddy Threshold may overflow its ratio."""
 
 _WIDTH_WHEN_PIPED = 160
 _ASSUMED = " *"
@@ -30,36 +32,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threshold",
         type=float,
-        default=0.3,
+        default=ProfileOptions.threshold,
         metavar="SHARE",
-        help="Buddy Threshold: share of an allocation's entries that may overflow (default: 0.3)",
+        help="Buddy Threshold: share of an allocation's entries that may overflow (default: %(default)s)",
     )
     parser.add_argument(
         "--aggregate",
         choices=AGGREGATES,
-        default="worst",
+        default=ProfileOptions.aggregate,
         help="the threshold holds in every snapshot (worst, the default) or on average (mean)",
     )
     parser.add_argument(
         "--policy",
         choices=POLICIES,
-        default="final",
+        default=ProfileOptions.policy,
         help="final (the default): a ratio per allocation, 16x for mostly-zero ones; per-allocation: without 16x; "
         "naive: one ratio for all",
     )
     parser.add_argument(
         "--mostly-zero",
         type=float,
-        default=MOSTLY_ZERO,
+        default=ProfileOptions.mostly_zero,
         metavar="SHARE",
-        help=f"least share of entries that fit 8 B, in every snapshot, for 16x (default: {MOSTLY_ZERO})",
+        help="least share of entries that fit 8 B, in every snapshot, for 16x (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of sizes that the trace doesn't know")
+    parser.add_argument(
+        "--compressor",
+        default=ProfileOptions.algorithm,
+        metavar="NAME",
+        help=f"whose sizes entries have: {', '.join(entry_algorithms())} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=ProfileOptions.seed, metavar="N", help="of sizes that the trace doesn't know"
+    )
     parser.add_argument(
         "--distribution",
-        default="isca20-hpc",
+        default=ProfileOptions.distribution,
         metavar="NAME",
-        help=f"of those sizes: {', '.join(Distribution.names())} or uniform:BYTES (default: isca20-hpc)",
+        help=f"of those sizes: {', '.join(Distribution.names())} or uniform:BYTES (default: %(default)s)",
     )
     parser.add_argument("-o", "--output", metavar="FILE.toml", help="write the targets to a file for run --targets")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -69,15 +79,16 @@ def run(args: argparse.Namespace) -> int:
     with open_trace(args.file) as trace:
         if args.output is not None and Path(args.output).resolve() == Path(args.file).resolve():
             raise BuddysimError(f"{args.output}: is the trace itself: expected another file for the targets")
-        found = profile(
-            trace,
+        options = ProfileOptions(
             args.threshold,
             args.aggregate,
             args.policy,
-            seed=args.seed,
-            distribution=args.distribution,
-            mostly_zero=args.mostly_zero,
+            args.compressor,
+            args.seed,
+            args.distribution,
+            args.mostly_zero,
         )
+        found = profile_with(trace, options)
         if args.output is not None:
             found.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{_how(found)}")
     if args.json:
@@ -108,8 +119,10 @@ def _show(found: Profile, console: Console) -> None:
         f"static buddy-access share {found.buddy_access_share:.2%} ({_how(found)})"
     )
     if any(row.drawn for row in found.rows):
-        source = Distribution.load(found.distribution).source
-        console.print(f"* the trace has no values: sizes drawn from {found.distribution}, seed {found.seed} ({source})")
+        drawn = Distribution.load(found.options.distribution)
+        console.print(
+            f"* the trace has no values: sizes drawn from {drawn.name}, seed {found.options.seed} ({drawn.source})"
+        )
     if found.host:
         console.print(f"in host memory, without a target: {', '.join(map(_printable, found.host))}")
 
@@ -129,8 +142,10 @@ def _cells(found: Profile, row: AllocationProfile) -> list[str]:
 
 
 def _how(found: Profile) -> str:
-    decides = "the worst snapshot decides" if found.aggregate == "worst" else "the mean over the snapshots decides"
-    return f"policy {found.policy}, threshold {found.threshold:g}, {decides}"
+    options = found.options
+    decides = "the worst snapshot decides" if options.aggregate == "worst" else "the mean over the snapshots decides"
+    sizes = f", sizes by {options.algorithm}" if options.algorithm != ProfileOptions.algorithm else ""
+    return f"policy {options.policy}, threshold {options.threshold:g}, {decides}{sizes}"
 
 
 def _printable(text: str) -> str:

@@ -27,6 +27,7 @@ from buddysim.compress.size_classes import (
 from buddysim.compress.zeros import zero_entries
 
 __all__ = [
+    "DEFAULT",
     "ENTRY_BYTES",
     "SECTORS_OF_CLASS",
     "SECTOR_BYTES",
@@ -42,10 +43,13 @@ __all__ = [
     "size_class",
 ]
 
+#: The compressor wherever none is named: Buddy Compression's (Bit-Plane Compression).
+DEFAULT = "bpc"
+
 _BLOCK_BYTES = 8192 * ENTRY_BYTES
 
 
-def compressed_bits(data: Data, algorithm: str = "bpc", **options: Any) -> NDArray[np.uint32]:
+def compressed_bits(data: Data, algorithm: str = DEFAULT, **options: Any) -> NDArray[np.uint32]:
     """Compressed size of every 128 B entry (or of every window), in bits, uncapped.
 
     Parameters
@@ -62,13 +66,13 @@ def compressed_bits(data: Data, algorithm: str = "bpc", **options: Any) -> NDArr
     return compressor.compressed_bits(_whole_pieces(data, compressor, options), **options)
 
 
-def compress(entry: Data, algorithm: str = "bpc", **options: Any) -> bytes:
+def compress(entry: Data, algorithm: str = DEFAULT, **options: Any) -> bytes:
     """The bits of an entry (or of several, one after the other), padded with zero bits to whole bytes."""
     compressor = find(algorithm, options)
     return compressor.compress(_whole_pieces(entry, compressor, options), **options)
 
 
-def decompress(payload: Data, algorithm: str = "bpc", nbytes: int = ENTRY_BYTES, **options: Any) -> bytes:
+def decompress(payload: Data, algorithm: str = DEFAULT, nbytes: int = ENTRY_BYTES, **options: Any) -> bytes:
     """What `compress` was given.
 
     Parameters
@@ -85,7 +89,7 @@ def decompress(payload: Data, algorithm: str = "bpc", nbytes: int = ENTRY_BYTES,
     return compressor.decompress(_bytes_of(payload, "payload"), int(nbytes), **options)
 
 
-def entry_classes(data: Data, algorithm: str = "bpc", **options: Any) -> NDArray[np.uint8]:
+def entry_classes(data: Data, algorithm: str = DEFAULT, **options: Any) -> NDArray[np.uint8]:
     """Class number (0 to 7, docs/architecture.md) of every entry; a last, partial entry is padded with zeros."""
     compressor = find(algorithm, options)
     if in_windows(compressor, options):

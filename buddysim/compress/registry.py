@@ -45,6 +45,11 @@ def algorithms() -> list[str]:
     return [name for name in _modules() if _is_compressor(import_module(f"buddysim.compress.{name}"))]
 
 
+def entry_algorithms() -> list[str]:
+    """Names of the compressors of 128 B memory entries: all but those of tensors alone."""
+    return [name for name in algorithms() if not getattr(find(name, {}), "TENSORS_ONLY", False)]
+
+
 def find(algorithm: str, options: Mapping[str, object]) -> Compressor:
     """The compressor of that name; its options are checked."""
     module = import_module(f"buddysim.compress.{algorithm}") if algorithm in _modules() else None

@@ -117,7 +117,7 @@ class Run:
         self.footprint = footprint_of(self.layout, self.targets, machine, scheme_name == "host")
         if self.scheme.uses_targets:
             check_capacity(self.footprint, machine, trace.path)
-        self.sizes = SizeSource(trace, algorithm="bpc", seed=seed, distribution=distribution)
+        self.sizes = SizeSource(trace, seed=seed, distribution=distribution)
         self.states: EntryStates | None = None
         array: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
         if self.scheme.uses_sizes:

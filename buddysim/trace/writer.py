@@ -16,6 +16,7 @@ import zstandard
 from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import TraceFileError
+from buddysim.compress import DEFAULT
 from buddysim.trace import format as fmt
 from buddysim.trace.codec import check_records, count_instructions, encode_columns
 from buddysim.trace.live import LiveAllocations
@@ -530,7 +531,7 @@ class TraceWriter:
             self._section(fmt.CONTENTS, head + sampled + self._compressors[0].compress(raw.data))
 
     def add_size_map(
-        self, snapshot: int, allocation: int, classes: npt.NDArray[np.uint8], algorithm: str = "bpc"
+        self, snapshot: int, allocation: int, classes: npt.NDArray[np.uint8], algorithm: str = DEFAULT
     ) -> None:
         """Size class of every entry of an allocation in a snapshot, 15 where it isn't known."""
         where, target = self._values_of("size map", snapshot, allocation, ("size map", algorithm))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import ALL_TARGETS, Profile, SizeSource, profile
+from buddysim.buddy import ALL_TARGETS, Profile, ProfileOptions, SizeSource, profile
 from buddysim.compress import SECTORS_OF_CLASS
 from buddysim.trace import Provenance, TraceWriter, open_trace
 from tests.buddy.traces import BASE, PAGE, entries, write_trace
@@ -207,6 +209,11 @@ def test_rules_hold_whatever_the_sizes(
     assert final.ratio >= plain.ratio or any(row.target.name == "16x" for row in final.rows)
     for row, before in zip(final.rows, plain.rows, strict=True):
         assert row.target in (before.target, ALL_TARGETS[3], ALL_TARGETS[4])
+
+
+def test_profile_takes_every_option_with_its_default() -> None:
+    taken = {name: p.default for name, p in inspect.signature(profile).parameters.items() if name != "trace"}
+    assert taken == {field.name: field.default for field in fields(ProfileOptions)}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""How target ratios are chosen, and where entry sizes come from: one set of options for every command and call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
+from buddysim.compress import DEFAULT
+from buddysim.compress.registry import find
+
+POLICIES = ("naive", "per-allocation", "final")
+AGGREGATES = ("worst", "mean")
+
+
+@dataclass(frozen=True)
+class ProfileOptions:
+    """Everything besides the trace that target ratios depend on; checked when made.
+
+    Parameters
+    ----------
+    threshold : Buddy Threshold, the largest share of an allocation's entries that may overflow its target
+    aggregate : ``"worst"``: the threshold holds in every snapshot; ``"mean"``: on average
+    policy : ``"final"``: a ratio per allocation, 16x for mostly-zero ones; ``"per-allocation"``: without 16x;
+        ``"naive"``: one ratio for all, the largest not above the free-placement ratio (the paper doesn't give its rule)
+    algorithm : name of the compressor
+    seed, distribution : of the sizes that the trace doesn't know
+    mostly_zero : least share of entries that fit 8 B, in every snapshot, for 16x
+    eight_byte_state : whether metadata tell an entry of 8 B from one of 32 B; if not, it overflows 16x. A machine says
+        so (``buddy.eight_byte_state``)
+
+    The defaults (``ProfileOptions.threshold``, ...) are those of every command and call.
+
+    Raises
+    ------
+    BuddysimError
+        for a share that isn't from 0 to 1, a seed out of range, or an unknown name
+    """
+
+    threshold: float = 0.3
+    aggregate: str = "worst"
+    policy: str = "final"
+    algorithm: str = DEFAULT
+    seed: int = 0
+    distribution: str = DEFAULT_DISTRIBUTION
+    mostly_zero: float = 0.99
+    eight_byte_state: bool = True
+
+    def __post_init__(self) -> None:
+        _check_choice("policy", self.policy, POLICIES)
+        _check_choice("aggregate", self.aggregate, AGGREGATES)
+        exact_share("threshold", self.threshold)
+        exact_share("mostly_zero", self.mostly_zero)
+        find(self.algorithm, {})
+        Distribution.load(self.distribution)
+        checked_seed(self.seed)
+
+
+def exact_share(what: str, value: float) -> Fraction:
+    """A share as the exact decimal fraction that was written: 0.3 is 3/10."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise BuddysimError(f"{what} {shortened(value)}: expected a share from 0 to 1")
+    return Fraction(str(float(value)))
+
+
+def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise BuddysimError(f"{what} {shortened(value)}: expected one of {', '.join(known)}")
