@@ -17,7 +17,7 @@ def to_json(results: Mapping[str, Mapping[str, Any]]) -> str:
 
     Parameters
     ----------
-    results : what `Result.to_dict` gives, by scheme name
+    results : what `SchemeResult.to_dict` gives, by scheme name
     """
     return json.dumps(results, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 

@@ -1,11 +1,12 @@
-"""Results as tidy rows in a Parquet file: one row per number, beside what it was measured on.
+"""Results of either engine as tidy rows in a Parquet file: one row per number, with the run that it belongs to.
 
 | column | what |
 |---|---|
-| `trace`, `trace_checksum`, `machine`, `machine_checksum`, `seed`, `scheme` | the run |
-| `scope` | ``run``, ``kernel`` or ``allocation`` |
-| `index`, `name` | of the kernel or allocation; null for a run |
-| `counter` | the key of docs/counters.md; one of a list has its position as last part |
+| `trace`, `trace_checksum`, `machine`, `machine_checksum`, `seed`, `scheme` | the run, of a replay |
+| `network`, `network_checksum`, `batch`, `machine`, `machine_checksum`, `scheme` | the run, of a training iteration |
+| `scope` | ``run``, or the part that the number is of: ``kernel``, ``allocation`` or ``layer`` |
+| `index`, `name` | of the kernel, allocation or layer; null for a run |
+| `counter` | the key of docs/counters.md; an element of a list or an object has its position or key as last part |
 | `value` | the number, as float64 (whole numbers are exact up to 2^53); null where it is a text |
 | `text` | the text, for example a target ratio; null where it is a number |
 """
@@ -20,36 +21,56 @@ from typing import Any
 from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
 
-_SCOPES = {"per_kernel": "kernel", "per_allocation": "allocation"}
-_RUN_COLUMNS = ("trace", "trace_checksum", "machine", "machine_checksum", "seed")
-_APART = ("provenance", *_SCOPES)
+#: What identifies a run, as far as its provenance has it, and whether it is a whole number.
+_RUN_COLUMNS = {
+    "trace": False,
+    "trace_checksum": False,
+    "network": False,
+    "network_checksum": False,
+    "batch": True,
+    "machine": False,
+    "machine_checksum": False,
+    "seed": True,
+}
+#: Keys of a result's parts begin so: `per_kernel` has a row for each kernel.
+_PARTS = "per_"
 
 Row = dict[str, Any]
 
 
 def tidy_rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
-    """The rows of some results, as dicts with the columns above."""
+    """The rows of some results, as dicts with the columns above.
+
+    Parameters
+    ----------
+    results : what `SchemeResult.to_dict` gives, by scheme name; all of one engine
+    """
     for scheme, result in results.items():
-        run = {column: result["provenance"][column] for column in _RUN_COLUMNS} | {"scheme": scheme}
+        provenance = result["provenance"]
+        run = {column: provenance[column] for column in _RUN_COLUMNS if column in provenance} | {"scheme": scheme}
+        parts = [key for key in result if key.startswith(_PARTS)]
         for counter in sorted(result):
-            if counter not in _APART:
+            if counter not in ("provenance", *parts):
                 yield from _rows(run | {"scope": "run", "index": None, "name": None}, counter, result[counter])
-        for list_name, scope in _SCOPES.items():
-            for part in result[list_name]:
-                place = run | {"scope": scope, "index": part["index"], "name": part["name"]}
+        for key in parts:
+            for part in result[key]:
+                where = run | {"scope": key.removeprefix(_PARTS), "index": part["index"], "name": part["name"]}
                 for counter in sorted(part):
                     if counter not in ("index", "name"):
-                        yield from _rows(place, counter, part[counter])
+                        yield from _rows(where, counter, part[counter])
 
 
-def _rows(place: Row, counter: str, value: Any) -> Iterator[Row]:
-    if isinstance(value, list | tuple):
+def _rows(where: Row, counter: str, value: Any) -> Iterator[Row]:
+    if isinstance(value, Mapping):
+        for key, element in value.items():
+            yield from _rows(where, f"{counter}.{key}", element)
+    elif isinstance(value, list | tuple):
         for position, element in enumerate(value):
-            yield from _rows(place, f"{counter}.{position}", element)
+            yield from _rows(where, f"{counter}.{position}", element)
     elif isinstance(value, str):
-        yield place | {"counter": counter, "value": None, "text": value}
+        yield where | {"counter": counter, "value": None, "text": value}
     else:
-        yield place | {"counter": counter, "value": None if value is None else float(value), "text": None}
+        yield where | {"counter": counter, "value": None if value is None else float(value), "text": None}
 
 
 def check_parquet() -> None:
@@ -63,17 +84,19 @@ def check_parquet() -> None:
 
 
 def write_parquet(path: str | os.PathLike[str], results: Mapping[str, Mapping[str, Any]]) -> None:
-    """Writes the results as tidy rows."""
+    """Writes the results as tidy rows; the arguments are those of `tidy_rows`."""
     check_parquet()
     import pyarrow as pa
     import pyarrow.parquet
 
     text, number, whole = pa.string(), pa.float64(), pa.int64()
+    rows = list(tidy_rows(results))
     schema = pa.schema(
-        [(column, whole if column == "seed" else text) for column in (*_RUN_COLUMNS, "scheme")]
-        + [("scope", text), ("index", whole), ("name", text), ("counter", text), ("value", number), ("text", text)]
+        [(column, whole if _RUN_COLUMNS[column] else text) for column in _RUN_COLUMNS if column in rows[0]]
+        + [("scheme", text), ("scope", text), ("index", whole), ("name", text)]
+        + [("counter", text), ("value", number), ("text", text)]
     )
-    table = pa.Table.from_pylist(list(tidy_rows(results)), schema=schema)
+    table = pa.Table.from_pylist(rows, schema=schema)
 
     def write(unfinished: Path) -> None:
         pyarrow.parquet.write_table(table, unfinished)

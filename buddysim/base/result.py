@@ -1,4 +1,4 @@
-"""What the results of both engines have in common: flat counters of one scheme, and where they come from."""
+"""What `ReplayResult` and `TrainingResult` have in common: flat counters of one scheme, and their provenance."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from buddysim.base.plugins import checksums
+
 
 @dataclass(frozen=True, repr=False)
 class SchemeResult:
-    """The result of one run under one scheme.
+    """The result of one run of either engine under one scheme.
 
     Attributes
     ----------
     scheme : its name
-    counters : flat, the same keys whatever ran (docs/counters.md defines each)
-    provenance : versions, checksums, what was assumed
+    counters : flat, the same keys for every run (docs/counters.md defines each)
+    provenance : versions, checksums, assumptions
     """
 
     scheme: str
@@ -29,7 +31,7 @@ class SchemeResult:
 
     @property
     def assumptions(self) -> dict[str, str]:
-        """What was assumed, by subject."""
+        """Assumptions of the simulation, by subject."""
         return dict(self.provenance["assumptions"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -37,21 +39,23 @@ class SchemeResult:
         return {**self.counters, **self._more(), "provenance": self.provenance}
 
     def _more(self) -> dict[str, Any]:
-        """What one kind of result has between its counters and its provenance."""
+        """What a kind of result has besides its counters and its provenance."""
         return {}
 
 
-def software() -> dict[str, str]:
-    """The versions that a result came from."""
+def software() -> dict[str, Any]:
+    """The versions behind a result, and the checksums of plug-ins where any are loaded: part of its provenance."""
     try:
         buddysim_version = version("buddysim")
     except PackageNotFoundError:
         buddysim_version = "not installed"
-    return {
+    versions: dict[str, Any] = {
         "buddysim": buddysim_version,
         "python": platform.python_version(),
         "numpy": sys.modules["numpy"].__version__,
     }
+    plugins = checksums()
+    return {**versions, "plugins": plugins} if plugins else versions
 
 
 def file_name(path: object) -> str:

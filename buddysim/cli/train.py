@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.networks.graph import Network
-    from buddysim.training.result import Result
+    from buddysim.training.result import TrainingResult
 
 NAME = "train"
 HELP = """simulate one training iteration of a network under memory schemes, side by side
@@ -192,7 +192,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _simulate(
     network: Network, machine: TrainingMachine, schemes: list[str], args: argparse.Namespace, given: Mapping[str, Any]
-) -> tuple[dict[str, Result], dict[str, int] | None]:
+) -> tuple[dict[str, TrainingResult], dict[str, int] | None]:
     from buddysim.training.cost import CostModel
     from buddysim.training.driver import make_options, simulate
     from buddysim.training.search import largest_batch
@@ -200,7 +200,7 @@ def _simulate(
     options = make_options(**given)
     cost = CostModel.load(machine, options.library, args.calibration)
 
-    def simulated(scheme: str, batch: int) -> Result:
+    def simulated(scheme: str, batch: int) -> TrainingResult:
         return simulate(network, batch, machine, scheme, options=options, cost=cost)
 
     if not args.max_batch:
@@ -229,7 +229,7 @@ def _keep_inputs(path: str, args: argparse.Namespace) -> None:
             raise BuddysimError(f"{path}: is an input of this simulation: expected another file to write")
 
 
-def _report(results: Mapping[str, Result], batches: Mapping[str, int] | None, args: argparse.Namespace) -> None:
+def _report(results: Mapping[str, TrainingResult], batches: Mapping[str, int] | None, args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.report.training import print_training
     from buddysim.training.search import fastest_that_fits
@@ -250,7 +250,7 @@ def _report(results: Mapping[str, Result], batches: Mapping[str, int] | None, ar
             print(f"\nfastest that fits in {args.budget}: {fastest}")
 
 
-def _refuse_where_nothing_fits(results: Mapping[str, Result], args: argparse.Namespace) -> None:
+def _refuse_where_nothing_fits(results: Mapping[str, TrainingResult], args: argparse.Namespace) -> None:
     from buddysim.base.errors import BuddysimError
     from buddysim.report.training import missing_text
 

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from buddysim.training.driver import simulate
     from buddysim.training.networks.builder import NetworkBuilder
     from buddysim.training.networks.graph import Conv, Gemm, Layer, Network, Pool
-    from buddysim.training.result import Result
+    from buddysim.training.result import TrainingResult
 
-__all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pool", "Result", "simulate"]
+__all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pool", "TrainingResult", "simulate"]
 
 # Schemes build on this package, so `simulate` is looked up when it is asked for and not before.
 _MODULES = {
     **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pool"), "buddysim.training.networks.graph"),
     "NetworkBuilder": "buddysim.training.networks.builder",
-    "Result": "buddysim.training.result",
+    "TrainingResult": "buddysim.training.result",
     "simulate": "buddysim.training.driver",
 }
 

@@ -17,7 +17,7 @@ from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import Schedule, schedule
 from buddysim.training.networks.graph import Network
 from buddysim.training.outcome import Baseline, Outcome
-from buddysim.training.result import Result
+from buddysim.training.result import TrainingResult
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.search import LARGEST_BATCH
 
@@ -67,12 +67,12 @@ def simulate(
     machine: TrainingMachine | str = "titan-x",
     scheme: str = "vdnn-dyn",
     **given: Any,
-) -> Result:
+) -> TrainingResult:
     """One iteration, as a result: flat counters, one row per layer, where it all comes from.
 
     The parameters are those of `simulate_outcome`.
     """
-    return Result.of(simulate_outcome(network, batch, machine, scheme, **given))
+    return TrainingResult.from_outcome(simulate_outcome(network, batch, machine, scheme, **given))
 
 
 def make_options(**given: Any) -> Options:

@@ -1,4 +1,4 @@
-"""What a simulated training iteration says: flat counters, one row per layer (docs/counters.md defines each)."""
+"""The result of a simulated training iteration: flat counters, one row per layer (docs/counters.md defines each)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
-_SOURCES = (".py", ".pyx", ".h", ".toml", ".csv", ".json", ".maps")
+_SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
 
 MODEL = (
     "layers run one after the other; weights, biases and gradients are resident; the update of the weights, the input "
@@ -26,20 +26,20 @@ MODEL = (
 
 
 @dataclass(frozen=True, repr=False)
-class Result(SchemeResult):
+class TrainingResult(SchemeResult):
     """The result of one iteration under one scheme.
 
     Attributes
     ----------
     per_layer : one dict per layer
-    outcome : what it was made from: streams, stalls, memory over time
+    outcome : the simulated iteration itself: streams, stalls, memory over time
     """
 
     per_layer: list[dict[str, Any]]
     outcome: Outcome = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Result:
+    def from_outcome(cls, outcome: Outcome) -> TrainingResult:
         """The result of a simulated iteration."""
         return cls(outcome.scheme, _counters(outcome), _provenance(outcome), _per_layer(outcome), outcome)
 
@@ -48,7 +48,7 @@ class Result(SchemeResult):
         run, peak = self.provenance, self.counters["memory.peak_bytes"]
         fits = "" if self.counters["fits"] else ", does not fit"
         return (
-            f"<Result {self.scheme}: {run['network']} x {run['batch']} on {run['machine']}, "
+            f"<TrainingResult {self.scheme}: {run['network']} x {run['batch']} on {run['machine']}, "
             f"{self.counters['time_ms']:.1f} ms, peak {peak / 2**30:.2f} GiB{fits}>"
         )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from buddysim.training.result import Result
+from buddysim.training.result import TrainingResult
 
 LARGEST_BATCH = 1 << 20
 
 
-def largest_batch(simulated: Callable[[int], Result], limit: int = LARGEST_BATCH) -> tuple[int, Result]:
+def largest_batch(simulated: Callable[[int], TrainingResult], limit: int = LARGEST_BATCH) -> tuple[int, TrainingResult]:
     """The largest batch that fits, and its result; 0 with the result of batch 1 where none does.
 
     Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through. What lives at once
@@ -50,7 +50,7 @@ def largest_batch(simulated: Callable[[int], Result], limit: int = LARGEST_BATCH
     return 0, simulated(1)
 
 
-def fastest_that_fits(results: Mapping[str, Result]) -> str | None:
+def fastest_that_fits(results: Mapping[str, TrainingResult]) -> str | None:
     """The scheme that fits and takes the least time, of equally fast ones the one with the lowest peak; None: none."""
     fitting = [name for name, result in results.items() if result.counters["fits"]]
     ranks = {name: position for position, name in enumerate(results)}

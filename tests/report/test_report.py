@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 import buddysim
+from buddysim import training
 from buddysim.base.atomic import check_writable, write_whole
 from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import to_json, write_json
@@ -99,6 +100,21 @@ def test_rows_are_tidy(results):
     assert values["buddy", "run", None, "latency.l1_miss_histogram.0"] == buddy["latency.l1_miss_histogram"][0]
     assert values["ideal", "run", None, "sensitivity.half_gaps_time_ps"] is None
     assert {row["machine"] for row in rows} == {"p100-nvlink2"}
+
+
+def test_rows_of_a_training_iteration():
+    results = {
+        name: training.simulate("alexnet-cifar10", 4, "titan-x", name).to_dict() for name in ("oracle", "base-m")
+    }
+    rows = list(tidy_rows(results))
+    keys = {(row["scheme"], row["scope"], row["index"], row["counter"]): row for row in rows}
+    assert len(keys) == len(rows)
+    assert {(row["network"], row["batch"], row["machine"]) for row in rows} == {("alexnet-cifar10", 4, "titan-x")}
+    base = results["base-m"]
+    assert keys["base-m", "run", None, "time_ms"]["value"] == base["time_ms"]
+    assert keys["base-m", "layer", 1, "forward_ms"]["value"] == base["per_layer"][1]["forward_ms"]
+    assert keys["base-m", "layer", 1, "algorithms.forward"]["text"] == "implicit_gemm"
+    assert keys["oracle", "run", None, "fits"]["value"] == 1
 
 
 def test_parquet_holds_the_rows(results, tmp_path):

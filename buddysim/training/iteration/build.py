@@ -169,9 +169,7 @@ class _Builder:
 
     # Copies.
 
-    def _copy(
-        self, step: Step, direction: Direction, layer: int, timing: Timing, byte_count: int, writer: int
-    ) -> Copy:
+    def _copy(self, step: Step, direction: Direction, layer: int, timing: Timing, byte_count: int, writer: int) -> Copy:
         rate = self.link.offload_bytes_per_s if direction == "offload" else self.link.prefetch_bytes_per_s
         moved = byte_count
         duration = copy_ps(byte_count, rate, self.link.latency_ps)

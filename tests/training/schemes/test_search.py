@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from buddysim.training import schemes
 from buddysim.training.driver import carry_out
 from buddysim.training.iteration.plan import Options
-from buddysim.training.result import Result
+from buddysim.training.result import TrainingResult
 from buddysim.training.search import largest_batch
 from tests.training.doubles import machine
 from tests.training.random_networks import costs, networks
@@ -34,7 +34,7 @@ def test_no_larger_batch_fits(data: st.DataObject):
     options = Options(memory_bytes=data.draw(st.integers(8, 400)) * 1024)
     limit = 40
 
-    def simulated(batch: int) -> Result:
+    def simulated(batch: int) -> TrainingResult:
         plan = schemes.load(scheme).plan(network, batch, machine(), cost, scheme, options)
         return Tried(carry_out(network, batch, machine(), cost, plan, options))  # type: ignore[return-value]
 
