@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,15 +10,29 @@ import sys
 import sysconfig
 import tarfile
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import buddysim
+from buddysim.base.kinds import HOMES, registry
+from tests.capture.opencl.running import needs_opencl
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "buddysim"
-SHIPPED = {".py", ".pyx", ".pxd", ".pyi", ".h", ".toml"}
+SHIPPED = {".py", ".pyx", ".pxd", ".pyi", ".h", ".toml", ".csv", ".maps", ".c", ".cpp", ".S"}
+
+TRAINING = """
+import torch
+
+layer = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(4):
+    optimizer.zero_grad()
+    torch.relu(layer(torch.rand(32, 64))).sum().backward()
+    optimizer.step()
+"""
 
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests are not in a source tree")
 
@@ -27,10 +42,10 @@ def sources() -> set[str]:
     return found | {"buddysim/py.typed"}
 
 
-def beside() -> set[str]:
-    """What stands beside the package and is shipped: everything but what Python and compilers leave behind."""
-    found = {path for name in ("tools", "plots") for path in (ROOT / name).rglob("*") if path.is_file()}
-    left = {path for path in found if "__pycache__" in path.parts or path.suffix in (".so", ".o")}
+def scripts() -> set[str]:
+    """What an sdist has besides the package: everything in these folders but what Python and compilers leave behind."""
+    found = {path for name in ("tools", "plots", "docs") for path in (ROOT / name).rglob("*") if path.is_file()}
+    left = {path for path in found if "__pycache__" in path.parts or path.suffix in (".so", ".o", ".c")}
     return {path.relative_to(ROOT).as_posix() for path in found - left}
 
 
@@ -73,9 +88,10 @@ def test_the_sdist_holds_every_source(sdist: Path) -> None:
     assert sources() <= names
     assert {"LICENSE", "README.md", "pyproject.toml", "setup.py", "Makefile"} <= names
     assert {"traces/fdtd2048.bin", "traces/MANIFEST.toml", "tests/conftest.py"} <= names
-    assert beside() <= names
+    assert scripts() <= names
     left = [name for name in names if name.endswith((".so", ".html", ".pyc"))]
-    assert not left + [name for name in names if name.startswith("buddysim/") and name.endswith(".c")]
+    made = [name for name in names if name.startswith("buddysim/") and name.endswith(".c")]
+    assert not left + [name for name in made if not name.startswith("buddysim/capture/")]
     assert not [name for name in names if name.startswith("traces/large/")]
 
 
@@ -112,16 +128,56 @@ def test_a_wheel_from_the_sdist_runs_elsewhere(installed: Path, tmp_path: Path) 
     assert isolated(installed, "-c", program, folder=tmp_path).strip().startswith(str(site))
 
 
+@pytest.fixture
+def away(installed: Path, tmp_path: Path) -> Callable[..., str]:
+    """Runs the installed command in an empty folder, with a home of its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "empty").mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+
+    def run(*arguments: str) -> str:
+        command = [str(installed / "bin" / "python"), "-I", "-m", "buddysim", *arguments]
+        folder = tmp_path / "empty"
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        return done.stdout
+
+    return run
+
+
 @pytest.mark.slow
-def test_the_installed_wheel_has_tools_and_plots(installed: Path, tmp_path: Path) -> None:
-    for name in beside():
-        assert (installed / "share" / "buddysim" / name).exists(), name
-    program = "from buddysim import beside; print(*map(beside.folder, ('tools', 'plots')), sep='\\n')"
-    share = installed / "share" / "buddysim"
-    found = isolated(installed, "-c", program, folder=tmp_path).split()
-    assert [Path(name).resolve() for name in found] == [share / "tools", share / "plots"]
-    assert "snapshots" in isolated(installed, "-m", "buddysim", "capture", "--help", folder=tmp_path)
-    if shutil.which("gcc"):
-        capture = ("capture", "memory", "-o", str(tmp_path / "true.bin"), "--", "true")
-        isolated(installed, "-m", "buddysim", *capture, folder=tmp_path)
-        isolated(installed, "-m", "buddysim", "verify", str(tmp_path / "true.bin"), folder=tmp_path)
+def test_an_installed_wheel_runs_trains_plots_and_lists(away: Callable[..., str]) -> None:
+    away("make", "stride", "--set", "footprint=1MiB", "-o", "stride.bin")
+    away("verify", "stride.bin")
+    assert "buddy" in away("run", "stride.bin", "--scheme", "ideal,buddy,um,host,bandwidth", "--json", "stride.json")
+    away("plot", "overview", "stride.json", "-o", "overview.png")
+    assert "vdnn-dyn" in away("train", "alexnet", "--batch", "8", "--scheme", "vdnn-dyn,cdma-zv")
+    away("plot", "vdnn-fig4", "-o", "fig4.png")
+    listed = away("list")
+    for _, names in ((kind, registry(kind).names()) for kind in HOMES):
+        assert all(name in listed for name in names)
+    assert "p100-nvlink2" in away("machines")
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_captures(away: Callable[..., str]) -> None:
+    away("capture", "memory", "-o", "true.bin", "--", "true")
+    away("verify", "true.bin")
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_captures_a_training(away: Callable[..., str], tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch isn't installed: tools/install_extras.sh")
+    (tmp_path / "empty" / "train.py").write_text(TRAINING)
+    away("capture", "torch", "-o", "trained.bin", "train.py")
+    away("verify", "trained.bin")
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_captures_opencl(away: Callable[..., str], tmp_path: Path) -> None:
+    needs_opencl()
+    pytest.importorskip("pyopencl", reason="PyOpenCL isn't installed: tools/install_extras.sh")
+    shutil.copyfile(ROOT / "docs" / "examples" / "wave_opencl.py", tmp_path / "empty" / "wave.py")
+    away("capture", "opencl", "-o", "wave.bin", "--", sys.executable, "wave.py")
+    away("verify", "wave.bin")

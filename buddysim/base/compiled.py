@@ -18,7 +18,7 @@ import buddysim
 from buddysim.base.build_flags import COMPILE_ARGS
 from buddysim.base.errors import BuddysimError
 
-NEEDS = "needs Cython, a C compiler and Python's headers: pip install 'Cython>=3.1,<4'; apt install gcc python3-dev"
+NEEDS = "needs Cython, a C compiler and Python's headers: pip install 'buddysim[plugins]'; apt install gcc python3-dev"
 
 
 def cache_folder() -> Path:
@@ -83,7 +83,8 @@ def compiled_extension(source: Path, module: str) -> Path:
 def _compile(source: Path, module: str, target: Path) -> None:
     headers = Path(sysconfig.get_path("include")) / "Python.h"
     compiler = shutil.which("gcc") or shutil.which("cc")
-    if importlib.util.find_spec("Cython") is None or compiler is None or not headers.exists():
+    missing = [name for name in ("Cython", "setuptools") if importlib.util.find_spec(name) is None]
+    if missing or compiler is None or not headers.exists():
         raise BuddysimError(f"{source}: a plug-in in Cython is compiled at first use, which {NEEDS}")
     print(f"buddysim: compiling {source.name} (once; kept in {cache_folder()})", file=sys.stderr)
     program = Path(__file__).with_name("compile_plugin.py")

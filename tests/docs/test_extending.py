@@ -1,0 +1,111 @@
+"""docs/extending.md: every example is the file that it shows, works as a plug-in, and works as one more file of the package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from buddysim.base.kinds import HOMES, registry
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Example:
+    """One section of the document: an example file, its folder in the package, and commands that use it."""
+
+    title: str
+    file: Path
+    folder: str
+    shown: str
+    commands: tuple[str, ...]
+
+
+def examples() -> Iterator[Example]:
+    for section in re.split(r"^## ", DOCUMENT, flags=re.M)[1:]:
+        found = re.search(r"^Example: \[`[\w.]+`\]\((examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`", section, re.M)
+        if found:
+            (shown,) = re.findall(r"^```(?:python|cython|toml)\n(.*?)^```", section, flags=re.M | re.S)
+            (shell,) = re.findall(r"^```sh\n(.*?)^```", section, flags=re.M | re.S)
+            yield Example(
+                section.partition("\n")[0], ROOT / "docs" / found[1], found[2], shown, tuple(shell.strip().splitlines())
+            )
+
+
+EXAMPLES = list(examples())
+parametrized = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.file.stem)
+
+
+def run(commands: tuple[str, ...], folder: Path, package_parent: Path) -> str:
+    """What the commands print, one after the other in a folder that has the checkout's traces and documents."""
+    for name in ("traces", "docs"):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+    (folder / "out").mkdir(exist_ok=True)
+    environment = os.environ | {"PYTHONPATH": str(package_parent), "XDG_CACHE_HOME": str(folder / "cache")}
+    printed = ""
+    for command in commands:
+        assert command.startswith("python -m buddysim "), command
+        done = subprocess.run(
+            [sys.executable, *shlex.split(command)[1:]],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
+        printed += done.stdout
+    return printed
+
+
+def test_every_kind_has_its_example() -> None:
+    titles = " ".join(example.title.lower() for example in EXAMPLES)
+    assert [kind for kind in (*HOMES, "machine") if kind not in titles] == []
+
+
+@parametrized
+def test_the_document_shows_the_file(example: Example) -> None:
+    assert example.shown == example.file.read_text(encoding="utf-8")
+    assert len(example.shown.splitlines()) <= 80
+
+
+@parametrized
+def test_an_example_works_from_outside_the_package(example: Example, tmp_path: Path) -> None:
+    assert run(example.commands, tmp_path, ROOT)
+
+
+@pytest.mark.slow
+@parametrized
+def test_an_example_works_as_one_more_file_of_the_package(example: Example, tmp_path: Path) -> None:
+    """In a copy of the package, to which exactly this file is added; a Cython file is built as the others are."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "buddysim", tmp_path / "buddysim", ignore=ignored)
+    added = tmp_path / example.folder / example.file.name.replace("_", "-" if example.file.suffix == ".toml" else "_")
+    assert added.parent.is_dir()
+    shutil.copyfile(example.file, added)
+    if added.suffix == ".pyx":
+        module = ".".join(added.relative_to(tmp_path).with_suffix("").parts)
+        library = added.with_suffix(".so")
+        compiler = tmp_path / "buddysim" / "base" / "compile_plugin.py"
+        subprocess.run([sys.executable, str(compiler), str(added), module, str(library)], check=True, cwd=tmp_path)
+    without = [re.sub(r" --plugin \S+", "", command) for command in example.commands]
+    if added.suffix == ".toml":
+        without = [command.replace(f"docs/examples/plugins/{example.file.name}", added.stem) for command in without]
+    assert run(tuple(without), tmp_path, tmp_path)
+
+
+@parametrized
+def test_nothing_of_an_example_is_known_without_it(example: Example) -> None:
+    for kind in HOMES:
+        assert example.file.stem.replace("_", "-") not in registry(kind)
