@@ -1,4 +1,4 @@
-"""docs/extending.md: every example is the file that it shows, works as a plug-in, and works as one more file of the package."""
+"""docs/extending.md: an example is the file that is shown, works as a plug-in, and works as one more file of the package."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from buddysim.base.kinds import HOMES, registry
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+EXAMPLE = r"^Example: \[`[\w.]+`\]\((examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Example:
 
 def examples() -> Iterator[Example]:
     for section in re.split(r"^## ", DOCUMENT, flags=re.M)[1:]:
-        found = re.search(r"^Example: \[`[\w.]+`\]\((examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`", section, re.M)
+        found = re.search(EXAMPLE, section, flags=re.M)
         if found:
             (shown,) = re.findall(r"^```(?:python|cython|toml)\n(.*?)^```", section, flags=re.M | re.S)
             (shell,) = re.findall(r"^```sh\n(.*?)^```", section, flags=re.M | re.S)
