@@ -12,8 +12,7 @@ from rich.table import Table
 from buddysim.base.errors import BuddysimError
 from buddysim.base.settings import parse_settings
 from buddysim.machine import Bandwidth, Machine, Time
-from buddysim.machine.load import file_content, is_path, training_presets
-from buddysim.machine.model import keys
+from buddysim.machine.load import file_content, is_path, keys, training_presets
 from buddysim.machine.training import TrainingMachine
 from buddysim.machine.units import format_flops, format_size
 

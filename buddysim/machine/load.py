@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from buddysim.base import hints
 from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import parse_toml, read_text, toml_text
-from buddysim.machine.model import Description, keys
+from buddysim.machine.model import Description
+from buddysim.machine.scheme_sections import comes_with_buddysim, scheme_sections
+from buddysim.machine.section import Section, field_keys
 from buddysim.machine.training_table import Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
 
@@ -31,11 +34,22 @@ _NOT_SIMULATED = ("name", "description")
 class Machine(Description):
     """A machine to simulate, with the source of each of its figures.
 
-    ``Machine.load("p100-nvlink2")``, ``Machine.load("mine.toml")``; sections are attributes (``m.l2.size``), times and
-    bandwidths are resolved by `ps` and `bytes_per_s`.
+    ``Machine.load("p100-nvlink2")``, ``Machine.load("mine.toml")``; sections are attributes (``m.l2.size``), those of
+    replay schemes too (``m.um.page``); times and bandwidths are resolved by `ps` and `bytes_per_s`.
     """
 
     sources: dict[str, str] = Field(default_factory=dict)
+    #: Sections of replay schemes that differ from their defaults, by name.
+    _schemes: dict[str, Section] = PrivateAttr(default_factory=dict)
+
+    if not TYPE_CHECKING:  # mypy would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """The section of a replay scheme."""
+            section = None if name.startswith("_") else scheme_sections().get(name)
+            if section is None:
+                return super().__getattr__(name)
+            return self._schemes.get(name) or section()
 
     @classmethod
     def presets(cls) -> list[str]:
@@ -93,7 +107,10 @@ class Machine(Description):
         return toml_text(self._content())
 
     def _content(self) -> dict[str, Any]:
-        return copy.deepcopy(self.model_dump(exclude_none=True))
+        content = self.model_dump(exclude_none=True)
+        schemes = {name: getattr(self, name).model_dump() for name in scheme_sections()}
+        last: dict[str, Any] = {name: content.pop(name) for name in ("training", "sources") if name in content}
+        return {**content, **schemes, **last}
 
     def training_keys(self) -> list[str]:
         """Every dotted key that a replay does not depend on, only a simulated training; none in most machines."""
@@ -105,10 +122,19 @@ class Machine(Description):
 
     @cached_property
     def checksum(self) -> str:
-        """SHA-256 over every figure that a run depends on, in hex; however the file wrote it."""
+        """SHA-256 over every figure that a run depends on, in hex; however the file wrote it.
+
+        The section of a plug-in's scheme counts only where it differs from its defaults: loading a plug-in that a run
+        does not use changes no checksum.
+        """
+        unused = [
+            f"{name}."
+            for name, section in scheme_sections().items()
+            if name not in self._schemes and not comes_with_buddysim(section)
+        ]
         figures: dict[str, object] = {}
         for key, _ in keys():
-            if key not in _NOT_SIMULATED:
+            if key not in _NOT_SIMULATED and not key.startswith(tuple(unused)):
                 value = self.value(key)
                 quantity = isinstance(value, Time | Frequency | Bandwidth)
                 figures[key] = value.canonical() if quantity else value
@@ -118,10 +144,22 @@ class Machine(Description):
     def _checked(cls, content: Mapping[str, Any], where: str) -> Machine:
         if isinstance(content.get("sources"), Mapping):
             content = {**content, "sources": dict(flat(content["sources"]))}
+        of_schemes = scheme_sections()
+        wrong: list[ErrorDetails] = []
         try:
-            machine = cls.model_validate(content)
+            machine = cls.model_validate({name: value for name, value in content.items() if name not in of_schemes})
         except ValidationError as error:
-            raise BuddysimError(f"{where}: {'; '.join(problems(error, _every_key()))}") from None
+            wrong += error.errors(include_url=False)
+        schemes: dict[str, Section] = {}
+        for name, section in of_schemes.items():
+            try:
+                schemes[name] = section.model_validate(content.get(name, {}))
+            except ValidationError as error:
+                for problem in error.errors(include_url=False):
+                    wrong.append({**problem, "loc": (name, *problem["loc"])})
+        if wrong:
+            raise BuddysimError(f"{where}: {'; '.join(problems(wrong, _every_key()))}")
+        machine._schemes.update((name, given) for name, given in schemes.items() if given != of_schemes[name]())
         known = machine._keys()
         for key in machine.sources:
             if key not in known and not key.startswith("training.links."):
@@ -162,19 +200,25 @@ def file_content(name: str) -> dict[str, Any]:
 
 def check_sections(content: Mapping[str, Any], where: str) -> None:
     """Refuses a section that no machine file has."""
-    known = [*Machine.model_fields, "base"]
+    known = [*Machine.model_fields, *scheme_sections(), "base"]
     for key in content:
         if key not in known:
             raise BuddysimError(f"{where}: {unknown(key, known)}")
+
+
+def keys() -> Iterator[tuple[str, FieldInfo]]:
+    """Every dotted key that a replay depends on, with its field, in the order of a file."""
+    yield from ((key, field) for key, field in field_keys(Description) if key != "training")
+    for name, section in scheme_sections().items():
+        yield from field_keys(section, f"{name}.")
 
 
 def _every_key() -> list[str]:
     return [*(key for key, _ in keys()), *(f"training.{name}" for name in Training.model_fields)]
 
 
-def problems(error: ValidationError, known: list[str], most: int = 5) -> Iterator[str]:
+def problems(found: Sequence[ErrorDetails], known: list[str], most: int = 5) -> Iterator[str]:
     """What pydantic found wrong, as parts of one line."""
-    found = error.errors(include_url=False)
     sections = {key.rpartition(".")[0] for key in known} - {""}
     for problem in found[:most]:
         path = ".".join(str(part) for part in problem["loc"])

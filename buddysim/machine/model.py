@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, PositiveDuration, Rate, Section, Switch
@@ -255,29 +255,6 @@ class Buddy(Section):
     )
 
 
-class Um(Section):
-    """Unified Memory with oversubscription (scheme `um`)."""
-
-    oversubscription: Annotated[float, fields.number(0.0, 0.999)] = Field(
-        default=0.5, description="share of the footprint that does not fit device memory"
-    )
-    page: Annotated[int, fields.size("4 KiB", "2 MiB")] = Field(default=64 * 1024, description="page that migrates")
-    prefetch: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(
-        default=2 * 1024**2, description="largest block that the tree prefetcher migrates at once"
-    )
-    fault_latency: Duration = Field(default=parse_time("30 us"), description="cost of one fault batch")
-    fault_batch: Annotated[int, fields.count(1, 1_000_000)] = Field(default=256, description="most faults of a batch")
-
-    @model_validator(mode="after")
-    def _pages_are_whole(self) -> Um:
-        for key, given in (("page", self.page), ("prefetch", self.prefetch)):
-            if given & (given - 1):
-                raise ValueError(f"{key} {format_size(given)} is not a power of two")
-        if self.prefetch < self.page:
-            raise ValueError(f"prefetch {format_size(self.prefetch)} is smaller than page {format_size(self.page)}")
-        return self
-
-
 class Description(Section):
     """A whole machine: every section of a machine file."""
 
@@ -294,7 +271,6 @@ class Description(Section):
     link: Link
     compression: Compression = Field(default_factory=Compression)
     buddy: Buddy = Field(default_factory=Buddy)
-    um: Um = Field(default_factory=Um)
     training: Training | None = Field(default=None, description="what the training simulator needs of it, if it does")
 
     @property
@@ -368,14 +344,3 @@ def _whole_sets(size: int, slices: int, ways: int, line: int) -> None:
             f"size {format_size(size)} is not a whole number of sets of {of_slices}{ways} ways x {line} B: "
             f"expected a multiple of {format_size(part)}"
         )
-
-
-def keys(model: type[BaseModel] = Description, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every dotted key that a replay depends on, with its field, in the order of the file."""
-    for name, field in model.model_fields.items():
-        if field.annotation == Training | None:
-            continue
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from keys(field.annotation, f"{prefix}{name}.")
-        else:
-            yield prefix + name, field

@@ -17,8 +17,9 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
 from buddysim.base.textfile import parse_toml, toml_text
-from buddysim.machine import load, units
+from buddysim.machine import load
 from buddysim.machine.section import Section
 from buddysim.machine.training_table import LinkRate, Training
 from buddysim.machine.units import Bandwidth, Frequency, Time
@@ -58,8 +59,8 @@ class TrainingMachine(Section):
             load.check_sections(content, name)
         else:
             raise BuddysimError(
-                f"{units.shortened(name)} is not a machine: expected one of {', '.join(cls.names())}, "
-                f"or a machine file ending in .toml{units.hint(name, cls.names())}"
+                f"{shortened(name)} is not a machine: expected one of {', '.join(cls.names())}, "
+                f"or a machine file ending in .toml{hint(name, cls.names())}"
             )
         if _PART not in content:
             raise BuddysimError(
@@ -169,11 +170,12 @@ class TrainingMachine(Section):
         try:
             machine = cls.model_validate(content)
         except ValidationError as error:
-            raise BuddysimError(f"{where}: {'; '.join(load.problems(error, _known()))}") from None
+            problems = load.problems(error.errors(include_url=False), _known())
+            raise BuddysimError(f"{where}: {'; '.join(problems)}") from None
         if machine.link not in machine.links:
-            near = units.hint(machine.link, machine.links)
+            near = hint(machine.link, machine.links)
             raise BuddysimError(
-                f"{where}: {_PART}.link: {units.shortened(machine.link)} is not a link: expected one of "
+                f"{where}: {_PART}.link: {shortened(machine.link)} is not a link: expected one of "
                 f"{', '.join(machine.links)}{near}"
             )
         if machine.host_pinned_bytes > machine.host_memory_bytes:

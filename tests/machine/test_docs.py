@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from buddysim.machine.model import keys
+from buddysim.machine.load import keys
 from buddysim.machine.training_table import LinkRate, Training
 from buddysim.machine.units import format_size
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
-from buddysim.machine.model import keys
+from buddysim.machine.load import keys
 
 PAPER = Machine.load("p100-nvlink2")
 KEYS = [key for key, _ in keys()]

@@ -9,7 +9,7 @@ import pytest
 
 import buddysim.machine
 from buddysim.machine import Machine
-from buddysim.machine.model import keys
+from buddysim.machine.load import keys
 
 PRESETS = Path(buddysim.machine.__file__).parent / "presets"
 KEYS = {key for key, _ in keys()} - {"name", "description"}

@@ -15,6 +15,8 @@ cdef class SchemeBase:
     uses_sizes = False
     #: What the scheme assumes that the other ones don't, for the result.
     assumptions: dict[str, str] = {}
+    #: The scheme's section of a machine file (a `buddysim.machine.section.Section`), where it has knobs of its own.
+    SECTION = None
 
     cdef int prepare(self, MemorySystem* m) except -1:
         """Sets what the scheme keeps in the memory system; called once, after regions and sizes are there."""

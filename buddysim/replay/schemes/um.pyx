@@ -7,6 +7,13 @@ over the link whole. The run begins with the pages of lowest address resident, a
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from buddysim.machine import fields
+from buddysim.machine.section import Duration, Section
+from buddysim.machine.units import format_size, parse_time
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.memory cimport (
@@ -110,7 +117,31 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
     return raw_writeback(m, region, slice, entry, line, t)
 
 
+class Um(Section):
+    """Unified Memory with oversubscription: the section `[um]` of a machine file."""
+
+    oversubscription: Annotated[float, fields.number(0.0, 0.999)] = Field(
+        default=0.5, description="share of the footprint that does not fit device memory"
+    )
+    page: Annotated[int, fields.size("4 KiB", "2 MiB")] = Field(default=64 * 1024, description="page that migrates")
+    prefetch: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(
+        default=2 * 1024**2, description="largest block that the tree prefetcher migrates at once"
+    )
+    fault_latency: Duration = Field(default=parse_time("30 us"), description="cost of one fault batch")
+    fault_batch: Annotated[int, fields.count(1, 1_000_000)] = Field(default=256, description="most faults of a batch")
+
+    @model_validator(mode="after")
+    def _pages_are_whole(self):
+        for key, given in (("page", self.page), ("prefetch", self.prefetch)):
+            if given & (given - 1):
+                raise ValueError(f"{key} {format_size(given)} is not a power of two")
+        if self.prefetch < self.page:
+            raise ValueError(f"prefetch {format_size(self.prefetch)} is smaller than page {format_size(self.page)}")
+        return self
+
+
 cdef class Scheme(SchemeBase):
+    SECTION = Um
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
         "the run begins with the lowest pages resident",
