@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -92,6 +93,7 @@ def _compile(source: Path, module: str, target: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode or not target.is_file():
         said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        errors = [line for line in said if ".pyx:" in line or "error" in line.lower()]
-        reason = (errors or said or [f"exit code {done.returncode}"])[0]
+        located = [line for line in said if re.search(r"\.(pyx|pxd|h):\d+:\d+:", line)]
+        errors = [line for line in said if "error" in line.lower()]
+        reason = (located or errors or said or [f"exit code {done.returncode}"])[0]
         raise BuddysimError(f"{source}: the plug-in does not compile: {reason}")

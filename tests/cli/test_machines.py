@@ -119,12 +119,13 @@ def test_what_can_happen_to_any_command(
     code: int,
     message: str,
 ) -> None:
-    monkeypatch.setattr(buddysim.cli, "commands", lambda: [command_that(raises)])
+    monkeypatch.setattr(buddysim.cli.REGISTRY, "items", lambda: iter([("fail", command_that(raises))]))
     assert run(capsys, "fail") == (code, "", message)
 
 
 def test_defects_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buddysim.cli, "commands", lambda: [command_that(ZeroDivisionError())])
+    failing = [("fail", command_that(ZeroDivisionError()))]
+    monkeypatch.setattr(buddysim.cli.REGISTRY, "items", lambda: iter(failing))
     with pytest.raises(ZeroDivisionError):
         main(["fail"])
 
