@@ -96,4 +96,5 @@ def _compile(source: Path, module: str, target: Path) -> None:
         located = [line for line in said if re.search(r"\.(pyx|pxd|h):\d+:\d+:", line)]
         errors = [line for line in said if "error" in line.lower()]
         reason = (located or errors or said or [f"exit code {done.returncode}"])[0]
+        reason = re.sub(rf"\S*{re.escape(source.name)}", source.name, reason)  # a copy of it was compiled
         raise BuddysimError(f"{source}: the plug-in does not compile: {reason}")
