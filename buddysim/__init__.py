@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from buddysim.base.plugins import load_plugin
     from buddysim.buddy import Targets, profile
     from buddysim.machine import Machine
-    from buddysim.replay import Result, simulate
+    from buddysim.replay import ReplayResult, simulate
     from buddysim.trace import open_trace
 
 __version__ = "0.1.0"
@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BuddysimError",
     "Machine",
-    "Result",
+    "ReplayResult",
     "Targets",
     "__version__",
     "compress",
@@ -36,7 +36,7 @@ _HOMES = {
     "BuddysimError": "buddysim.base.errors",
     "load_plugin": "buddysim.base.plugins",
     "Machine": "buddysim.machine",
-    "Result": "buddysim.replay",
+    "ReplayResult": "buddysim.replay",
     "Targets": "buddysim.buddy",
     "profile": "buddysim.buddy",
     "open_trace": "buddysim.trace",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from buddysim.buddy import Targets
     from buddysim.machine import Machine
-    from buddysim.replay import Result
+    from buddysim.replay import ReplayResult
     from buddysim.trace import Trace
 
 NAME = "run"
@@ -90,16 +90,11 @@ def run(args: argparse.Namespace) -> int:
 
 def chosen_schemes(text: str) -> list[str]:
     """Scheme names separated by commas, each once; a BuddysimError names the nearest of an unknown one."""
-    from buddysim.base.errors import BuddysimError
-    from buddysim.base.hints import hint, shortened
-    from buddysim.replay import scheme_names
+    from buddysim.replay.schemes import REGISTRY
 
-    known = scheme_names()
     chosen = [name.strip() for name in text.split(",")]
     for name in chosen:
-        if name not in known:
-            near = hint(name, known)
-            raise BuddysimError(f"--scheme: {shortened(name)} is unknown: expected one of {', '.join(known)}{near}")
+        REGISTRY.find(name)
     return list(dict.fromkeys(chosen))
 
 
@@ -142,14 +137,14 @@ def _keep_inputs(path: str, args: argparse.Namespace) -> None:
 
 def _run_all(
     trace: Trace, machine: Machine, schemes: Sequence[str], kernels: slice | None, args: argparse.Namespace
-) -> dict[str, Result]:
+) -> dict[str, ReplayResult]:
     from buddysim.replay import simulate
     from buddysim.replay.sensitivity import Progress, with_gap_sensitivity
     from buddysim.report.progress import progress_bars
 
     targets = _targets(trace, schemes, args)
 
-    def run_one(scheme: str, gap_scale: Fraction, progress: Progress | None) -> Result:
+    def run_one(scheme: str, gap_scale: Fraction, progress: Progress | None) -> ReplayResult:
         return simulate(
             trace,
             machine,
@@ -173,11 +168,11 @@ def _run_all(
 def _targets(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> Targets | None:
     """The targets of every run, read or profiled once."""
     from buddysim.buddy import Targets, profile
-    from buddysim.replay.engine.scheme import load_scheme
+    from buddysim.replay.schemes import REGISTRY
 
     if args.targets is not None:
         return Targets.load(args.targets, trace)
-    if any(load_scheme(scheme).uses_targets for scheme in schemes):
+    if any(REGISTRY.find(scheme).uses_targets for scheme in schemes):
         return profile(trace, threshold=args.threshold, seed=args.seed, distribution=args.distribution).targets
     return None
 
@@ -186,7 +181,7 @@ def _asks_for_sensitivity(trace: Trace, schemes: Sequence[str], args: argparse.N
     return trace.provenance.assumes("gaps") and not args.no_sensitivity and BASELINE in schemes and len(schemes) > 1
 
 
-def _report(results: Mapping[str, Result], args: argparse.Namespace) -> None:
+def _report(results: Mapping[str, ReplayResult], args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
     from buddysim.report.table import print_result

@@ -1,7 +1,23 @@
-"""The engine: replays a trace on a machine under a scheme."""
+"""The engine: replays a trace on a machine under a scheme.
 
-from buddysim.replay.driver import simulate
-from buddysim.replay.engine.scheme import scheme_names
-from buddysim.replay.result import Result
+The names load on first use: what asks for the schemes alone does not load the driver.
+"""
 
-__all__ = ["Result", "scheme_names", "simulate"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buddysim.replay.driver import simulate
+    from buddysim.replay.result import ReplayResult
+
+__all__ = ["ReplayResult", "simulate"]
+
+_HOMES = {"ReplayResult": "buddysim.replay.result", "simulate": "buddysim.replay.driver"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

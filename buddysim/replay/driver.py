@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import SizeSource, Targets, profile
+from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.engine.engine import Engine
-from buddysim.replay.engine.scheme import load_scheme
+from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.feed import ChunkFeed
 from buddysim.replay.footprint import check_capacity, footprint_of
 from buddysim.replay.layout import Layout, Placed
 from buddysim.replay.parameters import engine_numbers
-from buddysim.replay.result import Result, build_result
+from buddysim.replay.result import ReplayResult, build_result
+from buddysim.replay.schemes import DEFAULT, REGISTRY
 from buddysim.replay.states import EntryStates
 from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace, open_trace
 
-PLACE_DEVICE, PLACE_COMPRESSED, PLACE_HOST = range(3)
 OPERATIONS_PER_CALL = 250_000
 L2_FILL_FACTOR = 2  # of a copy larger than the L2 only the last part can stay
 
@@ -32,7 +33,7 @@ L2_FILL_FACTOR = 2  # of a copy larger than the L2 only the last part can stay
 def simulate(
     trace: Trace | str | os.PathLike[str],
     machine: Machine | str | os.PathLike[str] = "p100-nvlink2",
-    scheme: str = "buddy",
+    scheme: str = DEFAULT,
     targets: Targets | str | os.PathLike[str] | None = None,
     *,
     threshold: float = 0.3,
@@ -41,14 +42,14 @@ def simulate(
     kernels: slice | range | None = None,
     gap_scale: Fraction | float = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> Result:
+) -> ReplayResult:
     """Replays a trace.
 
     Parameters
     ----------
     trace : a trace, or the path of a trace file
     machine : a machine, the name of a preset, or the path of a machine file
-    scheme : name of a memory configuration (`scheme_names`)
+    scheme : name of a replay scheme (`buddysim.replay.schemes.REGISTRY`)
     targets : target ratios, or the path of a targets file; without them the trace is profiled
     threshold : Buddy Threshold of that profile, the largest share of entries that may overflow
     seed : of the distribution of sizes, where the trace has no values
@@ -59,7 +60,7 @@ def simulate(
 
     Returns
     -------
-    Result
+    ReplayResult
 
     Raises
     ------
@@ -97,7 +98,7 @@ class Run:
         self.gap_scale = gap_scale
         if gap_scale <= 0:
             raise BuddysimError(f"gap_scale {gap_scale}: expected a positive number")
-        self.scheme = load_scheme(scheme_name)
+        self.scheme = REGISTRY.find(scheme_name)()
         self.kernels = _chosen_kernels(trace, kernels)
         self.layout = Layout(trace)
         self.targets: Targets | None = None
@@ -114,7 +115,7 @@ class Run:
                 self.targets = targets
             else:
                 self.targets = Targets.load(targets, trace)
-        self.footprint = footprint_of(self.layout, self.targets, machine, scheme_name == "host")
+        self.footprint = footprint_of(self.layout, self.targets, machine, self.scheme.on_host)
         if self.scheme.uses_targets:
             check_capacity(self.footprint, machine, trace.path)
         self.sizes = SizeSource(trace, seed=seed, distribution=distribution)
@@ -125,7 +126,8 @@ class Run:
             array = self.states.array
         else:
             array = np.zeros(self.layout.n_entries, dtype=np.uint8)
-        self.numbers = engine_numbers(machine, self.footprint.allocated // 128, gap_scale)
+        self.numbers = engine_numbers(machine, gap_scale)
+        self.scheme.configure(machine, self.footprint.allocated // ENTRY_BYTES)
         self.engine = Engine(
             self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme
         )
@@ -134,20 +136,21 @@ class Run:
         self.skipped_copies = 0
 
     def _regions(self) -> NDArray[np.int64]:
-        rows = [[p.first_entry, p.end_entry, *self._place(p)] for p in self.layout.placed]
-        return np.array(rows or [[0, self.layout.n_entries, 0, 4]], dtype=np.int64)
+        rows = [[p.first_entry, p.end_entry, *self._placement(p)] for p in self.layout.placed]
+        return np.array(rows or [[0, self.layout.n_entries, Placement.DEVICE, 4]], dtype=np.int64)
 
-    def _place(self, placed: Placed) -> tuple[int, int]:
-        if placed.allocation.space == "host":
-            return PLACE_HOST, 4
+    def _placement(self, placed: Placed) -> tuple[Placement, int]:
+        """Which memory an allocation lives in, and the sectors of each entry that device memory keeps."""
+        if self.scheme.on_host or placed.allocation.space == "host":
+            return Placement.HOST, 4
         if self.targets is None:
-            return PLACE_DEVICE, 4
+            return Placement.DEVICE, 4
         target = self.targets.of(placed.allocation.index)
         if target.kept_sectors == 4 and self.machine.buddy.bypass_1x:
-            return PLACE_DEVICE, 4
-        return PLACE_COMPRESSED, target.kept_sectors
+            return Placement.DEVICE, 4
+        return Placement.COMPRESSED, target.kept_sectors
 
-    def run(self, progress: Callable[[int, int], None] | None) -> Result:
+    def run(self, progress: Callable[[int, int], None] | None) -> ReplayResult:
         """Plays the trace's events in order and collects the result."""
         total = sum(kernel.memory_instructions for kernel in self.kernels)
         chosen = {kernel.index for kernel in self.kernels}
@@ -285,10 +288,10 @@ class Run:
         if self.states is not None and self.per_kernel:  # earlier copies are in the sizes at the start
             self.states.overwrite(first, end)
         if self.machine.l2.fill_on_memcpy:
-            keep = L2_FILL_FACTOR * self.machine.l2.size // 128
+            keep = L2_FILL_FACTOR * self.machine.l2.size // ENTRY_BYTES
             self.engine.fill_l2(max(first, end - keep), end)
         else:
-            whole = first + (event.address % 128 != 0), end - ((event.address + event.bytes) % 128 != 0)
+            whole = first + (event.address % ENTRY_BYTES != 0), end - ((event.address + event.bytes) % ENTRY_BYTES != 0)
             self.engine.drop_l2(*whole)
 
 

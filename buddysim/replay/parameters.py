@@ -5,10 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
+from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
 
-LINE_BYTES = 128
-SECTOR_BYTES = 32
 COST_PER_PS = 1024  # port.FINE_BITS
 MOST_CCD_SLOTS = 56  # the bus calendar is looked at in steps of 57
 LEAST_BURST_PS = 2
@@ -17,13 +16,12 @@ MOST_WARPS = 64
 L1_QUEUE_LINES = 32
 
 
-def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction) -> dict[str, object]:
+def engine_numbers(machine: Machine, gap_scale: Fraction) -> dict[str, object]:
     """The machine's numbers by the engine's names.
 
     Parameters
     ----------
     machine : the machine
-    footprint_entries : entries that Unified Memory's oversubscription refers to
     gap_scale : factor on every gap and chain of the trace
 
     Returns
@@ -86,7 +84,7 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         "gap_scale_num": gap_scale.numerator,
         "gap_scale_den": gap_scale.denominator,
         "l1_enabled": m.l1.enabled,
-        "l1_sets": m.l1.size // (m.l1.ways * LINE_BYTES),
+        "l1_sets": m.l1.size // (m.l1.ways * ENTRY_BYTES),
         "l1_ways": m.l1.ways,
         "l1_hit_ps": m.ps(m.l1.load_to_use),
         "l1_line_ps": max(1, core_cycle // m.l1.lines_per_cycle),
@@ -101,7 +99,7 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
         "slices": m.l2.slices,
         "slices_per_channel": slices_per_channel,
         "pseudo_per_slice": pseudo,
-        "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * LINE_BYTES),
+        "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * ENTRY_BYTES),
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
         "codec_ps": m.ps(m.compression.latency),
@@ -141,17 +139,12 @@ def engine_numbers(machine: Machine, footprint_entries: int, gap_scale: Fraction
             "refi": m.ps(timing.tREFI),
         },
         "dram_bank_groups": m.dram.bank_groups,
-        "piece_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // LINE_BYTES),
+        "piece_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // ENTRY_BYTES),
         "link_byte_cost": (link_byte.numerator, link_byte.denominator),
         "link_bytes_per_s": m.bytes_per_s(m.link.bandwidth),
         "link_read_ps": max(0, m.ps(m.link.load_to_use) - l2 - link_sector),
         "link_header_bytes": m.link.header,
         "link_packet_bytes": m.link.packet,
-        "um_entries_shift": (m.um.page // LINE_BYTES).bit_length() - 1,
-        "um_capacity_entries": int(footprint_entries * (1 - Fraction(m.um.oversubscription))),
-        "um_pages_per_block": m.um.prefetch // m.um.page,
-        "um_fault_ps": m.ps(m.um.fault_latency),
-        "um_fault_batch": m.um.fault_batch,
     }
 
 

@@ -6,19 +6,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, file_name, peak_rss_bytes, software
+from buddysim.compress import SECTOR_BYTES
+from buddysim.replay.engine.kinds import Traffic
 from buddysim.replay.parameters import COST_PER_PS
+from buddysim.replay.schemes import counter_names
 
 if TYPE_CHECKING:
     from buddysim.replay.driver import Run
     from buddysim.trace import Trace
 
-SECTOR_BYTES = 32
 SENSITIVITY = ("half_gaps_time_ps", "double_gaps_time_ps")
-DEMAND, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, METADATA_READ, METADATA_WRITE, MIGRATION_IN, MIGRATION_OUT = range(8)
 
 
 @dataclass(frozen=True, repr=False)
-class Result(SchemeResult):
+class ReplayResult(SchemeResult):
     """The result of one replay under one scheme.
 
     Attributes
@@ -39,7 +40,7 @@ class Result(SchemeResult):
     def __repr__(self) -> str:
         """One line: the whole result is `to_dict`."""
         return (
-            f"<Result {self.scheme}: {self.provenance['trace']} on {self.provenance['machine']}, "
+            f"<ReplayResult {self.scheme}: {self.provenance['trace']} on {self.provenance['machine']}, "
             f"{self.counters['cycles']:,} cycles, {self.counters['compression.ratio']:.2f}x>"
         )
 
@@ -53,7 +54,7 @@ class Result(SchemeResult):
         }
 
 
-def build_result(run: Run, seconds: float) -> Result:
+def build_result(run: Run, seconds: float) -> ReplayResult:
     """The result of a run that has ended.
 
     Parameters
@@ -103,12 +104,12 @@ def build_result(run: Run, seconds: float) -> Result:
         "metadata.accesses": raw["metadata_accesses"],
         "metadata.hits": raw["metadata_hits"],
         "device.read_bytes": SECTOR_BYTES * sum(device[:3]),
-        "device.write_bytes": SECTOR_BYTES * device[WRITE_BACK],
-        "device.metadata_bytes": SECTOR_BYTES * (device[METADATA_READ] + device[METADATA_WRITE]),
-        "device.demand_bytes": SECTOR_BYTES * device[DEMAND],
-        "device.overfetch_bytes": SECTOR_BYTES * device[OVERFETCH],
-        "device.read_modify_write_bytes": SECTOR_BYTES * device[READ_MODIFY_WRITE],
-        "device.writeback_bytes": SECTOR_BYTES * device[WRITE_BACK],
+        "device.write_bytes": SECTOR_BYTES * device[Traffic.WRITE_BACK],
+        "device.metadata_bytes": SECTOR_BYTES * (device[Traffic.METADATA_READ] + device[Traffic.METADATA_WRITE]),
+        "device.demand_bytes": SECTOR_BYTES * device[Traffic.DEMAND],
+        "device.overfetch_bytes": SECTOR_BYTES * device[Traffic.OVERFETCH],
+        "device.read_modify_write_bytes": SECTOR_BYTES * device[Traffic.READ_MODIFY_WRITE],
+        "device.writeback_bytes": SECTOR_BYTES * device[Traffic.WRITE_BACK],
         "device.bus_bytes": SECTOR_BYTES * sum(raw["dram_bursts"]),
         "device.channel_bytes": [SECTOR_BYTES * bursts for bursts in raw["dram_bursts"]],
         "device.queued_write_bytes": SECTOR_BYTES * sum(raw["dram_queued_bursts"]),
@@ -116,12 +117,10 @@ def build_result(run: Run, seconds: float) -> Result:
         "device.row_misses": sum(raw["dram_row_misses"]),
         "link.read_bytes": raw["link_read_total_bytes"],
         "link.write_bytes": raw["link_write_total_bytes"],
-        "link.demand_bytes": link_in[DEMAND],
-        "link.overfetch_bytes": link_in[OVERFETCH],
-        "link.read_modify_write_bytes": link_in[READ_MODIFY_WRITE],
-        "link.writeback_bytes": link_out[WRITE_BACK],
-        "link.migration_in_bytes": link_in[MIGRATION_IN],
-        "link.migration_out_bytes": link_out[MIGRATION_OUT],
+        "link.demand_bytes": link_in[Traffic.DEMAND],
+        "link.overfetch_bytes": link_in[Traffic.OVERFETCH],
+        "link.read_modify_write_bytes": link_in[Traffic.READ_MODIFY_WRITE],
+        "link.writeback_bytes": link_out[Traffic.WRITE_BACK],
         "buddy.accesses": buddy,
         "buddy.fills": raw["buddy_fills"],
         "buddy.writebacks": raw["buddy_writebacks"],
@@ -136,15 +135,14 @@ def build_result(run: Run, seconds: float) -> Result:
         "sizes.grown": raw["grown"],
         "sizes.shrunk": raw["shrunk"],
         "sizes.extrapolated_share": extrapolated / entries if entries else 0.0,
-        "um.page_faults": raw["page_faults"],
-        "um.pages_prefetched": raw["pages_prefetched"],
-        "um.pages_evicted": raw["pages_evicted"],
+        **dict.fromkeys(counter_names(), 0),
+        **raw["scheme"],
         "latency.l1_miss_mean_ps": raw["load_ps"] // raw["loads_missed"] if raw["loads_missed"] else 0,
         "latency.l1_miss_histogram": raw["load_histogram"],
         "latency.l2_miss_histogram": raw["memory_histogram"],
         "trace.skipped_copies": run.skipped_copies,
     }
-    return Result(
+    return ReplayResult(
         scheme=run.scheme_name,
         counters=counters,
         per_kernel=run.per_kernel,

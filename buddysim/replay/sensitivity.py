@@ -9,18 +9,18 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import replace
 from fractions import Fraction
 
-from buddysim.replay.result import Result
+from buddysim.replay.result import ReplayResult
 
 GAP_SCALES = {"half_gaps_time_ps": Fraction(1, 2), "double_gaps_time_ps": Fraction(2)}
 REPORT_EVERY_S = 0.2
 
 Progress = Callable[[int, int], None]
-RunOne = Callable[[str, Fraction, Progress], Result]
+RunOne = Callable[[str, Fraction, Progress], ReplayResult]
 
 
 def with_gap_sensitivity(
-    results: Mapping[str, Result], run_one: RunOne, progress: Progress | None = None
-) -> dict[str, Result]:
+    results: Mapping[str, ReplayResult], run_one: RunOne, progress: Progress | None = None
+) -> dict[str, ReplayResult]:
     """The results, completed by their times with gaps halved and doubled.
 
     The runs are independent of each other and go on in threads, as many as there are processors.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import buddysim
-from buddysim.replay import scheme_names
+from buddysim.replay.schemes import REGISTRY
 from buddysim.synthetic import make_trace
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "counters.md"
@@ -33,7 +33,7 @@ def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("counters") / "t.bin"
     make_trace("stream", path, {"footprint": "1 MiB", "op": "copy", "laps": "6", "sizes": "32 B:3, 128 B:1"})
     machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"l2.size": "512 KiB"})
-    return {scheme: buddysim.simulate(path, machine, scheme).to_dict() for scheme in scheme_names()}
+    return {scheme: buddysim.simulate(path, machine, scheme).to_dict() for scheme in REGISTRY.names()}
 
 
 def documented(training=False):
@@ -67,6 +67,13 @@ def test_units_are_named():
             assert text, key
 
 
+def test_counters_of_schemes_are_documented_as_the_schemes_define_them():
+    rows = documented()
+    for _, scheme in REGISTRY.items():
+        for key, definition in scheme.COUNTERS.items():
+            assert ": ".join(rows[key]) == definition
+
+
 def test_every_promised_key_is_there_and_every_scheme_has_the_same_shape(results):
     shapes = {tuple(sorted(result)) for result in results.values()}
     assert len(shapes) == 1
@@ -82,7 +89,7 @@ def test_the_document_names_only_keys_that_exist():
             assert word in known
 
 
-@pytest.mark.parametrize("scheme", scheme_names())
+@pytest.mark.parametrize("scheme", REGISTRY.names())
 def test_sums_that_the_document_states(results, scheme):
     r = results[scheme]
     assert r["l2.sector_accesses"] == r["l2.read_sectors"] + r["l2.write_sectors"]

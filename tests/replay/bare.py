@@ -10,8 +10,9 @@ import numpy as np
 
 from buddysim.machine import Machine
 from buddysim.replay.engine.engine import Engine
-from buddysim.replay.engine.scheme import load_scheme
+from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import BLOCK_DTYPE, FLAG_TIMED, OP_DTYPE, WARP_DTYPE
 
 Op = tuple[int, Sequence[tuple[int, int, int]]]  # kind, lines of (entry, sector mask, whole mask)
@@ -74,13 +75,12 @@ def run_warps(
     blocks = np.zeros(len(warps) // warps_per_block, BLOCK_DTYPE)
     blocks["first_warp"] = np.arange(len(blocks)) * warps_per_block
     blocks["n_warps"] = warps_per_block
-    engine = Engine(
-        engine_numbers(machine, entries, Fraction(1)),
-        np.array(regions, dtype=np.int64),
-        pages,
-        array,
-        load_scheme(scheme),
-    )
+    chosen = REGISTRY.find(scheme)()
+    chosen.configure(machine, entries)
+    rows = np.array(regions, dtype=np.int64)
+    if chosen.on_host:
+        rows[:, 2] = Placement.HOST
+    engine = Engine(engine_numbers(machine, Fraction(1)), rows, pages, array, chosen)
     engine.start_kernel(0, 0, len(blocks), warps_per_block, 32 * warps_per_block, 0, 0)
     word = ""
     while word != "done":

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.replay import scheme_names
+from buddysim.replay.schemes import REGISTRY
 
 TRACES = Path(__file__).parents[2] / "traces"
 
 
 def result_of(trace, processors, hash_seed):
     """The JSON of all schemes from a process of its own, what is measured and its provenance apart."""
-    command = [sys.executable, "-m", "buddysim", "run", str(TRACES / trace), "--scheme", ",".join(scheme_names())]
+    command = [sys.executable, "-m", "buddysim", "run", str(TRACES / trace), "--scheme", ",".join(REGISTRY.names())]
     ran = subprocess.run(
         [*command, "--seed", "5", "--json", "-"],
         capture_output=True,
@@ -36,5 +36,5 @@ def result_of(trace, processors, hash_seed):
 def test_processors_and_hash_seeds_change_nothing(trace):
     every = os.sched_getaffinity(0)
     once = result_of(trace, every, hash_seed=1)
-    assert set(once) == set(scheme_names())
+    assert set(once) == set(REGISTRY.names())
     assert result_of(trace, {min(every)}, hash_seed=2) == once

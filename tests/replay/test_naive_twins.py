@@ -20,7 +20,7 @@ from tests.replay.bare import run_warps, tiny_machine
 
 ENTRIES = 512
 ROUNDS = [(buckets << 16) for buckets in (1, 511, 512, 513, 1024)]  # a port's buckets come round after 512
-KINDS = {"device": ("demand", "overfetch", "read_modify_write", "writeback", "metadata_read", "metadata_write")}
+TRAFFIC = ("demand", "overfetch", "read_modify_write", "writeback", "metadata_read", "metadata_write")
 
 
 @given(
@@ -129,7 +129,7 @@ def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight
     regions = [(bounds[i], bounds[i + 1], *kept[i]) for i in range(3)]
     bytes_of_state = [now | after << 4 for now, after in state]
     fast, final = run_warps(machine, [warp], scheme, regions=regions, state=bytes_of_state)
-    naive = NaiveMemory(engine_numbers(machine, ENTRIES, Fraction(1)), regions, bytes_of_state, scheme)
+    naive = NaiveMemory(engine_numbers(machine, Fraction(1)), regions, bytes_of_state, scheme)
     for kind, touched in warp:
         for entry, mask, whole_mask in touched:
             sectors = {s for s in range(4) if mask >> s & 1}
@@ -146,7 +146,7 @@ def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight
     assert {key: fast[key] for key in same.split()} == {key: naive.count[key] for key in same.split()}
     assert fast["l1_hits"] + fast["l1_merged"] == naive.count["l1_found"]
     assert fast["l2_read_hits"] + fast["l2_read_merged"] == naive.count["l2_found"]
-    moved = dict(zip(KINDS["device"], fast["device"], strict=False))
+    moved = dict(zip(TRAFFIC, fast["device"], strict=False))
     if overlap and scheme == "buddy":
         # An access to a page whose metadata are on their way guesses too; the twin, without time, can't know which do.
         assert moved.pop("overfetch") >= naive.count["device.overfetch"]

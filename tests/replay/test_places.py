@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from buddysim.machine import Machine
 from buddysim.replay.engine.engine import Engine
-from buddysim.replay.engine.scheme import load_scheme
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.schemes import REGISTRY
 from tests.replay.bare import tiny_machine
 
 ENTRIES = 1 << 16
@@ -19,11 +19,11 @@ ENTRIES = 1 << 16
 
 def engine_of(machine: Machine) -> Engine:
     return Engine(
-        engine_numbers(machine, ENTRIES, Fraction(1)),
+        engine_numbers(machine, Fraction(1)),
         np.array([[0, ENTRIES, 1, 2]], dtype=np.int64),
         np.zeros(ENTRIES // 64, np.uint32),
         np.zeros(ENTRIES, np.uint8),
-        load_scheme("buddy"),
+        REGISTRY.find("buddy")(),
     )
 
 

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from buddysim.replay.result import Result
+from buddysim.replay.result import ReplayResult
 from buddysim.replay.sensitivity import with_gap_sensitivity
 
 
 def result(scheme, time_ps):
     counters = {"time_ps": time_ps, "memory_instructions": 10}
-    return Result(scheme, counters, [], [], {}, {"assumptions": {}})
+    return ReplayResult(scheme, counters, [], [], {}, {"assumptions": {}})
 
 
 def test_each_scheme_runs_with_half_and_double_gaps():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.twins.um import NaivePages
 from tests.replay.bare import run_warps, tiny_machine
@@ -13,7 +14,6 @@ from tests.replay.bare import run_warps, tiny_machine
 PAGE = 512  # entries of 64 KiB
 PAGES = 8
 REGIONS = [(0, PAGES * PAGE, 0, 4)]
-DEMAND, MIGRATION_IN, MIGRATION_OUT = 0, 6, 7
 
 
 def machine(**overrides):
@@ -29,12 +29,15 @@ def loads(pages):
 def counted(pages, *, regions=REGIONS, **overrides):
     """Faults, prefetched and evicted pages of one warp, and all counters."""
     count, _ = run_warps(machine(**overrides), [loads(pages)], "um", regions=regions)
-    return (count["page_faults"], count["pages_prefetched"], count["pages_evicted"]), count
+    pages_counted = tuple(
+        count["scheme"][f"um.{name}"] for name in ("page_faults", "pages_prefetched", "pages_evicted")
+    )
+    return pages_counted, count
 
 
 def page_ps(m):
     """Time of one page on the link, and what reading over it takes besides (ps)."""
-    numbers = engine_numbers(m, PAGES * PAGE, Fraction(1))
+    numbers = engine_numbers(m, Fraction(1))
     return int(64 * 1024 * 10**12 / numbers["link_bytes_per_s"]), numbers["link_read_ps"]
 
 
@@ -51,8 +54,8 @@ def test_a_fault_costs_its_latency_and_the_page_and_then_the_access(latency, ban
     transfer, around = page_ps(m)
     expected = resident["now_ps"] + m.ps(m.um.fault_latency) + around + transfer
     assert faulted["now_ps"] == pytest.approx(expected, abs=1)
-    assert faulted["link_read"][MIGRATION_IN] == faulted["link_write"][MIGRATION_OUT] == 64 * 1024
-    assert faulted["device"][DEMAND] == 1
+    assert faulted["scheme"]["link.migration_in_bytes"] == faulted["scheme"]["link.migration_out_bytes"] == 64 * 1024
+    assert faulted["device"][Traffic.DEMAND] == 1
 
 
 def test_resident_pages_cost_what_ideal_costs():
@@ -83,7 +86,7 @@ def test_pages_without_an_allocation_neither_come_nor_go():
     # 7 pages of the address space count here, half of which fit: 2, 3 and 4 are resident.
     counts, count = counted([2, 3, 4, 5, 6], regions=regions, **settings_)
     assert counts == (2, 0, 2)  # with 4, 5 and 6 there, the fourth of the block would come, but nothing is in it
-    assert count["link_read"][MIGRATION_IN] == 2 * 64 * 1024
+    assert count["scheme"]["link.migration_in_bytes"] == 2 * 64 * 1024
 
 
 def test_faults_that_wait_are_handled_together():
@@ -94,7 +97,7 @@ def test_faults_that_wait_are_handled_together():
         count, _ = run_warps(m, warps, "um", regions=REGIONS)
         transfer, _ = page_ps(m)
         least = batches * m.ps(m.um.fault_latency) + transfer
-        assert count["page_faults"] == 3
+        assert count["scheme"]["um.page_faults"] == 3
         assert least <= count["now_ps"] <= least + 2 * transfer + 2_000_000
 
 
@@ -108,7 +111,7 @@ def test_faults_that_wait_are_handled_together():
 def test_counts_equal_the_twins(pages, share, block, hole):
     """Random pages; those in the hole belong to the host and never migrate."""
     first, end = hole[0], hole[1] + 1
-    regions = [(0, first * PAGE, 0, 4), (first * PAGE, end * PAGE, 2, 4), (end * PAGE, 32 * PAGE, 0, 4)]
+    regions = [(0, first * PAGE, 0, 4), (first * PAGE, end * PAGE, Placement.HOST, 4), (end * PAGE, 32 * PAGE, 0, 4)]
     settings_ = {"um__prefetch": f"{64 * block} KiB", "um__oversubscription": share}
     counts, count = counted(pages, regions=regions, **settings_)
     managed = [page for page in range(32) if not first <= page < end]
@@ -118,6 +121,6 @@ def test_counts_equal_the_twins(pages, share, block, hole):
         if page in managed:
             twin.access(page)
     assert counts == (twin.faults, twin.prefetched, twin.evicted)
-    assert count["link_read"][MIGRATION_IN] == 64 * 1024 * (twin.faults + twin.prefetched)
-    assert count["link_write"][MIGRATION_OUT] == 64 * 1024 * twin.evicted
-    assert count["link_read"][DEMAND] == 32 * sum(page not in managed for page in pages)
+    assert count["scheme"]["link.migration_in_bytes"] == 64 * 1024 * (twin.faults + twin.prefetched)
+    assert count["scheme"]["link.migration_out_bytes"] == 64 * 1024 * twin.evicted
+    assert count["link_read"][Traffic.DEMAND] == 32 * sum(page not in managed for page in pages)

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t
 
 from buddysim.replay.engine.division cimport Divisor, divide, remainder
 from buddysim.replay.engine.hints cimport prefetch
-from buddysim.replay.engine.hostmem cimport HostArena
+from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.setops cimport SECTOR_COUNT, order_renew, order_renew_oldest, set_match
 
 ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
@@ -117,5 +117,5 @@ cdef inline int sector_count(unsigned int mask) noexcept nogil:
     return SECTOR_COUNT[mask & 15]
 
 
-cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, int ways) except -1
+cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil

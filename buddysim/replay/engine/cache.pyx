@@ -2,10 +2,10 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.hostmem cimport HostArena, arena_free, arena_zeroed
+from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
 from buddysim.replay.engine.setops cimport SET_EMPTY, order_begin
 
-cdef int cache_init(HostArena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
+cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError."""
     cache.units, cache.sets, cache.ways = units, divisor(sets), ways
     cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
@@ -37,7 +37,7 @@ cdef class LruTags:
     sets, ways : shape of the cache
     """
 
-    cdef HostArena arena
+    cdef Arena arena
     cdef SectorCache cache
 
     def __cinit__(self, int sets, int ways):

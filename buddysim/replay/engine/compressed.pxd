@@ -10,11 +10,11 @@ from buddysim.replay.engine.cache cimport (
 )
 from buddysim.replay.engine.dram cimport DevicePlace, dram_place, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.engine.hints cimport prefetch, unlikely
-from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
-from buddysim.replay.engine.memory cimport (
-    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, WRITE_BACK, FillPlan, MemorySystem, Region, Slice,
-    Split, link_read, link_write, sectors_needed,
+from buddysim.replay.engine.kinds cimport (
+    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITE_BACK, sectors_needed,
 )
+from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
+from buddysim.replay.engine.memory cimport FillPlan, MemorySystem, Region, Slice, Split, link_read, link_write
 from buddysim.replay.engine.places cimport LinePlace
 from buddysim.replay.engine.port cimport port_pass
 
@@ -145,9 +145,9 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
     m.count.device[<int>DEMAND] += plan.demand
     m.count.device[<int>OVERFETCH] += plan.overfetch
     if plan.buddy:
-        m.count.link_read[<int>OVERFETCH] += 32 * plan.buddy_overfetch
-        m.count.link_read[<int>DEMAND] -= 32 * plan.buddy_overfetch
-        done = larger(done, link_read(m, 32 * plan.buddy, DEMAND, known))
+        m.count.link_read[<int>OVERFETCH] += SECTOR_BYTES * plan.buddy_overfetch
+        m.count.link_read[<int>DEMAND] -= SECTOR_BYTES * plan.buddy_overfetch
+        done = larger(done, link_read(m, SECTOR_BYTES * plan.buddy, DEMAND, known))
         m.count.buddy_fills += 1
         region.buddy += 1
     sectors[0] = plan.filled
@@ -180,7 +180,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
             m.count.device[<int>READ_MODIFY_WRITE] += sectors
             arrived = dram_read(&m.dram, &place, sectors, t)
         if old.buddy:
-            arrived = larger(arrived, link_read(m, 32 * old.buddy, READ_MODIFY_WRITE, t))
+            arrived = larger(arrived, link_read(m, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
         t = arrived if raw else codec_done(m, slice, arrived)
     t = taken = codec_done(m, slice, t)
@@ -189,7 +189,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
         m.count.device[<int>WRITE_BACK] += sectors
         taken = dram_write(&m.dram, &place, sectors, t)
     if new.buddy:
-        taken = larger(taken, link_write(m, 32 * new.buddy, WRITE_BACK, t))
+        taken = larger(taken, link_write(m, SECTOR_BYTES * new.buddy, WRITE_BACK, t))
     if buddy:
         m.count.buddy_writebacks += 1
         region.buddy += 1

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.division cimport high_product
 from buddysim.replay.engine.hints cimport likely, prefetch, unlikely
-from buddysim.replay.engine.hostmem cimport HostArena
+from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.port cimport Port, port_pass
 
 cdef extern from *:
@@ -260,4 +260,4 @@ cdef inline int64_t dram_write(Dram* dram, const DevicePlace* place, int bursts,
     return taken
 
 
-cdef int dram_init(HostArena* arena, Dram* dram) except -1
+cdef int dram_init(Arena* arena, Dram* dram) except -1

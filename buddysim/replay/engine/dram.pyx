@@ -1,7 +1,7 @@
 """Memory of a `Dram`, what its channels rarely do, and a class over a bus calendar that tests hold against `naive_calendar`."""
 from libc.stdint cimport uint64_t
 
-from buddysim.replay.engine.hostmem cimport HostArena, arena_free, arena_zeroed
+from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
 from buddysim.replay.engine.port cimport Port
 
 cdef void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
@@ -147,7 +147,7 @@ cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept n
     channel.queued_bursts = 0
 
 
-cdef int dram_init(HostArena* arena, Dram* dram) except -1:
+cdef int dram_init(Arena* arena, Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
     dram.bank_bits = count_trailing_zeros(dram.n_banks)
@@ -180,7 +180,7 @@ cdef class BusCalendar:
     ccd_slots : slots from a burst to the next one of a request, at most 56
     """
 
-    cdef HostArena arena
+    cdef Arena arena
     cdef Dram dram
 
     def __cinit__(self, int64_t burst_ps, int64_t ccd_slots):

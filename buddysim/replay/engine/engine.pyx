@@ -3,7 +3,7 @@
 The loop runs without the GIL and allocates nothing. It returns to Python when it needs a kernel's next chunk, when a kernel has
 ended, and after a number of operations, so that progress can be shown and the run be interrupted.
 """
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -12,10 +12,11 @@ from buddysim.replay.engine.compressed cimport prepare_moves
 from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.dram cimport dram_init
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, Events, events_init, events_put, events_set, events_take, key_number, key_time
-from buddysim.replay.engine.hostmem cimport HostArena, arena_free, arena_zeroed
+from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
+from buddysim.replay.engine.kinds cimport METADATA_READ
 from buddysim.replay.engine.locate cimport Spot, l2_spot
 from buddysim.replay.engine.memory cimport (
-    METADATA_READ, MemorySystem, Region, Slice, SmPorts, cache_find, cache_replace, cache_touch, evict_line, larger, mshrs_init,
+    MemorySystem, Region, Slice, SmPorts, cache_find, cache_replace, cache_touch, evict_line, larger, mshrs_init,
 )
 from buddysim.replay.engine.places cimport LinePlace, PlaceRules, lane_divisor, places_eight_at_a_time
 from buddysim.replay.engine.port cimport Port
@@ -110,7 +111,7 @@ cdef class Engine:
     scheme : SchemeBase
     """
 
-    cdef HostArena arena        # where all that follows lies, but for the chunks
+    cdef Arena arena        # where all that follows lies, but for the chunks
     cdef MemorySystem m
     cdef L1s l1
     cdef CoreTiming core
@@ -138,6 +139,7 @@ cdef class Engine:
     cdef readonly int64_t now_ps
     cdef readonly int64_t warp_instructions
     cdef int64_t issue_busy_ps
+    cdef SchemeBase scheme
     cdef object keep
 
     def __cinit__(self, dict numbers, regions, region_of_page, state, SchemeBase scheme):
@@ -147,7 +149,7 @@ cdef class Engine:
         cdef int i, slots, n_slices
         cdef MemorySystem* m = &self.m
         n = numbers
-        self.keep = (region_of_page, state, scheme)
+        self.scheme, self.keep = scheme, (region_of_page, state)
         self.held = []
         self.free_chunk = -1
         self.n_sms, self.n_schedulers = n["sms"], n["schedulers"]
@@ -219,17 +221,7 @@ cdef class Engine:
         for i in range(m.n_regions):
             m.regions[i].first_entry = <uint32_t>region_rows[i, 0]
             m.regions[i].entries = <uint32_t>(region_rows[i, 1] - region_rows[i, 0])
-            m.regions[i].place, m.regions[i].kept = <int>region_rows[i, 2], <int>region_rows[i, 3]
-
-        m.pages.entries_shift = n["um_entries_shift"]
-        m.pages.n = (m.n_entries >> m.pages.entries_shift) + 1
-        m.pages.capacity = larger(1, <int64_t>n["um_capacity_entries"] >> m.pages.entries_shift)
-        m.pages.pages_per_block = n["um_pages_per_block"]
-        m.pages.fault_ps, m.pages.fault_batch = n["um_fault_ps"], n["um_fault_batch"]
-        m.pages.batch_start_ps = -1
-        m.pages.newer = <int32_t*>arena_zeroed(&self.arena, m.pages.n + 1, sizeof(int32_t))
-        m.pages.older = <int32_t*>arena_zeroed(&self.arena, m.pages.n + 1, sizeof(int32_t))
-        m.pages.ready_ps = <int64_t*>arena_zeroed(&self.arena, m.pages.n + 1, sizeof(int64_t))
+            m.regions[i].placement, m.regions[i].kept = <int>region_rows[i, 2], <int>region_rows[i, 3]
 
         self.schedulers = <Scheduler*>arena_zeroed(&self.arena, <size_t>self.n_sms * self.n_schedulers, sizeof(Scheduler))
         self.warps = <Warp*>arena_zeroed(&self.arena, <size_t>self.n_sms * MAX_WARPS, sizeof(Warp))
@@ -253,7 +245,7 @@ cdef class Engine:
         for i in range(self.n_sms * self.max_blocks):
             self.blocks[i].next_free = i + 1
         self.blocks[self.n_sms * self.max_blocks - 1].next_free = -1
-        scheme.prepare(m)
+        scheme.prepare(m, &self.arena)
 
     def __dealloc__(self):
         cdef int64_t place
@@ -701,6 +693,7 @@ cdef class Engine:
             (m.regions[i].fills, m.regions[i].writebacks, m.regions[i].buddy) for i in range(m.n_regions)
         ]
         result["fills"], result["writebacks"], _ = (sum(of_all) for of_all in zip(*result["regions"], strict=True))
+        result["scheme"] = self.scheme.counters(m)
         result["metadata_accesses"] = m.count.metadata_hits + m.count.device[<int>METADATA_READ] // m.metadata_sectors
         return result
 

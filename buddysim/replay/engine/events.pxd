@@ -7,7 +7,7 @@ could not foresee.
 from libc.stdint cimport int64_t
 
 from buddysim.replay.engine.hints cimport unlikely
-from buddysim.replay.engine.hostmem cimport HostArena
+from buddysim.replay.engine.arena cimport Arena
 
 cdef extern from "keys.h" nogil:
     const int64_t KEY_BIAS
@@ -81,4 +81,4 @@ cdef inline void events_set(Events* events, int number, int64_t time) noexcept n
     events_put(events, number, time)
 
 
-cdef int events_init(HostArena* arena, Events* events, int n) except -1
+cdef int events_init(Arena* arena, Events* events, int n) except -1

@@ -1,10 +1,10 @@
 """Memory of an order of events, and a thin class over it that tests hold against a plain list."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.hostmem cimport HostArena, arena_free, arena_zeroed
+from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
 
 
-cdef int events_init(HostArena* arena, Events* events, int n) except -1:
+cdef int events_init(Arena* arena, Events* events, int n) except -1:
     """`n` events, each at no time."""
     cdef int i, padded
     events.bits = (n - 1).bit_length()
@@ -29,7 +29,7 @@ cdef class EventOrder:
     n : how many there are
     """
 
-    cdef HostArena arena
+    cdef Arena arena
     cdef Events events
 
     def __cinit__(self, int n):

@@ -3,8 +3,9 @@
 A request's way is followed to its end when it issues; what it takes of ports and channels is booked at the times at which it
 gets there (`port`, `dram`).
 """
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch,
     cache_replace, cache_row, cache_touch, sector_count,
@@ -12,30 +13,12 @@ from buddysim.replay.engine.cache cimport (
 from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport Dram, larger
 from buddysim.replay.engine.hints cimport prefetch
-from buddysim.replay.engine.hostmem cimport HostArena, arena_zeroed
+from buddysim.replay.engine.kinds cimport HISTOGRAM_BINS, TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.places cimport LinePlace, PlaceRules
 from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
-
-cdef enum Place:
-    PLACE_DEVICE = 0            # uncompressed in device memory
-    PLACE_COMPRESSED = 1        # compressed in device memory, what overflows in buddy memory
-    PLACE_HOST = 2              # in host memory, over the link
-
-cdef enum TrafficKind:          # why sectors move
-    DEMAND = 0
-    OVERFETCH = 1
-    READ_MODIFY_WRITE = 2
-    WRITE_BACK = 3
-    METADATA_READ = 4
-    METADATA_WRITE = 5
-    MIGRATION_IN = 6
-    MIGRATION_OUT = 7
-
-cdef enum:
-    HISTOGRAM_BINS = 64         # bin b holds times in [2^b, 2^(b+1)) ps
 
 cdef struct Counters:
     int64_t memory_instructions
@@ -63,20 +46,17 @@ cdef struct Counters:
     int64_t buddy_writebacks
     int64_t grown               # entries whose size state rose at a write-back
     int64_t shrunk
-    int64_t page_faults
-    int64_t pages_prefetched
-    int64_t pages_evicted
     int64_t load_ps             # sum of the times in `load_histogram`: from issue to arrival of L1-missing loads
-    int64_t[8] device           # sectors by TrafficKind
-    int64_t[8] link_read        # bytes by TrafficKind
-    int64_t[8] link_write
-    int64_t[64] load_histogram
-    int64_t[64] memory_histogram
+    int64_t[TRAFFIC_KINDS] device           # sectors by Traffic
+    int64_t[TRAFFIC_KINDS] link_read        # bytes by Traffic
+    int64_t[TRAFFIC_KINDS] link_write
+    int64_t[HISTOGRAM_BINS] load_histogram
+    int64_t[HISTOGRAM_BINS] memory_histogram
 
-cdef struct Region:             # an allocation's place
+cdef struct Region:             # an allocation
     uint32_t first_entry
     uint32_t entries
-    int place
+    int placement               # Placement
     int kept                    # sectors of each entry in device memory; 0 stands for the 8 B of a 16x target
     int64_t fills
     int64_t writebacks
@@ -121,21 +101,6 @@ cdef struct Link:
     int64_t read_bytes          # payload and headers carried
     int64_t write_bytes
 
-cdef struct Pages:              # Unified Memory: see schemes/um.pyx
-    int64_t n
-    int64_t capacity
-    int64_t resident
-    int entries_shift           # log2 of entries per page
-    int pages_per_block         # pages under one prefetch tree
-    int64_t fault_ps
-    int fault_batch
-    int64_t batch_start_ps
-    int64_t batch_end_ps
-    int batch_faults
-    int32_t* newer              # LRU list over the resident pages; n is the sentinel
-    int32_t* older
-    int64_t* ready_ps           # -1: not resident
-
 cdef struct MemorySystem
 
 ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
@@ -145,6 +110,7 @@ ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, L
 cdef struct MemorySystem:
     FillOp fill
     WritebackOp writeback
+    void* scheme_state          # the scheme's own
     int64_t now_ps              # the time of the event at hand
     # When the last request came to these ports: the next ones come at about that time.
     int64_t at_slice_ps
@@ -182,7 +148,6 @@ cdef struct MemorySystem:
     Divisor banks_of_group
     uint32_t bank_groups        # a power of two
     Link link
-    Pages pages
     # where lines lie
     PlaceRules rules
     bint eight_at_a_time        # can the host find them so?
@@ -202,7 +167,7 @@ cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
     bins[HISTOGRAM_BINS - 1 - leading_zeros(<unsigned long long>ps | 1)] += 1
 
 
-cdef inline int mshrs_init(HostArena* arena, Mshrs* mshrs, uint32_t n) except -1:
+cdef inline int mshrs_init(Arena* arena, Mshrs* mshrs, uint32_t n) except -1:
     """Makes `n` MSHRs, all free."""
     mshrs.free_ps = <int64_t*>arena_zeroed(arena, n, sizeof(int64_t))
     mshrs.end = mshrs.free_ps + n
@@ -215,11 +180,6 @@ cdef inline int64_t* mshr_take(Mshrs* mshrs) noexcept nogil:
     cdef int64_t* taken = mshrs.next
     mshrs.next = taken + 1 if taken + 1 != mshrs.end else mshrs.free_ps
     return taken
-
-
-cdef inline int sectors_needed(int size_class) noexcept nogil:
-    """Sectors that an entry of a size class fills: 0, 1, 1, 1, 2, 3, 3, 4."""
-    return <int>((<uint32_t>0x43321110 >> (size_class << 2)) & 15)
 
 
 cdef inline Region* region_of(MemorySystem* m, uint32_t entry) noexcept nogil:
@@ -242,7 +202,7 @@ cdef inline int64_t link_cost(const Link* link, int64_t total) noexcept nogil:
     return (total * link.byte_cost_num + link.byte_cost_den - 1) / link.byte_cost_den
 
 
-cdef inline int64_t link_read(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
+cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
     """When `payload` bytes from the far side are at the L2 slice that asked at `t`."""
     cdef int64_t total = link_bytes(&m.link, payload)
     cdef int64_t cost = link_cost(&m.link, total)
@@ -251,7 +211,7 @@ cdef inline int64_t link_read(MemorySystem* m, int64_t payload, TrafficKind kind
     return port_pass(&m.link.ports[0], &m.now_ps, t, cost) + m.link.read_ps + (cost >> FINE_BITS)
 
 
-cdef inline int64_t link_write(MemorySystem* m, int64_t payload, TrafficKind kind, int64_t t) noexcept nogil:
+cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
     """Posts `payload` bytes to the far side at `t`; returns when the link takes them."""
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload

@@ -1,12 +1,14 @@
 from typing import ClassVar
 
+from buddysim.machine import Machine
 from buddysim.machine.section import Section
 
 class SchemeBase:
-    uses_targets: bool
-    uses_sizes: bool
-    assumptions: dict[str, str]
+    SUMMARY: ClassVar[str]
+    uses_targets: ClassVar[bool]
+    uses_sizes: ClassVar[bool]
+    on_host: ClassVar[bool]
+    assumptions: ClassVar[dict[str, str]]
     SECTION: ClassVar[type[Section] | None]
-
-def scheme_names() -> list[str]: ...
-def load_scheme(name: str) -> SchemeBase: ...
+    COUNTERS: ClassVar[dict[str, str]]
+    def configure(self, machine: Machine, allocated_entries: int) -> None: ...

@@ -1,51 +1,53 @@
-"""The base of every memory configuration, and the list of those there are."""
-import importlib
-import pkgutil
-
-from buddysim.base.errors import BuddysimError
-from buddysim.replay.engine.memory cimport MemorySystem
+"""The base of every replay scheme."""
 
 
 cdef class SchemeBase:
-    """A memory configuration. A subclass named `Scheme` in `schemes/NAME.pyx` sets `fill` and `writeback`."""
+    """A memory configuration: what an L2 miss and a write-back do.
 
+    A scheme is one file: a module with a class `Scheme` derived from this one, whose name is the module's (with ``-`` for ``_``).
+    Its `__cinit__` sets `fill` and `writeback`; what it says of itself are the class attributes. Its state, its parameters and
+    its counters are in the file too:
+
+    - parameters: `SECTION`, the machine file's table of the scheme's name, which `configure` takes over in picoseconds;
+    - state: `prepare` takes it from the run's arena and keeps it in `m.scheme_state`, where `fill` and `writeback` find it;
+    - counters: `COUNTERS`, whose values `counters` gives. What the scheme moves for reasons of its own is counted as
+      `SCHEME_TRAFFIC`.
+
+    An instance serves one run.
+    """
+
+    #: One line for lists.
+    SUMMARY = ""
     #: Targets are applied: entries have a device part and a buddy part.
     uses_targets = False
     #: Entry sizes matter.
     uses_sizes = False
+    #: Every allocation lives in host memory.
+    on_host = False
     #: What the scheme assumes that the other ones don't, for the result.
     assumptions: dict[str, str] = {}
-    #: The scheme's section of a machine file (a `buddysim.machine.section.Section`), where it has knobs of its own.
+    #: The scheme's table of the machine file (a class derived from `buddysim.machine.section.Section`); None without one.
     SECTION = None
+    #: The scheme's counters: of each the unit and, after a colon, what it counts.
+    COUNTERS: dict[str, str] = {}
 
-    cdef int prepare(self, MemorySystem* m) except -1:
-        """Sets what the scheme keeps in the memory system; called once, after regions and sizes are there."""
+    def configure(self, machine, allocated_entries):
+        """Takes over what the scheme needs of the machine; called before the engine is built.
+
+        Parameters
+        ----------
+        machine : Machine
+        allocated_entries : entries of all allocations of device memory, at the moment at which most are allocated
+
+        Raises
+        ------
+        BuddysimError : a machine that the scheme can't run on
+        """
+
+    cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
+        """Makes the scheme's state (`arena_zeroed`) and sets `m.scheme_state`; regions and entry sizes are there already."""
         return 0
 
-
-def scheme_names():
-    """Names of the schemes, sorted.
-
-    Returns
-    -------
-    list of str
-    """
-    package = importlib.import_module("buddysim.replay.schemes")
-    return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-
-
-def load_scheme(name):
-    """The scheme of a name.
-
-    Raises
-    ------
-    BuddysimError : no such scheme; the message names the nearest
-    """
-    import difflib
-
-    names = scheme_names()
-    if name not in names:
-        near = difflib.get_close_matches(name, names, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise BuddysimError(f"unknown scheme {name!r}: expected one of {', '.join(names)}{hint}")
-    return importlib.import_module(f"buddysim.replay.schemes.{name}").Scheme()
+    cdef dict counters(self, const MemorySystem* m):
+        """The value of each of `COUNTERS` so far."""
+        return {}

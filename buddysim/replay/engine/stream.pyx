@@ -5,7 +5,7 @@ from libc.string cimport memcmp, memset
 
 from buddysim.replay.engine.events cimport smaller
 from buddysim.replay.engine.hints cimport unlikely
-from buddysim.replay.engine.hostmem cimport host_block
+from buddysim.replay.engine.arena cimport arena_block
 from buddysim.replay.engine.locate cimport locate_line
 from buddysim.replay.engine.places cimport place_begin, places_complete
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE
@@ -102,11 +102,11 @@ cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_
     cdef size_t starts_bytes = <size_t>warps * sizeof(uint64_t)
     if memory.ops_bytes < ops_bytes:
         free(memory.ops)
-        memory.ops = <char*>host_block(ops_bytes)
+        memory.ops = <char*>arena_block(ops_bytes)
         memory.ops_bytes = ops_bytes if memory.ops else 0
     if memory.starts_bytes < starts_bytes:
         free(memory.starts)
-        memory.starts = <uint64_t*>host_block(starts_bytes)
+        memory.starts = <uint64_t*>arena_block(starts_bytes)
         memory.starts_bytes = starts_bytes if memory.starts else 0
     if memory.ops_bytes < ops_bytes or memory.starts_bytes < starts_bytes:
         raise MemoryError(f"a chunk of {ops} operations does not fit in memory")

@@ -3,10 +3,9 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.engine.dram cimport DevicePlace, dram_place, dram_read, dram_write
+from buddysim.replay.engine.kinds cimport DEMAND, HOST, SECTOR_BYTES, WRITE_BACK
 from buddysim.replay.engine.locate cimport locate_entry
-from buddysim.replay.engine.memory cimport (
-    DEMAND, PLACE_HOST, WRITE_BACK, MemorySystem, Region, Slice, link_read, link_write, region_of,
-)
+from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
 from buddysim.replay.engine.places cimport LinePlace
 
 
@@ -14,8 +13,8 @@ cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LinePl
                              int64_t t) noexcept nogil:
     cdef int sectors = sector_count(wanted)
     cdef DevicePlace place
-    if region.place == PLACE_HOST:
-        return link_read(m, 32 * sectors, DEMAND, t)
+    if region.placement == HOST:
+        return link_read(m, SECTOR_BYTES * sectors, DEMAND, t)
     m.count.device[<int>DEMAND] += sectors
     dram_place(&m.dram, at.bank, at.row, &place)
     return dram_read(&m.dram, &place, sectors, t)
@@ -26,8 +25,8 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* 
     """Partly written sectors go out with their byte mask: nothing is read."""
     cdef int sectors = sector_count(line >> DIRTY)
     cdef DevicePlace place
-    if region.place == PLACE_HOST:
-        return link_write(m, 32 * sectors, WRITE_BACK, t)
+    if region.placement == HOST:
+        return link_write(m, SECTOR_BYTES * sectors, WRITE_BACK, t)
     m.count.device[<int>WRITE_BACK] += sectors
     locate_entry(m, slice, entry, &place)
     return dram_write(&m.dram, &place, sectors, t)

@@ -1,4 +1,4 @@
-"""The memory configurations that a replay compares, one Cython module each: a `Scheme` derived from `SchemeBase`."""
+"""Replay schemes: one file each, with its state, parameters and counters (`SchemeBase` says what it has)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from types import ModuleType
 from buddysim.base.registry import Registry
 from buddysim.replay.engine.scheme import SchemeBase
 
+#: What slowdowns are measured against.
+BASELINE = "ideal"
+DEFAULT = "buddy"
 
-def _adopt(module: ModuleType) -> Mapping[str, type[SchemeBase]]:
+
+def _scheme_of(module: ModuleType) -> Mapping[str, type[SchemeBase]]:
     scheme = getattr(module, "Scheme", None)
     if not (isinstance(scheme, type) and issubclass(scheme, SchemeBase)):
         return {}
     return {module.__name__.rpartition(".")[2].replace("_", "-"): scheme}
 
 
-REGISTRY: Registry[type[SchemeBase]] = Registry("replay scheme", __name__, ("Scheme",), _adopt)
+REGISTRY: Registry[type[SchemeBase]] = Registry("replay scheme", __name__, ("Scheme",), _scheme_of)
+
+
+def counter_names() -> tuple[str, ...]:
+    """The counters of every scheme's own: each result has them all."""
+    return tuple(dict.fromkeys(name for _, scheme in REGISTRY.items() for name in scheme.COUNTERS))

@@ -7,17 +7,20 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
-from buddysim.replay.engine.memory cimport PLACE_HOST, MemorySystem, Region, Slice, region_of
+from buddysim.replay.engine.kinds cimport HOST
+from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, region_of
 from buddysim.replay.engine.places cimport LinePlace
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
+
+ORDER = 20
 
 
 cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
                   int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1
-    if region.place == PLACE_HOST:
+    if region.placement == HOST:
         return raw_fill(m, region, at, sectors[0], t)
     return compressed_fill(m, region, slice, at, sectors, t, 4, True)
 
@@ -25,12 +28,13 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned i
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
-    if region.place == PLACE_HOST:
+    if region.placement == HOST:
         return raw_writeback(m, region, slice, entry, line, t)
     return compressed_writeback(m, region, slice, entry, line, t, 4, True)
 
 
 cdef class Scheme(SchemeBase):
+    SUMMARY = "compression between L2 and device memory only: bandwidth, no capacity"
     uses_sizes = True
 
     def __cinit__(self):

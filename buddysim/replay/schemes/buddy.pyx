@@ -6,17 +6,20 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
-from buddysim.replay.engine.memory cimport PLACE_COMPRESSED, MemorySystem, Region, Slice, region_of
+from buddysim.replay.engine.kinds cimport COMPRESSED
+from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, region_of
 from buddysim.replay.engine.places cimport LinePlace
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
+
+ORDER = 30
 
 
 cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
                   int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1
-    if region.place == PLACE_COMPRESSED:
+    if region.placement == COMPRESSED:
         return compressed_fill(m, region, slice, at, sectors, t, region.kept, False)
     return raw_fill(m, region, at, sectors[0], t)
 
@@ -24,12 +27,13 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned i
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
-    if region.place == PLACE_COMPRESSED:
+    if region.placement == COMPRESSED:
         return compressed_writeback(m, region, slice, entry, line, t, region.kept, False)
     return raw_writeback(m, region, slice, entry, line, t)
 
 
 cdef class Scheme(SchemeBase):
+    SUMMARY = "Buddy Compression: target sectors in device memory, overflow in buddy memory"
     uses_targets = True
     uses_sizes = True
 

@@ -1,3 +1,5 @@
 from buddysim.replay.engine.scheme import SchemeBase
 
+ORDER: int
+
 class Scheme(SchemeBase): ...

@@ -1,31 +1,51 @@
 """`um`: Unified Memory with oversubscription. A model, not the hardware that the paper measured (POWER9, 75 GB/s link).
 
 Pages of 64 KB migrate on fault. Faults are handled in batches, one after the other, each `um.fault_latency` long; within a 2 MB
-block a binary tree decides what comes along: the largest subtree of which more than half is then resident is fetched whole (the
-rule that NVIDIA's driver is described to follow). A page that has to make room is the least recently missed one, and goes back
+block a binary tree decides what is prefetched: the largest subtree of which more than half is then resident is fetched whole (the
+rule that NVIDIA's driver is described to follow). The page evicted to make room is the least recently missed one; it goes back
 over the link whole. The run begins with the pages of lowest address resident, as many as fit.
 """
-from libc.stdint cimport int32_t, int64_t, uint32_t
-
+from fractions import Fraction
 from typing import Annotated
 
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from pydantic import Field, model_validator
 
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section
 from buddysim.machine.units import format_size, parse_time
+from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.dram cimport larger
-from buddysim.replay.engine.memory cimport (
-    MIGRATION_IN, MIGRATION_OUT, PLACE_HOST, MemorySystem, Pages, Region, Slice, link_read, link_write, region_of,
-)
+from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
+from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
 from buddysim.replay.engine.places cimport LinePlace
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 
-cdef enum:                      # of `ready_ps`, where it is no time
+ORDER = 40
+
+cdef enum:                      # values of `ready_ps` that are not times
     AWAY = -1                   # in host memory
     NOT_MANAGED = -2            # no allocation of device memory lies there
+
+cdef struct Pages:
+    int64_t n
+    int64_t capacity
+    int64_t resident
+    int entries_shift           # log2 of entries per page
+    int pages_per_block         # pages under one prefetch tree
+    int64_t fault_ps
+    int fault_batch             # most faults of a batch
+    int64_t batch_start_ps
+    int64_t batch_end_ps
+    int batch_faults
+    int32_t* newer              # LRU list over the resident pages; n is the sentinel
+    int32_t* older
+    int64_t* ready_ps           # when a page is resident, AWAY or NOT_MANAGED
+    int64_t faults
+    int64_t prefetched
+    int64_t evicted
 
 
 cdef inline void unlink_page(Pages* pages, int64_t page) noexcept nogil:
@@ -42,30 +62,27 @@ cdef inline void link_newest(Pages* pages, int64_t page) noexcept nogil:
     pages.older[sentinel] = <int32_t>page
 
 
-cdef inline void evict_oldest(MemorySystem* m, int64_t t) noexcept nogil:
-    cdef Pages* pages = &m.pages
+cdef inline void evict_oldest(MemorySystem* m, Pages* pages, int64_t t) noexcept nogil:
     cdef int64_t page = pages.newer[pages.n]
     unlink_page(pages, page)
     pages.ready_ps[page] = AWAY
     pages.resident -= 1
-    m.count.pages_evicted += 1
-    link_write(m, <int64_t>128 << pages.entries_shift, MIGRATION_OUT, t)
+    pages.evicted += 1
+    link_write(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
 
 
-cdef inline void bring_page(MemorySystem* m, int64_t page, int64_t t) noexcept nogil:
-    cdef Pages* pages = &m.pages
+cdef inline void migrate_in(MemorySystem* m, Pages* pages, int64_t page, int64_t t) noexcept nogil:
     if pages.resident == pages.capacity:
-        evict_oldest(m, t)
+        evict_oldest(m, pages, t)
     pages.resident += 1
     link_newest(pages, page)
-    pages.ready_ps[page] = link_read(m, <int64_t>128 << pages.entries_shift, MIGRATION_IN, t)
+    pages.ready_ps[page] = link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
 
 
-cdef inline int64_t fault(MemorySystem* m, int64_t page, int64_t t) noexcept nogil:
-    """Has a page migrated; returns when it is there."""
-    cdef Pages* pages = &m.pages
+cdef inline int64_t fault(MemorySystem* m, Pages* pages, int64_t page, int64_t t) noexcept nogil:
+    """Migrates a page in, with what the tree prefetches; returns when it is resident."""
     cdef int64_t first, last, other, size, resident, best_first = page, best_last = page + 1
-    m.count.page_faults += 1
+    pages.faults += 1
     if t > pages.batch_start_ps or pages.batch_faults == pages.fault_batch:
         pages.batch_start_ps = larger(t, pages.batch_end_ps)
         pages.batch_end_ps = pages.batch_start_ps + pages.fault_ps
@@ -81,20 +98,20 @@ cdef inline int64_t fault(MemorySystem* m, int64_t page, int64_t t) noexcept nog
         if 2 * resident > size:
             best_first, best_last = first, last
         size *= 2
-    bring_page(m, page, pages.batch_end_ps)
+    migrate_in(m, pages, page, pages.batch_end_ps)
     for other in range(best_first, best_last):
         if pages.ready_ps[other] == AWAY:
-            bring_page(m, other, pages.batch_end_ps)
-            m.count.pages_prefetched += 1
+            migrate_in(m, pages, other, pages.batch_end_ps)
+            pages.prefetched += 1
     return pages.ready_ps[page] if pages.ready_ps[page] >= 0 else pages.batch_end_ps
 
 
 cdef inline int64_t page_ready(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
     """When the page of an entry is resident for an access at `t`."""
-    cdef Pages* pages = &m.pages
+    cdef Pages* pages = <Pages*>m.scheme_state
     cdef int64_t page = entry >> pages.entries_shift
     if pages.ready_ps[page] < 0:
-        return fault(m, page, t)
+        return fault(m, pages, page, t)
     unlink_page(pages, page)
     link_newest(pages, page)
     return larger(t, pages.ready_ps[page])
@@ -104,7 +121,7 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned i
                   int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1
-    if region.place != PLACE_HOST:
+    if region.placement != HOST:
         t = page_ready(m, at.entry, t)
     return raw_fill(m, region, at, sectors[0], t)
 
@@ -112,7 +129,7 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned i
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
-    if region.place != PLACE_HOST:
+    if region.placement != HOST:
         t = page_ready(m, entry, t)
     return raw_writeback(m, region, slice, entry, line, t)
 
@@ -142,24 +159,46 @@ class Um(Section):
 
 cdef class Scheme(SchemeBase):
     SECTION = Um
+    SUMMARY = "Unified Memory: pages migrate on fault, device memory is oversubscribed"
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
         "the run begins with the lowest pages resident",
     }
+    COUNTERS = {
+        "um.page_faults": "faults: accesses to a page that was not in device memory",
+        "um.pages_prefetched": "pages: migrated in with a faulting one",
+        "um.pages_evicted": "pages: written back to make room",
+        "link.migration_in_bytes": "B: pages that Unified Memory migrated in",
+        "link.migration_out_bytes": "B: pages that it evicted",
+    }
+    cdef Pages shape            # what the machine says of the pages
 
     def __cinit__(self):
         self.fill, self.writeback = fill, writeback
 
-    cdef int prepare(self, MemorySystem* m) except -1:
-        """Makes the lowest pages resident; the arrays are the engine's."""
-        cdef Pages* pages = &m.pages
+    def configure(self, machine, allocated_entries):
+        cdef int64_t fitting = int(allocated_entries * (1 - Fraction(machine.um.oversubscription)))
+        self.shape.entries_shift = (machine.um.page // ENTRY_BYTES).bit_length() - 1
+        self.shape.capacity = larger(1, fitting >> self.shape.entries_shift)
+        self.shape.pages_per_block = machine.um.prefetch // machine.um.page
+        self.shape.fault_ps, self.shape.fault_batch = machine.ps(machine.um.fault_latency), machine.um.fault_batch
+
+    cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
+        """Makes the pages of lowest address resident."""
+        cdef Pages* pages = <Pages*>arena_zeroed(arena, 1, sizeof(Pages))
         cdef int64_t page, last
         cdef int region
+        pages[0] = self.shape
+        pages.n = (m.n_entries >> pages.entries_shift) + 1
+        pages.batch_start_ps = -1
+        pages.newer = <int32_t*>arena_zeroed(arena, pages.n + 1, sizeof(int32_t))
+        pages.older = <int32_t*>arena_zeroed(arena, pages.n + 1, sizeof(int32_t))
+        pages.ready_ps = <int64_t*>arena_zeroed(arena, pages.n + 1, sizeof(int64_t))
         pages.newer[pages.n] = pages.older[pages.n] = <int32_t>pages.n
         for page in range(pages.n):
             pages.ready_ps[page] = NOT_MANAGED
         for region in range(m.n_regions):
-            if m.regions[region].place != PLACE_HOST:
+            if m.regions[region].placement != HOST:
                 last = m.regions[region].first_entry + m.regions[region].entries - 1 >> pages.entries_shift
                 for page in range(m.regions[region].first_entry >> pages.entries_shift, last + 1):
                     pages.ready_ps[page] = AWAY
@@ -168,4 +207,15 @@ cdef class Scheme(SchemeBase):
                 pages.ready_ps[page] = 0
                 pages.resident += 1
                 link_newest(pages, page)
+        m.scheme_state = pages
         return 0
+
+    cdef dict counters(self, const MemorySystem* m):
+        cdef const Pages* pages = <const Pages*>m.scheme_state
+        return {
+            "um.page_faults": pages.faults,
+            "um.pages_prefetched": pages.prefetched,
+            "um.pages_evicted": pages.evicted,
+            "link.migration_in_bytes": m.count.link_read[<int>SCHEME_TRAFFIC],
+            "link.migration_out_bytes": m.count.link_write[<int>SCHEME_TRAFFIC],
+        }

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
+from buddysim.compress import SECTOR_BYTES, SECTORS_OF_CLASS
+from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.twins.cache import fold
-
-SECTORS_NEEDED = (0, 1, 1, 1, 2, 3, 3, 4)
-DEVICE, COMPRESSED, HOST = range(3)
 
 
 @dataclass
@@ -53,7 +52,7 @@ class NaiveMemory:
     Parameters
     ----------
     numbers : the machine as the engine takes it (`parameters.engine_numbers`)
-    regions : (first entry, end entry, place, kept sectors) of each allocation
+    regions : (first entry, end entry, placement, kept sectors) of each allocation
     state : size class of each entry now | class after a write-back << 4
     scheme : `ideal`, `bandwidth`, `buddy` or `host`
 
@@ -129,20 +128,20 @@ class NaiveMemory:
 
     # Schemes
 
-    def place_of(self, entry: int) -> tuple[int, int]:
-        """Where an entry lies under the scheme, and its kept sectors."""
-        place, kept = next((p, k) for first, end, p, k in self.regions if first <= entry < end)
+    def placement_of(self, entry: int) -> tuple[int, int]:
+        """Which memory an entry lives in under the scheme, and its kept sectors."""
+        placement, kept = next((p, k) for first, end, p, k in self.regions if first <= entry < end)
         if self.scheme == "host":
-            return HOST, 4
-        if self.scheme == "bandwidth" and place != HOST:
-            return COMPRESSED, 4
-        if self.scheme == "ideal" and place == COMPRESSED:
-            return DEVICE, 4
-        return place, kept
+            return Placement.HOST, 4
+        if self.scheme == "bandwidth" and placement != Placement.HOST:
+            return Placement.COMPRESSED, 4
+        if self.scheme == "ideal" and placement == Placement.COMPRESSED:
+            return Placement.DEVICE, 4
+        return placement, kept
 
     def split(self, kept: int, size_class: int) -> tuple[int, int]:
         """Device and buddy sectors of an entry."""
-        needed = SECTORS_NEEDED[size_class]
+        needed = SECTORS_OF_CLASS[size_class]
         if kept == 0:
             fits = size_class == 0 or (size_class == 1 and bool(self.n["eight_byte_state"]))
             return min(1, needed), 0 if fits else needed
@@ -150,12 +149,12 @@ class NaiveMemory:
 
     def fill(self, entry: int, wanted: set[int]) -> set[int]:
         """Moves what a miss needs; returns the sectors that the L2 then holds."""
-        place, kept = self.place_of(entry)
+        placement, kept = self.placement_of(entry)
         asked = len(wanted)
-        if place == HOST:
-            self.count["link.demand"] += 32 * asked
+        if placement == Placement.HOST:
+            self.count["link.demand"] += SECTOR_BYTES * asked
             return wanted
-        if place == DEVICE:
+        if placement == Placement.DEVICE:
             self.count["device.demand"] += asked
             return wanted
         size_class = self.state[entry] & 7
@@ -177,17 +176,17 @@ class NaiveMemory:
         self.count["device.overfetch"] += moved - demand
         if buddy:
             self.count["buddy_fills"] += 1
-            self.count["link.demand"] += 32 * min(asked - demand, buddy)
-            self.count["link.overfetch"] += 32 * (buddy - min(asked - demand, buddy))
+            self.count["link.demand"] += SECTOR_BYTES * min(asked - demand, buddy)
+            self.count["link.overfetch"] += SECTOR_BYTES * (buddy - min(asked - demand, buddy))
         return wanted if raw else {0, 1, 2, 3}
 
     def write_back(self, entry: int, line: Line) -> None:
         """Moves what a dirty victim needs."""
-        place, kept = self.place_of(entry)
-        if place == HOST:
-            self.count["link.writeback"] += 32 * len(line.dirty)
+        placement, kept = self.placement_of(entry)
+        if placement == Placement.HOST:
+            self.count["link.writeback"] += SECTOR_BYTES * len(line.dirty)
             return
-        if place == DEVICE:
+        if placement == Placement.DEVICE:
             self.count["device.writeback"] += len(line.dirty)
             return
         before, after = self.state[entry] & 7, self.state[entry] >> 4
@@ -198,10 +197,10 @@ class NaiveMemory:
         touches_buddy = new[1] > 0
         if line.valid != {0, 1, 2, 3}:
             self.count["device.read_modify_write"] += 4 - len(line.valid) if raw else old[0]
-            self.count["link.read_modify_write"] += 32 * old[1]
+            self.count["link.read_modify_write"] += SECTOR_BYTES * old[1]
             touches_buddy |= old[1] > 0
         self.count["device.writeback"] += len(line.dirty) if raw and after == 7 else new[0]
-        self.count["link.writeback"] += 32 * new[1]
+        self.count["link.writeback"] += SECTOR_BYTES * new[1]
         self.count["buddy_writebacks"] += touches_buddy
         self.count["grown"] += change > 0
         self.count["shrunk"] += change < 0
@@ -211,7 +210,7 @@ class NaiveMemory:
         """The size as the metadata hold it, in rising order: 0 B, 8 B, one to four sectors."""
         if size_class == 1 and self.n["eight_byte_state"]:
             return 1
-        return 0 if size_class == 0 else SECTORS_NEEDED[size_class] + 1
+        return 0 if size_class == 0 else SECTORS_OF_CLASS[size_class] + 1
 
     def metadata_hit(self, entry: int, write: bool) -> bool:
         """Looks an entry's size up; a miss fetches the line that tells about its neighbours too."""

@@ -5,20 +5,20 @@ from libc.string cimport memset
 cdef size_t MOST_BYTES = <size_t>1 << 60
 
 
-cdef void* arena_zeroed(HostArena* arena, size_t count, size_t size) except NULL:
+cdef void* arena_zeroed(Arena* arena, size_t count, size_t size) except NULL:
     """`count` zeroed elements of `size` bytes, from a host cache line on, that live as long as their arena. Raises MemoryError."""
-    cdef HostBlock* block = arena.newest
+    cdef ArenaBlock* block = arena.newest
     cdef size_t bytes, block_bytes
     cdef char* array
     if count > MOST_BYTES // size:
         raise MemoryError(f"{count} times {size} bytes do not fit in memory")
-    bytes = host_whole(count * size, HOST_LINE)
+    bytes = arena_whole(count * size, CPU_LINE)
     if not block or bytes > block.bytes - block.used:
-        block_bytes = host_whole(HOST_LINE + bytes, HOST_HUGE)
-        block = <HostBlock*>host_block(block_bytes - 1)
+        block_bytes = arena_whole(CPU_LINE + bytes, HUGE_PAGE)
+        block = <ArenaBlock*>arena_block(block_bytes - 1)
         if not block:
             raise MemoryError(f"{count} times {size} bytes do not fit in memory")
-        block.before, block.used, block.bytes = arena.newest, HOST_LINE, block_bytes
+        block.before, block.used, block.bytes = arena.newest, CPU_LINE, block_bytes
         arena.newest = block
     array = <char*>block + block.used
     block.used += bytes
@@ -26,10 +26,10 @@ cdef void* arena_zeroed(HostArena* arena, size_t count, size_t size) except NULL
     return array
 
 
-cdef void arena_free(HostArena* arena) noexcept:
+cdef void arena_free(Arena* arena) noexcept:
     """Frees every array of an arena."""
-    cdef HostBlock* block = arena.newest
-    cdef HostBlock* before
+    cdef ArenaBlock* block = arena.newest
+    cdef ArenaBlock* before
     while block:
         before = block.before
         free(block)

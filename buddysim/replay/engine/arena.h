@@ -2,18 +2,18 @@
  *
  * The engine touches thousands of places in turn. In small pages, scattered over the host's memory, much of its time would go to
  * finding them: on a virtual machine that costs the more the busier its host is. */
-#ifndef BUDDYSIM_HOSTMEM_H
-#define BUDDYSIM_HOSTMEM_H
+#ifndef BUDDYSIM_ARENA_H
+#define BUDDYSIM_ARENA_H
 #include <stdlib.h>
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
 
-#define HOST_LINE ((size_t)64)
-#define HOST_HUGE ((size_t)2 << 20)
+#define CPU_LINE ((size_t)64)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 /* What an allocation of `bytes` takes, at least 1: in a sanitizer's build no more, so that it sees what is beyond. */
-static inline size_t host_whole(size_t bytes, size_t unit)
+static inline size_t arena_whole(size_t bytes, size_t unit)
 {
 #ifdef __SANITIZE_ADDRESS__
     (void)unit;
@@ -24,15 +24,15 @@ static inline size_t host_whole(size_t bytes, size_t unit)
 }
 
 /* Not zeroed; freed by free(). NULL where memory ends. */
-static inline void *host_block(size_t bytes)
+static inline void *arena_block(size_t bytes)
 {
-    const size_t unit = bytes < HOST_HUGE / 4 ? HOST_LINE : HOST_HUGE;
+    const size_t unit = bytes < HUGE_PAGE / 4 ? CPU_LINE : HUGE_PAGE;
     void *block;
-    if (posix_memalign(&block, unit, host_whole(bytes, unit)))
+    if (posix_memalign(&block, unit, arena_whole(bytes, unit)))
         return NULL;
 #ifdef __linux__
-    if (unit == HOST_HUGE)
-        madvise(block, host_whole(bytes, unit), MADV_HUGEPAGE);
+    if (unit == HUGE_PAGE)
+        madvise(block, arena_whole(bytes, unit), MADV_HUGEPAGE);
 #endif
     return block;
 }

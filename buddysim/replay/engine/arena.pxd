@@ -1,0 +1,19 @@
+"""The host's memory that a run's state lies in."""
+
+cdef extern from "arena.h" nogil:
+    const size_t CPU_LINE
+    const size_t HUGE_PAGE
+    size_t arena_whole(size_t bytes, size_t unit) noexcept
+    void* arena_block(size_t bytes) noexcept
+
+cdef struct ArenaBlock:          # its arrays follow, from the next line of the host's cache on
+    ArenaBlock* before
+    size_t used                 # bytes, this head's among them
+    size_t bytes
+
+cdef struct Arena:
+    ArenaBlock* newest
+
+
+cdef void* arena_zeroed(Arena* arena, size_t count, size_t size) except NULL
+cdef void arena_free(Arena* arena) noexcept

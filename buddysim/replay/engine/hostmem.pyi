@@ -1,1 +1,0 @@
-# For other extensions only (hostmem.pxd): nothing here is visible from Python.

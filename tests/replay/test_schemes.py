@@ -1,0 +1,53 @@
+"""What every registered replay scheme has, and that a result has the counters of all of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.machine.section import Section
+from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY, counter_names
+from tests.replay.bare import run_warps, tiny_machine
+
+SCHEMES = dict(REGISTRY.items())
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_scheme_describes_itself(name):
+    scheme = SCHEMES[name]
+    assert scheme.SUMMARY
+    assert "\n" not in scheme.SUMMARY
+    assert all(subject and text for subject, text in scheme.assumptions.items())
+    assert scheme.SECTION is None or issubclass(scheme.SECTION, Section)
+    assert not (scheme.on_host and scheme.uses_targets)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_its_counters_are_those_that_it_declares(name):
+    count, _ = run_warps(tiny_machine(), [[(0, [(0, 1, 0)])]], name)
+    assert set(count["scheme"]) == set(SCHEMES[name].COUNTERS)
+    assert all(isinstance(value, int) for value in count["scheme"].values())
+    for key, definition in SCHEMES[name].COUNTERS.items():
+        assert re.fullmatch(r"[a-z0-9_]+\.[a-z0-9_]+", key)
+        unit, _, text = definition.partition(": ")
+        assert unit, key
+        assert text, key
+        assert key not in count, "a counter that every scheme has"
+
+
+def test_the_counters_of_all_schemes_are_known():
+    assert set(counter_names()) == {name for scheme in SCHEMES.values() for name in scheme.COUNTERS}
+    assert "um.page_faults" in counter_names()
+
+
+def test_defaults_are_schemes():
+    assert {BASELINE, DEFAULT} <= set(SCHEMES)
+    baseline = SCHEMES[BASELINE]
+    assert not any((baseline.uses_targets, baseline.uses_sizes, baseline.on_host))
+
+
+def test_an_unknown_scheme_names_the_nearest():
+    with pytest.raises(BuddysimError, match=r"replay scheme 'bddy': unknown, expected one of .* \(nearest: buddy\)"):
+        REGISTRY.find("bddy")
