@@ -64,7 +64,7 @@ def _list(args: argparse.Namespace) -> None:
 
 def _info(args: argparse.Namespace) -> None:
     from buddysim.training.networks import describe
-    from buddysim.training.networks.file_text import to_toml
+    from buddysim.training.networks.toml_writer import to_toml
     from buddysim.training.networks.graph import Network
 
     if not 1 <= args.batch <= LARGEST_BATCH:
@@ -95,7 +95,7 @@ def _shape(text: str) -> tuple[int, ...]:
 
 def _write(network: Network, output: str | None) -> None:
     from buddysim.base.atomic import write_whole
-    from buddysim.training.networks.file_text import to_toml
+    from buddysim.training.networks.toml_writer import to_toml
 
     text = to_toml(network)
     if output in (None, "-"):

@@ -10,7 +10,7 @@ import pytest
 from buddysim.cli import main
 from buddysim.training import Network
 from buddysim.training.networks import zoo
-from buddysim.training.networks.file import parse_network
+from buddysim.training.networks.toml_reader import parse_network
 
 
 def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:

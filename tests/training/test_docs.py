@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from buddysim.training.networks import zoo
-from buddysim.training.networks.file import parse_network
+from buddysim.training.networks import kinds, zoo
 from buddysim.training.networks.footprint import baseline_footprint
-from buddysim.training.networks.kinds import KINDS, Attribute
+from buddysim.training.networks.layer_kind import Attribute
+from buddysim.training.networks.toml_reader import parse_network
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
 
@@ -27,7 +27,7 @@ def test_every_network_is_named() -> None:
 
 
 def test_every_kind_is_described_as_it_is() -> None:
-    for name, kind in KINDS.items():
+    for name, kind in kinds.REGISTRY.items():
         keys = ", ".join(key_text(*item) for item in kind.attributes.items()) or "-"
         assert f"| `{name}` | {kind.meaning} | {keys} | {', '.join(sorted(kind.needs))} |" in DOCUMENT
 
@@ -35,7 +35,7 @@ def test_every_kind_is_described_as_it_is() -> None:
 def test_every_key_is_described_as_it_is() -> None:
     rows = set(re.findall(r"^\| `(\w+)` \| (`[^|]+`) \| (\w+) \| ([^|]+) \|$", DOCUMENT, re.MULTILINE))
     described: dict[tuple[str, str, str], list[str]] = {}
-    for name, kind in KINDS.items():
+    for name, kind in kinds.REGISTRY.items():
         for key, attribute in kind.attributes.items():
             described.setdefault((key, attribute.type, attribute.meaning), []).append(f"`{name}`")
     wanted = {(key, ", ".join(sorted(of)), kind, meaning) for (key, kind, meaning), of in described.items()}

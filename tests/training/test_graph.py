@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training import Layer, Network, NetworkBuilder
-from buddysim.training.networks.file import parse_network
-from buddysim.training.networks.file_text import to_toml
-from buddysim.training.networks.kinds import KINDS
+from buddysim.training.networks import kinds
+from buddysim.training.networks.toml_reader import parse_network
+from buddysim.training.networks.toml_writer import to_toml
 
 
 def names(network: Network, indices: tuple[int, ...]) -> list[str]:
@@ -122,7 +122,7 @@ def test_needs_are_those_settled() -> None:
         "batchnorm": {"x", "dy"},
         "dropout": {"mask", "dy"},
     }
-    assert {kind: set(KINDS[kind].needs) for kind in settled} == settled
+    assert {kind: set(kinds.REGISTRY.find(kind).needs) for kind in settled} == settled
 
 
 @pytest.mark.parametrize(

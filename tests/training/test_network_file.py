@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from buddysim.base.errors import BuddysimError
 from buddysim.training import Network
 from buddysim.training.networks import zoo
-from buddysim.training.networks.file import parse_network
-from buddysim.training.networks.file_text import to_toml
+from buddysim.training.networks.toml_reader import parse_network
+from buddysim.training.networks.toml_writer import to_toml
 
 RESIDUAL = """
 name = "residual"

@@ -9,7 +9,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.formats.operator_graph import Operator, OperatorGraph, Storage, Tensor, load_operators
-from buddysim.training.networks.from_operators import network_from_operators
+from buddysim.training.networks.from_operator_graph import network_from_operators
 from buddysim.training.networks.graph import Network
 from tests.training.test_operators import CAPTURED
 
@@ -73,8 +73,11 @@ def test_a_small_graph() -> None:
     [
         ((), "no operator reads an input"),
         ((dataclasses.replace(CONV, arguments={"transposed": True}),), "not a convolution of two dimensions"),
-        ((dataclasses.replace(CONV, arguments={"padding": (0, 0)}),), r"made a tensor of \(2, 4, 8, 8\), expected"),
-        ((CONV, Operator("aten.bmm.default", "forward", inputs=(2,), outputs=(3,))), "no kind of layer stands for it"),
+        ((dataclasses.replace(CONV, arguments={"padding": (0, 0)}),), r"wrote a tensor of \(2, 4, 8, 8\), expected"),
+        (
+            (CONV, Operator("aten.bmm.default", "forward", inputs=(2,), outputs=(3,))),
+            "no kind of layer corresponds to it",
+        ),
         ((CONV, Operator("aten.mul.Tensor", "forward", inputs=(2, 2), outputs=(3,))), "a product of two maps"),
         ((CONV, Operator("aten.mm.default", "forward", inputs=(2, 2), outputs=(3,))), "a product without weights"),
         (

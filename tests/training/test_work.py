@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training import Conv, Gemm, NetworkBuilder
-from buddysim.training.networks.kinds._kind import window_steps
+from buddysim.training.networks.layer_kind import window_steps
 
 
 def places(extent: int, kernel: int, stride: int, pad: int, dilation: int) -> list[int]:

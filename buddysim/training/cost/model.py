@@ -16,6 +16,7 @@ from buddysim.training.cost.calibration import Calibration, Common, common, read
 from buddysim.training.cost.curve import Curve, Peak, curve_name
 from buddysim.training.cost.traffic import layer_elements
 from buddysim.training.cost.work import WINOGRAD_CLASSES, ConvWork, Pass, Product
+from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm, Layer
 
 PS_PER_S = 10**12
@@ -30,8 +31,8 @@ _COMPLEX_FLOPS = 4
 _FFT_BANDWIDTH = 0.7
 """Share of the peak bandwidth that transforms move their data with: that of other layers bound by memory."""
 
-_LSTM_TRAFFIC = 2
-"""Saved states are written forward and read backward beside the products' operands."""
+_STATE_TRAFFIC = 2
+"""A recurrent layer's saved states are written forward and read backward, besides the products' operands."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class CostModel:
         if layer.gemms:
             parts = _parts(pass_)
             moved = sum(round(_product(gemm, batch, part).bytes) for gemm in layer.gemms for part in parts)
-            return moved + (_LSTM_TRAFFIC * layer.saved_bytes(batch) if layer.kind == "lstm" else 0)
+            return moved + (_STATE_TRAFFIC * layer.saved_bytes(batch) if _recurrent(layer) else 0)
         forward, backward = layer_elements(layer)
         return round((forward if pass_ == "forward" else backward) * ELEMENT_BYTES) * batch
 
@@ -169,7 +170,7 @@ class CostModel:
         """One product, or one after the other where each needs the one before, as in a recurrent layer."""
         product = _product(gemm, batch, pass_)
         times = 1
-        if layer.kind == "lstm" and product.count > 1:
+        if _recurrent(layer) and product.count > 1:
             times, product = product.count, Product(product.rows, product.cols, product.inner)
         return self.product_ps(product, pass_) * times
 
@@ -229,6 +230,10 @@ class CostModel:
 
 def _ps(seconds: float) -> int:
     return round(seconds * PS_PER_S)
+
+
+def _recurrent(layer: Layer) -> bool:
+    return kinds.REGISTRY.find(layer.kind).recurrent
 
 
 def _parts(pass_: str) -> tuple[Pass, ...]:

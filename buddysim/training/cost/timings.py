@@ -17,13 +17,16 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.textfile import read_text
 from buddysim.training.cost.work import ConvWork, Product
+from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Conv
 
 LARGEST_FILE = 2**26
 LARGEST_EXTENT = 2**20
 LONGEST_MS = 1e7
 
-KINDS = ("conv", "fc", "relu", "maxpool", "avgpool", "concat", "add", "lrn", "batchnorm", "dropout", "softmax")
+WITH_PRODUCTS = ("conv", "fc")
+"""Layers of matrix products that a file may have timings of; of the others it may have any kind."""
+
 PASSES = ("forward", "backward_data", "backward_filter", "backward")
 
 REQUIRED = ("kind", "batch", "in_channels", "pass", "ms")
@@ -77,6 +80,11 @@ class Timing:
         window = f"{self.kernel_w}x{self.kernel_h}-{self.pad_w}{self.pad_h}-{self.stride_w}{self.stride_h}"
         shape = f"{self.in_w}x{self.in_h}x{self.in_channels}-{self.out_channels}-{window}"
         return shape if self.kind == "conv" else f"{self.kind} {shape}"
+
+    @property
+    def has_products(self) -> bool:
+        """Whether arithmetic may bound it; device memory bounds every other layer."""
+        return self.kind in WITH_PRODUCTS
 
     @property
     def work(self) -> ConvWork:
@@ -156,10 +164,10 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _timing(given: dict[str, str]) -> Timing:
-    kind = _choice("kind", given["kind"], KINDS)
+    kind = _choice("kind", given["kind"], timed_kinds())
     pass_ = _choice("pass", given["pass"], PASSES)
     counts = {name: _count(name, given.get(name, "")) for name in COUNTS}
-    weighted = kind in ("conv", "fc")
+    weighted = kind in WITH_PRODUCTS
     if not weighted and pass_ not in ("forward", "backward"):
         raise ValueError(f"pass: a {kind} layer has forward and backward, not {pass_}")
     if weighted and not counts["out_channels"]:
@@ -178,6 +186,12 @@ def _timing(given: dict[str, str]) -> Timing:
         layer=given.get("layer", ""),
         **counts,
     )
+
+
+def timed_kinds() -> tuple[str, ...]:
+    """The kinds of layer that a file may have timings of: CONV, FC and all that move data alone."""
+    moving = (name for name, kind in kinds.REGISTRY.items() if kind.moves is not None)
+    return (*WITH_PRODUCTS, *sorted(moving))
 
 
 def _choice(name: str, text: str, known: tuple[str, ...]) -> str:

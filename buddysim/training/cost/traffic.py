@@ -1,33 +1,14 @@
-"""Bytes that the layers other than CONV move: they are bound by device memory, or are matrix products.
+"""Bytes that layers without matrix products move: device memory bounds them.
 
-Counts are of elements read and written at least once, X and Y of one sample; an optimised kernel comes near them.
+Counts are of elements read and written at least once, X and Y of one sample, as the kinds of layers declare them
+(`Kind.moves`); an optimised kernel comes near them.
 """
 
 from __future__ import annotations
 
 from buddysim.training.cost.timings import Timing
+from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Layer
-
-_ONE_TO_ONE = {  # (elements of Y moved forward, backward)
-    "relu": (2, 3),  # x -> y; y, dy -> dx
-    "sigmoid": (2, 3),
-    "tanh": (2, 3),
-    "gelu": (2, 3),
-    "silu": (2, 3),
-    "softmax": (3, 3),  # the largest and the sum first, then shares
-    "dropout": (2.25, 2.25),  # its mask has a byte per element
-    "batchnorm": (3, 5),  # statistics first, then values; sums of dy and x dy first, then dx
-    "layernorm": (2, 4),
-    "lrn": (2, 4),  # x -> y; x, y, dy -> dx
-    "concat": (2, 2),
-    "positions": (2, 2),
-    "prepend": (2, 2),
-    "take": (2, 2),
-    "embedding": (2, 3),  # a gradient is added to rows
-    "shortcut": (2, 2),
-    "reshape": (0, 0),
-    "input": (0, 0),
-}
 
 
 def input_elements(layer: Layer) -> int:
@@ -46,24 +27,20 @@ def moved_elements(kind: str, x: int, y: int, inputs: int = 1) -> tuple[float, f
 
     `x` and `y` are the elements of one input and of the output, `inputs` how many inputs it has.
     """
-    if kind == "maxpool":
-        return x + y, 2 * (x + y)  # x, y, dy -> dx
-    if kind == "avgpool":
-        return x + y, x + y
-    if kind == "add":
-        return (inputs + 1) * y, 2 * y
-    forward, backward = _ONE_TO_ONE.get(kind, (2, 3))
-    return forward * y, backward * y
+    moves = kinds.REGISTRY.find(kind).moves
+    return (0.0, 0.0) if moves is None else moves(x, y, inputs)
 
 
 def layer_elements(layer: Layer) -> tuple[float, float]:
-    """The same of a layer of a network."""
+    """The same of a layer of a network; the input moves nothing."""
+    if not layer.inputs:
+        return 0.0, 0.0
     return moved_elements(layer.kind, input_elements(layer), layer.output_elements, len(layer.inputs))
 
 
 def unweighted_bytes(timing: Timing) -> float:
     """Bytes that a measured layer without products moves; 0 for one with products."""
-    if timing.kind in ("conv", "fc"):
+    if timing.has_products:
         return 0.0
     x = timing.in_channels * timing.in_h * timing.in_w
     out_h = -(-(timing.in_h + 2 * timing.pad_h - timing.kernel_h) // timing.stride_h) + 1

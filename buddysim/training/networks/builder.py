@@ -8,19 +8,18 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network, Shape, Value
-from buddysim.training.networks.kinds import KINDS, Attribute, Kind, Mismatch
-from buddysim.training.networks.kinds._kind import LARGEST
+from buddysim.training.networks.layer_kind import LARGEST, Attribute, Kind, Mismatch
 
 MOST_LAYERS = 100_000
 PARTS = ("features", "classifier")
-_CLOSING_KINDS = frozenset({"fc", "relu", "sigmoid", "tanh", "gelu", "silu", "dropout", "softmax", "reshape", "take"})
 _INPUT_NEEDS: frozenset[str] = frozenset()
 
 
 @dataclass
 class NetworkBuilder:
-    """Adds layers in the order in which they run; a layer reads the one before it unless told otherwise.
+    """Adds layers in the order in which they run; a layer reads the one before it unless its inputs are named.
 
     >>> net = NetworkBuilder("small", (3, 8, 8))
     >>> trunk = net.add("conv", channels=4, kernel=3, pad=1)
@@ -90,7 +89,7 @@ class NetworkBuilder:
 
         Parameters
         ----------
-        kind : one of `buddysim.training.networks.kinds.KINDS`
+        kind : a name of `buddysim.training.networks.kinds.REGISTRY`
         inputs : the layers that it reads; the one added last where it isn't given
         name : the kind and a number where it isn't given
         part : ``"features"`` or ``"classifier"``; the fully connected layers that close the network, and what stands
@@ -112,8 +111,9 @@ class NetworkBuilder:
         """As `add`, with the attributes as a mapping: their names may come from a file."""
         index = len(self._layers)
         name = f"{kind}{index}" if name is None else name
-        if kind not in KINDS:
-            raise BuddysimError(f"layer {shortened(name)}: {shortened(kind)} is not a kind of layer{hint(kind, KINDS)}")
+        if kind not in kinds.REGISTRY:
+            near = hint(kind, kinds.REGISTRY.names())
+            raise BuddysimError(f"layer {shortened(name)}: {shortened(kind)} is not a kind of layer{near}")
         if name in self._by_name:
             raise BuddysimError(f"layer {shortened(name)}: another layer has this name")
         if index >= MOST_LAYERS:
@@ -121,7 +121,7 @@ class NetworkBuilder:
         if part is not None and part not in PARTS:
             raise BuddysimError(f"layer {name!r}: part: {shortened(part)} is not a part{hint(part, PARTS)}")
         read = (self.last,) if inputs is None else (inputs,) if isinstance(inputs, int) else tuple(inputs)
-        rules = KINDS[kind]
+        rules = kinds.REGISTRY.find(kind)
         _check_inputs(name, rules, read, index)
         given = _complete(name, rules, attributes)
         try:
@@ -163,9 +163,9 @@ class NetworkBuilder:
             for producer in layer.inputs:
                 consumers[producer].add(layer.index)
         for layer in self._layers[:-1]:
-            if not consumers[layer.index] and layer.kind != "softmax":
+            if not consumers[layer.index] and _role(layer) != "loss":
                 raise BuddysimError(
-                    f"layer {layer.name!r}: nothing reads its output, and it is neither the last layer nor a softmax"
+                    f"layer {layer.name!r}: nothing reads its output, and it is neither the last layer nor a loss"
                 )
         first_closing = _first_closing(self._layers)
         built: list[Layer] = []
@@ -181,16 +181,18 @@ def _runs_in_place(layer: Layer, before: Sequence[Layer], consumers: Sequence[se
 
     Nobody else may read what it overwrites: not another layer, and not the backward step of the layer that wrote it,
     nor that of one further up the chain of layers in this buffer. A ReLU's backward step only asks where its output
-    is zero, which it can still tell after a layer that keeps signs.
+    is zero, which a layer that keeps signs leaves as it was.
     """
-    if layer.kind == "input" or KINDS[layer.kind].runs_in_place == "never":
+    if layer.kind == "input" or _rules(layer).runs_in_place == "never":
         return False
-    if KINDS[layer.kind].runs_in_place == "view":
+    if _rules(layer).runs_in_place == "view":
         return True
     below = before[layer.inputs[0]]
     while True:
-        still_told = below.kind == "relu" and KINDS[layer.kind].keeps_sign
-        if below.kind == "input" or len(consumers[below.index]) > 1 or ("y" in below.needs and not still_told):
+        if below.kind == "input" or len(consumers[below.index]) > 1:
+            return False
+        zeros_suffice = _rules(below).reads_zeros and _rules(layer).keeps_sign
+        if "y" in below.needs and not zeros_suffice:
             return False
         if not below.in_place:
             return True
@@ -200,17 +202,26 @@ def _runs_in_place(layer: Layer, before: Sequence[Layer], consumers: Sequence[se
 def _first_closing(layers: Sequence[Layer]) -> int:
     """The first layer of the classifier: the first fully connected one of those that close the network.
 
-    A view or a dropout right before it belongs to it.
+    What may stand before it (a view, a dropout) belongs to it where it comes right before.
     """
     start = len(layers)
-    while start > 1 and layers[start - 1].kind in _CLOSING_KINDS:
+    while start > 1 and _role(layers[start - 1]) != "outside":
         start -= 1
-    dense = next((layer.index for layer in layers[start:] if layer.kind == "fc"), len(layers))
+    dense = next((layer.index for layer in layers[start:] if _role(layer) == "dense"), len(layers))
     if dense == len(layers):
-        return next((layer.index for layer in layers[start:] if layer.kind == "softmax"), dense)
-    while dense > start and layers[dense - 1].kind in ("dropout", "reshape", "take"):
+        return next((layer.index for layer in layers[start:] if _role(layer) == "loss"), dense)
+    while dense > start and _role(layers[dense - 1]) == "before":
         dense -= 1
     return dense
+
+
+def _rules(layer: Layer) -> Kind:
+    return kinds.REGISTRY.find(layer.kind)
+
+
+def _role(layer: Layer) -> str:
+    """A layer's part in the classifier, as its kind declares it."""
+    return "outside" if layer.kind == "input" else _rules(layer).classifier
 
 
 def _check_inputs(name: str, kind: Kind, read: tuple[int, ...], index: int) -> None:

@@ -90,7 +90,7 @@ class Layer:
     Attributes
     ----------
     index : its place in the order of execution
-    kind : one of `buddysim.training.networks.kinds.KINDS`
+    kind : a name of `buddysim.training.networks.kinds.REGISTRY`, or ``"input"``
     inputs : the layers whose outputs it reads, in order
     output_shape : of one sample: ``(C, H, W)``, ``(features,)`` or ``(tokens, features)``
     parameters : weights and biases of its own, in elements

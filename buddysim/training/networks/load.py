@@ -10,15 +10,20 @@ from buddysim.training.networks.graph import Network
 
 
 def load_network(network: str | os.PathLike[str]) -> Network:
-    """A network of the zoo by its name, one's own by the path of its TOML file, or that of a captured training."""
+    """The network that a name or a file stands for.
+
+    Parameters
+    ----------
+    network : a registered name, the path of a network file (``.toml``), or of a captured operator graph (``.json``)
+    """
     name = os.fspath(network)
     if name.endswith(".json"):
-        from buddysim.training.networks.from_operators import read_operator_network
+        from buddysim.training.networks.from_operator_graph import read_operator_network
 
         return read_operator_network(name)
     is_file = os.path.isfile(name)  # noqa: PTH113 (Path.is_file raises where a name is too long for one)
-    if not zoo.has(name) and (name.endswith(".toml") or os.sep in name or is_file):
-        from buddysim.training.networks.file import read_network
+    if name not in zoo.REGISTRY and (name.endswith(".toml") or os.sep in name or is_file):
+        from buddysim.training.networks.toml_reader import read_network
 
         return read_network(Path(name))
     return zoo.load(name)

@@ -6,7 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from buddysim.training.networks.from_torch.modules import dropped, flatten, pool, pooled_to, same, softmax
+from buddysim.training.networks import kinds
+from buddysim.training.networks.from_torch.modules import dropped, flatten, pool, pooled_to, same
 from buddysim.training.networks.from_torch.reader import Reader, shape_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _mean(reader: Reader, node: fx.Node) -> int:
     return pooled_to(reader, node, (1, 1))
 
 
-def _functional(kind: str) -> Callable[[Reader, fx.Node], int]:
+def _plain(kind: str) -> Callable[[Reader, fx.Node], int]:
     def read(reader: Reader, node: fx.Node) -> int:
         name = str(node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
         written = name.endswith("_") or bool(node.kwargs.get("inplace", False))
@@ -104,22 +105,18 @@ def _item(reader: Reader, node: fx.Node) -> int:
     return reader.add("take", node, [before], token=wanted[1] % reader.net.shape(before)[0])
 
 
-FUNCTION_READERS: dict[str, Callable[[Reader, fx.Node], int]] = {
+def function_readers() -> dict[str, Callable[[Reader, fx.Node], int]]:
+    """What reads each function or method, by its name."""
+    plain = {name: _plain(kind) for kind, known in kinds.REGISTRY.items() for name in known.torch.functions}
+    return plain | _WITH_ARGUMENTS
+
+
+_WITH_ARGUMENTS: dict[str, Callable[[Reader, fx.Node], int]] = {
     operator.add.__name__: _add,
     operator.iadd.__name__: _add,
     "add_": _add,
     "cat": _cat,
     "concat": _cat,
-    "relu": _functional("relu"),
-    "relu_": _functional("relu"),
-    "sigmoid": _functional("sigmoid"),
-    "sigmoid_": _functional("sigmoid"),
-    "tanh": _functional("tanh"),
-    "tanh_": _functional("tanh"),
-    "gelu": _functional("gelu"),
-    "silu": _functional("silu"),
-    "softmax": softmax,
-    "log_softmax": softmax,
     "max_pool2d": _functional_pool("maxpool"),
     "avg_pool2d": _functional_pool("avgpool"),
     "adaptive_avg_pool2d": _functional_adaptive,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from buddysim.training.networks import kinds
 from buddysim.training.networks.from_torch.reader import BATCH, Reader, shape_of
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def pooled_to(reader: Reader, node: fx.Node, out: tuple[int, ...]) -> int:
     return reader.add("avgpool", node, [before], kernel=[height // out[0], width // out[1]])
 
 
-def _activation(kind: str) -> Callable[[Reader, fx.Node, Any], int]:
+def _plain(kind: str) -> Callable[[Reader, fx.Node, Any], int]:
     def read(reader: Reader, node: fx.Node, module: Any) -> int:
         written = bool(getattr(module, "inplace", False))
         return reader.add(kind, node, reader.inputs(node, 1), written_in_place=written)
@@ -170,10 +171,6 @@ def _attention(reader: Reader, node: fx.Node, module: nn.MultiheadAttention) -> 
     return reader.add("fc", node, [last], suffix="/projection", features=wide, bias=module.out_proj.bias is not None)
 
 
-def softmax(reader: Reader, node: fx.Node, module: Any = None) -> int:
-    return reader.add("softmax", node, reader.inputs(node, 1))
-
-
 def same(reader: Reader, node: fx.Node, module: Any = None) -> int:
     return reader.inputs(node)[0]
 
@@ -209,9 +206,11 @@ def _once(reader: Reader, node: fx.Node, module: nn.Module) -> None:
 
 
 def module_readers() -> dict[type, Callable[[Reader, fx.Node, Any], int]]:
+    """What reads each class of modules."""
     from torch import nn
 
-    return {
+    plain = {getattr(nn, name): _plain(kind) for kind, known in kinds.REGISTRY.items() for name in known.torch.modules}
+    return plain | {
         nn.Conv2d: _conv,
         nn.Linear: _linear,
         nn.BatchNorm2d: _batchnorm,
@@ -221,18 +220,10 @@ def module_readers() -> dict[type, Callable[[Reader, fx.Node, Any], int]]:
         nn.MaxPool2d: _maxpool,
         nn.AvgPool2d: _avgpool,
         nn.AdaptiveAvgPool2d: _adaptive,
-        nn.ReLU: _activation("relu"),
-        nn.ReLU6: _activation("relu"),
-        nn.Sigmoid: _activation("sigmoid"),
-        nn.Tanh: _activation("tanh"),
-        nn.GELU: _activation("gelu"),
-        nn.SiLU: _activation("silu"),
         nn.Dropout: _dropout,
         nn.Embedding: _embedding,
         nn.LSTM: _lstm,
         nn.MultiheadAttention: _attention,
-        nn.Softmax: softmax,
-        nn.LogSoftmax: softmax,
         nn.Flatten: flatten,
         nn.Identity: same,
     }

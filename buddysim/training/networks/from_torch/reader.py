@@ -29,11 +29,11 @@ class Reader:
     def __init__(self, module: nn.Module, input_shape: Sequence[int], name: str, as_written: bool) -> None:
         from torch import nn
 
-        from buddysim.training.networks.from_torch.functions import FUNCTION_READERS
+        from buddysim.training.networks.from_torch.functions import function_readers
         from buddysim.training.networks.from_torch.modules import module_readers
 
         self.module_readers = module_readers()
-        self.function_readers = FUNCTION_READERS
+        self.function_readers = function_readers()
         described = type(module).__name__
         if isinstance(module, tuple(self.module_readers)):
             module = nn.Sequential(module)  # what is traced must contain the layers

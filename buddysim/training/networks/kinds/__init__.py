@@ -1,23 +1,23 @@
-"""The kinds of layer: what each takes, how it changes a shape, what it costs, what its backward step needs.
+"""The kinds of layer: one module per family, which lists its kinds as ``KINDS``.
 
-One module per family; a module lists its kinds as ``KINDS``. What backward steps need is settled in
-docs/networks.md (papers leave it open): CONV and FC read X and dY; an activation that runs in place reads Y and dY;
-max pooling and LRN read X, Y and dY; average pooling, concatenation and addition only dY; normalisation reads X, dY
-and saved statistics; dropout its mask and dY.
+A kind declares everything that depends on it (`buddysim.training.networks.layer_kind.Kind`), so adding one is adding it
+to a file here or to a plug-in. What backward steps read is settled in docs/networks.md (papers leave it open).
 """
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
+from collections.abc import Mapping
+from types import ModuleType
 
-from buddysim.training.networks.kinds._kind import Attribute, Facts, Kind, Mismatch
+from buddysim.base.registry import Registry
+from buddysim.training.networks.layer_kind import Kind
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for module in pkgutil.iter_modules(__path__)
-    if not module.name.startswith("_")
-    for kind in import_module(f"{__name__}.{module.name}").KINDS
-}
 
-__all__ = ["KINDS", "Attribute", "Facts", "Kind", "Mismatch"]
+def _kinds_of(module: ModuleType) -> Mapping[str, Kind]:
+    listed = getattr(module, "KINDS", ())
+    if not isinstance(listed, list | tuple) or not all(isinstance(kind, Kind) for kind in listed):
+        return {}
+    return {kind.name: kind for kind in listed}
+
+
+REGISTRY: Registry[Kind] = Registry("layer kind", __name__, ("KINDS",), _kinds_of)

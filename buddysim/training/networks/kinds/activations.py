@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.kinds._kind import Attribute, Facts, Given, Inputs, Kind, elements, one_value_each
+from buddysim.training.networks.layer_kind import (
+    Attribute,
+    Facts,
+    Given,
+    Inputs,
+    Kind,
+    Torch,
+    elements,
+    one_value_each,
+    per_output,
+)
 
 
 def _dropout(inputs: Inputs, given: Given) -> Facts:
@@ -17,11 +27,44 @@ KINDS = (
         one_value_each(1),
         runs_in_place="elementwise",
         keeps_sign=True,
+        reads_zeros=True,
+        classifier="between",
+        torch=Torch(("ReLU", "ReLU6"), ("relu", "relu_"), ("relu", "relu_", "hardtanh", "hardtanh_")),
     ),
-    Kind("sigmoid", "1 / (1 + exp(-x))", frozenset({"y", "dy"}), one_value_each(4), runs_in_place="elementwise"),
-    Kind("tanh", "hyperbolic tangent", frozenset({"y", "dy"}), one_value_each(4), runs_in_place="elementwise"),
-    Kind("gelu", "x times the normal distribution's share below x", frozenset({"x", "dy"}), one_value_each(8)),
-    Kind("silu", "x times sigmoid(x)", frozenset({"x", "dy"}), one_value_each(5)),
+    Kind(
+        "sigmoid",
+        "1 / (1 + exp(-x))",
+        frozenset({"y", "dy"}),
+        one_value_each(4),
+        runs_in_place="elementwise",
+        classifier="between",
+        torch=Torch(("Sigmoid",), ("sigmoid", "sigmoid_"), ("sigmoid", "sigmoid_")),
+    ),
+    Kind(
+        "tanh",
+        "hyperbolic tangent",
+        frozenset({"y", "dy"}),
+        one_value_each(4),
+        runs_in_place="elementwise",
+        classifier="between",
+        torch=Torch(("Tanh",), ("tanh", "tanh_"), ("tanh", "tanh_")),
+    ),
+    Kind(
+        "gelu",
+        "x times the normal distribution's share below x",
+        frozenset({"x", "dy"}),
+        one_value_each(8),
+        classifier="between",
+        torch=Torch(("GELU",), ("gelu",), ("gelu",)),
+    ),
+    Kind(
+        "silu",
+        "x times sigmoid(x)",
+        frozenset({"x", "dy"}),
+        one_value_each(5),
+        classifier="between",
+        torch=Torch(("SiLU",), ("silu",), ("silu", "silu_")),
+    ),
     Kind(
         "dropout",
         "sets a random share to zero; its mask has a byte per element, as PyTorch's",
@@ -30,5 +73,7 @@ KINDS = (
         {"share": Attribute("share", "of elements set to zero", 0.5)},
         runs_in_place="elementwise",
         keeps_sign=True,
+        classifier="before",
+        moves=per_output(2.25, 2.25),  # the mask has a byte per element
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from buddysim.training.networks.graph import Conv
-from buddysim.training.networks.kinds._kind import (
+from buddysim.training.networks.layer_kind import (
     Attribute,
     Facts,
     Given,
@@ -70,5 +70,6 @@ KINDS = (
             "groups": Attribute("count", "parts of the channels that don't see each other", 1),
             "bias": Attribute("flag", "a bias for each output channel", True),
         },
+        moves=None,
     ),
 )

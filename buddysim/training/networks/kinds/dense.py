@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from buddysim.training.networks.graph import Gemm
-from buddysim.training.networks.kinds._kind import (
+from buddysim.training.networks.layer_kind import (
     Attribute,
     Facts,
     Given,
     Inputs,
     Kind,
     Mismatch,
+    Torch,
     elements,
     one_value_each,
+    per_output,
     shape_text,
     tokens,
 )
@@ -62,6 +64,8 @@ KINDS = (
             "rows": Attribute("count", "rows of weights, where a step uses only `features` of them", optional=True),
             "tied": Attribute("flag", "the weights are another layer's", False),
         },
+        classifier="dense",
+        moves=None,
     ),
     Kind(
         "matmul",
@@ -74,6 +78,15 @@ KINDS = (
         },
         least_inputs=2,
         most_inputs=2,
+        moves=None,
     ),
-    Kind("softmax", "shares that add up to one", frozenset({"y", "dy"}), one_value_each(5)),
+    Kind(
+        "softmax",
+        "shares that add up to one",
+        frozenset({"y", "dy"}),
+        one_value_each(5),
+        classifier="loss",
+        moves=per_output(3, 3),  # the largest and the sum first, then shares
+        torch=Torch(("Softmax", "LogSoftmax"), ("softmax", "log_softmax"), ("_softmax",)),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.kinds._kind import (
+from buddysim.training.networks.layer_kind import (
     Attribute,
     Facts,
     Given,
@@ -11,6 +11,7 @@ from buddysim.training.networks.kinds._kind import (
     Mismatch,
     elements,
     image,
+    per_output,
     shape_text,
     tokens,
 )
@@ -27,8 +28,8 @@ def _concat(inputs: Inputs, given: Given) -> Facts:
     first = inputs[0]
     for other in inputs[1:]:
         if other[1:] != first[1:]:
-            beside = f"n x {shape_text(first[1:])}" if first[1:] else "n"
-            raise Mismatch(f"inputs that differ in their first extent only ({beside})", shape_text(other))
+            expected = f"n x {shape_text(first[1:])}" if first[1:] else "n"
+            raise Mismatch(f"inputs that differ in their first extent only ({expected})", shape_text(other))
     return Facts((sum(shape[0] for shape in inputs), *first[1:]))
 
 
@@ -52,7 +53,15 @@ def _shortcut(inputs: Inputs, given: Given) -> Facts:
 
 
 KINDS = (
-    Kind("add", "sum of its inputs", frozenset({"dy"}), _add, least_inputs=2, most_inputs=None),
+    Kind(
+        "add",
+        "sum of its inputs",
+        frozenset({"dy"}),
+        _add,
+        least_inputs=2,
+        most_inputs=None,
+        moves=lambda x, y, inputs: ((inputs + 1) * y, 2 * y),
+    ),
     Kind(
         "concat",
         "its inputs one after the other, along the first extent (channels)",
@@ -60,6 +69,7 @@ KINDS = (
         _concat,
         least_inputs=2,
         most_inputs=None,
+        moves=per_output(2, 2),
     ),
     Kind(
         "reshape",
@@ -71,6 +81,8 @@ KINDS = (
             "transposed": Attribute("flag", "two extents change places", False),
         },
         runs_in_place="view",
+        classifier="before",
+        moves=per_output(0, 0),
     ),
     Kind(
         "shortcut",
@@ -81,5 +93,6 @@ KINDS = (
             "channels": Attribute("count", "output channels"),
             "stride": Attribute("pair", "distance of the elements that are taken", 1),
         },
+        moves=per_output(2, 2),
     ),
 )

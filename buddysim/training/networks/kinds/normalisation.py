@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from buddysim.training.networks.graph import ELEMENT_BYTES
-from buddysim.training.networks.kinds._kind import Attribute, Facts, Given, Inputs, Kind, elements, image
+from buddysim.training.networks.layer_kind import (
+    Attribute,
+    Facts,
+    Given,
+    Inputs,
+    Kind,
+    Torch,
+    elements,
+    image,
+    per_output,
+)
 
 _SAVED_STATISTICS = 2  # mean and inverse standard deviation
 
@@ -41,12 +51,15 @@ KINDS = (
         frozenset({"x", "dy"}),
         _batchnorm,
         {"affine": Attribute("flag", "a learned scale and shift for each channel", True)},
+        moves=per_output(3, 5),  # statistics first, then values; sums of dy and x dy first, then dx
     ),
     Kind(
         "layernorm",
         "normalises each token over its features; saves its mean and inverse deviation",
         frozenset({"x", "dy"}),
         _layernorm,
+        moves=per_output(2, 4),
+        torch=Torch(operators=("native_layer_norm",)),
     ),
     Kind(
         "lrn",
@@ -54,5 +67,6 @@ KINDS = (
         frozenset({"x", "y", "dy"}),
         _lrn,
         {"size": Attribute("count", "channels that a value is divided by", 5)},
+        moves=per_output(2, 4),  # x -> y; x, y, dy -> dx
     ),
 )

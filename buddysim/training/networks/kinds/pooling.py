@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from buddysim.training.networks.graph import Pool
-from buddysim.training.networks.kinds._kind import (
+from buddysim.training.networks.layer_kind import (
     Attribute,
     Facts,
     Given,
@@ -43,6 +43,20 @@ def _pool(inputs: Inputs, given: Given) -> Facts:
 
 
 KINDS = (
-    Kind("maxpool", "the largest of each window", frozenset({"x", "y", "dy"}), _pool, _WINDOW),
-    Kind("avgpool", "the mean of each window", frozenset({"dy"}), _pool, _WINDOW),
+    Kind(
+        "maxpool",
+        "the largest of each window",
+        frozenset({"x", "y", "dy"}),
+        _pool,
+        _WINDOW,
+        moves=lambda x, y, inputs: (x + y, 2 * (x + y)),  # x, y, dy -> dx
+    ),
+    Kind(
+        "avgpool",
+        "the mean of each window",
+        frozenset({"dy"}),
+        _pool,
+        _WINDOW,
+        moves=lambda x, y, inputs: (x + y, x + y),
+    ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm
-from buddysim.training.networks.kinds._kind import (
+from buddysim.training.networks.layer_kind import (
     Attribute,
     Facts,
     Given,
@@ -11,6 +11,7 @@ from buddysim.training.networks.kinds._kind import (
     Kind,
     Mismatch,
     elements,
+    per_output,
     shape_text,
     tokens,
 )
@@ -76,6 +77,7 @@ KINDS = (
             "vocabulary": Attribute("count", "rows of the table"),
             "features": Attribute("count", "elements of a row"),
         },
+        moves=per_output(2, 3),  # a gradient is added to rows
     ),
     Kind(
         "positions",
@@ -83,6 +85,7 @@ KINDS = (
         frozenset({"dy"}),
         _positions,
         {"extra": Attribute("size", "learned tokens put before the others", 0)},
+        moves=per_output(2, 2),
     ),
     Kind(
         "prepend",
@@ -90,6 +93,7 @@ KINDS = (
         frozenset({"dy"}),
         _prepend,
         {"tokens": Attribute("count", "how many", 1)},
+        moves=per_output(2, 2),
     ),
     Kind(
         "take",
@@ -97,6 +101,8 @@ KINDS = (
         frozenset({"dy"}),
         _take,
         {"token": Attribute("size", "which one", 0)},
+        classifier="before",
+        moves=per_output(2, 2),
     ),
     Kind(
         "lstm",
@@ -108,5 +114,7 @@ KINDS = (
             "projection": Attribute("count", "elements that the output of the cells is projected to", optional=True),
             "biases": Attribute("size", "biases of each gate: one, or PyTorch's two", 1),
         },
+        moves=None,
+        recurrent=True,
     ),
 )

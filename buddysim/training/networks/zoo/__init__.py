@@ -1,49 +1,53 @@
-"""The networks that come with buddysim: one file per family.
+"""The networks that come with buddysim, one file per family, and those of plug-ins.
 
-A family is a module with ``NETWORKS``, from each name to what builds it. Whoever adds a file here adds its networks.
+A family is a module with ``NETWORKS``, from each name to a function that builds the network. Adding a file here, or
+giving it as a plug-in, adds its networks.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
+from types import ModuleType
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.registry import Registry
 from buddysim.training.networks.graph import Network
 
+Build = Callable[[], Network]
 
-@cache
-def _builders() -> dict[str, Callable[[], Network]]:
-    builders: dict[str, Callable[[], Network]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith("_"):
-            continue
-        for name, build in import_module(f"{__name__}.{module.name}").NETWORKS.items():
-            if name in builders:
-                raise ValueError(f"two networks of the zoo are called {name}")
-            builders[name] = build
-    return builders
+
+def _networks_of(module: ModuleType) -> Mapping[str, Build]:
+    listed = getattr(module, "NETWORKS", None)
+    if not isinstance(listed, dict) or not all(isinstance(name, str) and callable(listed[name]) for name in listed):
+        return {}
+    return listed
+
+
+REGISTRY: Registry[Build] = Registry("network", __name__, ("NETWORKS",), _networks_of)
 
 
 def names() -> tuple[str, ...]:
     """The names of all networks, in alphabetical order."""
-    return tuple(sorted(_builders()))
-
-
-def has(name: str) -> bool:
-    """Whether there is a network of this name."""
-    return name in _builders()
+    return tuple(sorted(REGISTRY.names()))
 
 
 @cache
 def load(name: str) -> Network:
-    """The network of a name."""
-    if not has(name):
+    """The network of a name.
+
+    Raises
+    ------
+    BuddysimError
+        where there is none of that name, or a plug-in's function builds something else
+    """
+    if name not in REGISTRY:
         raise BuddysimError(
             f"{shortened(name)} is not a network: expected a name that `python -m buddysim dnn list` prints, "
             f"or a network file ending in .toml{hint(name, names())}"
         )
-    return _builders()[name]()
+    network = REGISTRY.find(name)()
+    if not isinstance(network, Network):
+        raise BuddysimError(f"network {name}: expected its function to return a Network, found {shortened(network)}")
+    return network

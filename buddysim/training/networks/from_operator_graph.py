@@ -1,7 +1,7 @@
-"""A network from the operators that PyTorch ran: a captured training becomes what the training simulator takes.
+"""A network from the operators that PyTorch ran: what a captured training becomes for the training simulator.
 
-Each forward operator that computes is read as a layer. Tensors are followed through their storages: a view has the
-layer of the memory that it looks at. Reading ends where the loss begins.
+Each forward operator that computes is read as a layer. Tensors are followed through their storages: a view stands for
+the layer that wrote its memory. Reading ends where the loss begins.
 """
 
 from __future__ import annotations
@@ -13,38 +13,26 @@ from typing import Any, NoReturn
 
 from buddysim.base.errors import BuddysimError
 from buddysim.formats.operator_graph import Operator, OperatorGraph, Tensor, load_operators
+from buddysim.training.networks import kinds
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
 
-#: Operators of losses: the network is over.
+#: Operators of losses, behind which the network ends.
 _LOSSES = frozenset(
     {
         "_log_softmax",
-        "nll_loss_forward",
-        "nll_loss2d_forward",
-        "mse_loss",
         "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "huber_loss",
         "l1_loss",
+        "mse_loss",
+        "nll_loss2d_forward",
+        "nll_loss_forward",
         "ones_like",
+        "smooth_l1_loss",
     }
-    | {"binary_cross_entropy_with_logits", "smooth_l1_loss", "huber_loss"}
 )
-_ELEMENTWISE = {
-    "relu": "relu",
-    "relu_": "relu",
-    "hardtanh": "relu",
-    "hardtanh_": "relu",
-    "sigmoid": "sigmoid",
-    "sigmoid_": "sigmoid",
-    "tanh": "tanh",
-    "tanh_": "tanh",
-    "gelu": "gelu",
-    "silu": "silu",
-    "silu_": "silu",
-    "_softmax": "softmax",
-    "native_layer_norm": "layernorm",
-}
-_SAME = frozenset({"clone", "_to_copy", "copy_", "contiguous"})
+_COPIES = frozenset({"clone", "_to_copy", "copy_", "contiguous"})
 
 
 def network_from_operators(graph: OperatorGraph, name: str) -> Network:
@@ -72,8 +60,9 @@ class _Reader:
     def __init__(self, graph: OperatorGraph, name: str) -> None:
         self.graph = graph
         self.layers: dict[int, int] = {}  # by storage
-        self.masks: dict[int, float] = {}  # dropout's masks: the share that is kept
-        self.number = 0
+        self.masks: dict[int, float] = {}  # the share that a dropout mask keeps, by storage
+        self.number = 0  # of the operator that is being read
+        self.plain = {name: kind for kind, known in kinds.REGISTRY.items() for name in known.torch.operators}
         start = self._first_input()
         self.batch = start.shape[0]
         self.layers[start.storage] = 0
@@ -112,15 +101,15 @@ class _Reader:
             self._mask(operator)
         elif not before:
             return  # a counter of steps, the labels
-        elif name in _SAME and len(before) == 1:
-            self._made(operator, before[0])
-        elif name in _ELEMENTWISE:
-            self._add(operator, _ELEMENTWISE[name], before)
+        elif name in _COPIES and len(before) == 1:
+            self._wrote(operator, before[0])
+        elif name in self.plain:
+            self._add(operator, self.plain[name], before)
         elif name in _READERS:
             kind, attributes = _READERS[name](self, operator)
             self._add(operator, kind, before, **attributes)
         else:
-            self._refuse(operator, "no kind of layer stands for it: read the model as a module instead")
+            self._refuse(operator, "no kind of layer corresponds to it: read the model as a module instead")
 
     def _add(self, operator: Operator, kind: str, before: list[int], **attributes: Any) -> None:
         name = plain = operator.module or kind
@@ -132,10 +121,10 @@ class _Reader:
         shape = self.graph.tensors[operator.outputs[0]].shape
         expected = (self.batch, *self.net.shape(index))
         if shape != expected and not (kind == "fc" and shape[-1] == expected[-1]):
-            self._refuse(operator, f"made a tensor of {shape}, expected {expected}")
-        self._made(operator, index)
+            self._refuse(operator, f"wrote a tensor of {shape}, expected {expected}")
+        self._wrote(operator, index)
 
-    def _made(self, operator: Operator, layer: int) -> None:
+    def _wrote(self, operator: Operator, layer: int) -> None:
         self.layers[self.graph.tensors[operator.outputs[0]].storage] = layer
 
     def _mask(self, operator: Operator) -> None:
@@ -155,19 +144,17 @@ class _Reader:
         """The weights that an operator reads, in order."""
         return [self.graph.tensors[number] for number in operator.inputs if self._role(number) == "weight"]
 
-    # -- kinds of layers ----------------------------------------------------------------------------------------------
-
     def conv(self, operator: Operator) -> tuple[str, dict[str, Any]]:
-        weights, said = self.weights(operator), operator.arguments
-        if said.get("transposed") or not weights or len(weights[0].shape) != 4:
+        weights, arguments = self.weights(operator), operator.arguments
+        if arguments.get("transposed") or not weights or len(weights[0].shape) != 4:
             self._refuse(operator, "not a convolution of two dimensions with weights")
         attributes = {
             "channels": weights[0].shape[0],
             "kernel": weights[0].shape[2:],
-            "stride": _pair(said.get("stride", 1)),
-            "pad": _pair(said.get("padding", 0)),
-            "dilation": _pair(said.get("dilation", 1)),
-            "groups": said.get("groups", 1),
+            "stride": _pair(arguments.get("stride", 1)),
+            "pad": _pair(arguments.get("padding", 0)),
+            "dilation": _pair(arguments.get("dilation", 1)),
+            "groups": arguments.get("groups", 1),
             "bias": len(weights) > 1,
         }
         return "conv", attributes
@@ -175,7 +162,7 @@ class _Reader:
     def fc(self, operator: Operator) -> tuple[str, dict[str, Any]]:
         weights = self.weights(operator)
         if not weights:
-            self._refuse(operator, "a product without weights: no kind of layer stands for it")
+            self._refuse(operator, "a product without weights: no kind of layer corresponds to it")
         features = self.graph.tensors[operator.outputs[0]].shape[-1]
         return "fc", {"features": features, "bias": len(weights) > 1}
 
@@ -212,7 +199,7 @@ class _Reader:
     def dropout(self, operator: Operator) -> tuple[str, dict[str, Any]]:
         kept = [self.masks[s] for s in self._storages(operator) if s in self.masks]
         if not kept:
-            self._refuse(operator, "a product of two maps: no kind of layer stands for it")
+            self._refuse(operator, "a product of two maps: no kind of layer corresponds to it")
         return "dropout", {"share": round(1 - kept[0], 6)}
 
     def native_dropout(self, operator: Operator) -> tuple[str, dict[str, Any]]:
@@ -246,11 +233,11 @@ def _pair(value: object) -> tuple[int, ...]:
 
 
 def _window(operator: Operator) -> dict[str, Any]:
-    said = operator.arguments
-    kernel = _pair(said.get("kernel_size", 1))
+    arguments = operator.arguments
+    kernel = _pair(arguments.get("kernel_size", 1))
     return {
         "kernel": kernel,
-        "stride": _pair(said["stride"]) if said.get("stride") else kernel,
-        "pad": _pair(said.get("padding", 0)),
-        "ceil": bool(said.get("ceil_mode", False)),
+        "stride": _pair(arguments["stride"]) if arguments.get("stride") else kernel,
+        "pad": _pair(arguments.get("padding", 0)),
+        "ceil": bool(arguments.get("ceil_mode", False)),
     }

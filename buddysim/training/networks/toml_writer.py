@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from buddysim.training.networks import kinds
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Layer, Network, Value
-from buddysim.training.networks.kinds import KINDS
 
 
 def to_toml(network: Network) -> str:
@@ -38,7 +38,7 @@ def _layer_lines(network: Network, layer: Layer, undecided: Layer) -> Iterator[s
         yield f"part = {_value(layer.part)}"
     if layer.in_place != undecided.in_place:
         yield f"in_place = {_value(layer.in_place)}"
-    defaults = KINDS[layer.kind].attributes
+    defaults = kinds.REGISTRY.find(layer.kind).attributes
     for key, value in layer.attributes:
         short = value[0] if isinstance(value, tuple) and _same_pair(defaults[key].type, value) else value
         if short != defaults[key].default:

@@ -1,10 +1,13 @@
-"""What a kind of layer is."""
+"""What a kind of layer declares: what it takes, how it changes a shape, what it costs, what its backward step reads.
+
+`buddysim.training.networks.kinds` has the kinds; nothing else says what one does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from buddysim.training.networks.graph import Conv, Gemm, Pool, Shape
 
@@ -12,6 +15,9 @@ LARGEST = 2**31 - 1
 
 Inputs = tuple[Shape, ...]
 Given = Mapping[str, Any]
+#: From the elements of one input, those of the output, both of one sample, and the number of inputs to the elements
+#: that the forward and the backward step read and write.
+Moves = Callable[[int, int, int], tuple[float, float]]
 
 
 class Mismatch(ValueError):
@@ -23,7 +29,7 @@ class Mismatch(ValueError):
 
 @dataclass(frozen=True)
 class Attribute:
-    """What a layer may be told.
+    """A key that layers of a kind have.
 
     Attributes
     ----------
@@ -53,6 +59,35 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Torch:
+    """Names under which PyTorch has a kind that needs no attributes.
+
+    Attributes
+    ----------
+    modules : classes of ``torch.nn``
+    functions : functions, and methods of tensors
+    operators : of the ATen library, as a captured operator graph names them (`Operator.short_name`)
+    """
+
+    modules: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+
+
+def per_output(forward: float, backward: float) -> Moves:
+    """So many elements read and written for each element of the output."""
+
+    def moves(x: int, y: int, inputs: int) -> tuple[float, float]:
+        return forward * y, backward * y
+
+    return moves
+
+
+#: Forward x is read and y written; backward y and dy are read and dx is written.
+READS_X_WRITES_Y = per_output(2, 3)
+
+
+@dataclass(frozen=True)
 class Kind:
     """A kind of layer.
 
@@ -63,8 +98,14 @@ class Kind:
     least_inputs, most_inputs : how many layers it reads; None: any number
     runs_in_place : ``"never"``, ``"elementwise"`` (over its input, where nothing else still needs that), ``"view"``
         (the same bytes under another shape)
-    keeps_sign : its output is zero or has the sign of its input, element by element, so that a ReLU before it can
-        still tell from it where its own output was zero
+    keeps_sign : its output is zero or has the sign of its input, element by element
+    reads_zeros : its backward step asks of y only where it is zero, so that a layer that keeps signs may overwrite y
+    classifier : its part in the layers that close a network: ``"outside"`` (none: the classifier starts behind it),
+        ``"between"`` (may stand between fully connected layers), ``"before"`` (may stand before the first of them as
+        well), ``"dense"`` (is one of them), ``"loss"`` (nothing has to read its output)
+    moves : elements that it reads and writes at least; None: a layer of matrix products, whose operands count
+    recurrent : its products run one after the other, each on the result of the one before
+    torch : its names in PyTorch, where it needs no attributes
     """
 
     name: str
@@ -74,8 +115,13 @@ class Kind:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     least_inputs: int = 1
     most_inputs: int | None = 1
-    runs_in_place: str = "never"
+    runs_in_place: Literal["never", "elementwise", "view"] = "never"
     keeps_sign: bool = False
+    reads_zeros: bool = False
+    classifier: Literal["outside", "between", "before", "dense", "loss"] = "outside"
+    moves: Moves | None = READS_X_WRITES_Y
+    recurrent: bool = False
+    torch: Torch = Torch()
 
 
 def elements(shape: Shape) -> int:
@@ -115,10 +161,10 @@ def one_value_each(per_element_flops: int) -> Callable[[Inputs, Given], Facts]:
 
 
 def window_steps(extent: int, kernel: int, stride: int, pad: int, dilation: int = 1, ceil: bool = False) -> int:
-    """How many places a window has along one axis; 0 where it doesn't fit once.
+    """How many positions a window has along one axis; 0 where it doesn't fit once.
 
-    With `ceil` a last window may hang over the end, but it must begin before the end of the input or of the padding
-    before it (Caffe's and PyTorch's rule).
+    With `ceil` a last window may hang over the end, but it must begin before the end of the input or of the leading
+    padding (Caffe's and PyTorch's rule).
     """
     room = extent + 2 * pad - dilation * (kernel - 1) - 1
     if room < 0:
