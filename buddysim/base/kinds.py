@@ -20,6 +20,7 @@ HOMES = {
     "replay scheme": "buddysim.replay.schemes",
     "training scheme": "buddysim.training.schemes",
     "network": "buddysim.training.networks.zoo",
+    "layer kind": "buddysim.training.networks.kinds",
     "figure": "buddysim.figures",
     "command": "buddysim.cli",
 }

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 def summary(name: str, thing: Any) -> str:
     """One line about a thing: its ``SUMMARY`` (of this name, if it has several), ``TITLE``, ``HELP`` or docstring."""
-    for attribute in ("SUMMARY", "TITLE", "HELP"):
+    for attribute in ("SUMMARY", "TITLE", "HELP", "summary"):
         said = getattr(thing, attribute, None)
         if isinstance(said, Mapping):
             said = said.get(name)

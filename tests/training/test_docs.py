@@ -29,7 +29,7 @@ def test_every_network_is_named() -> None:
 def test_every_kind_is_described_as_it_is() -> None:
     for name, kind in kinds.REGISTRY.items():
         keys = ", ".join(key_text(*item) for item in kind.attributes.items()) or "-"
-        assert f"| `{name}` | {kind.meaning} | {keys} | {', '.join(sorted(kind.needs))} |" in DOCUMENT
+        assert f"| `{name}` | {kind.summary} | {keys} | {', '.join(sorted(kind.needs))} |" in DOCUMENT
 
 
 def test_every_key_is_described_as_it_is() -> None:

@@ -93,6 +93,7 @@ class Kind:
 
     Attributes
     ----------
+    summary : what it does, in a line
     needs : what its backward step reads
     infer : from the shapes of its inputs and its attributes to its facts; raises `Mismatch`
     least_inputs, most_inputs : how many layers it reads; None: any number
@@ -109,7 +110,7 @@ class Kind:
     """
 
     name: str
-    meaning: str
+    summary: str
     needs: frozenset[str]
     infer: Callable[[Inputs, Given], Facts]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
@@ -122,6 +123,14 @@ class Kind:
     moves: Moves | None = READS_X_WRITES_Y
     recurrent: bool = False
     torch: Torch = Torch()
+
+    def parameters(self) -> list[tuple[str, str, str]]:
+        """Name, default and meaning of each attribute, for lists."""
+        rows = []
+        for name, attribute in self.attributes.items():
+            missing = "optional" if attribute.optional else "required"
+            rows.append((name, missing if attribute.default is None else str(attribute.default), attribute.meaning))
+        return rows
 
 
 def elements(shape: Shape) -> int:

@@ -1,7 +1,7 @@
 """The kinds of layer: one module per family, which lists its kinds as ``KINDS``.
 
 A kind declares everything that depends on it (`buddysim.training.networks.layer_kind.Kind`), so adding one is adding it
-to a file here or to a plug-in. What backward steps read is settled in docs/networks.md (papers leave it open).
+to a file here or to a plug-in. What backward steps read is settled in docs/networks.md, as papers leave it open.
 """
 
 from __future__ import annotations

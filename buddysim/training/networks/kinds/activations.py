@@ -22,7 +22,7 @@ def _dropout(inputs: Inputs, given: Given) -> Facts:
 KINDS = (
     Kind(
         "relu",
-        "max(x, 0)",
+        "the larger of x and 0",
         frozenset({"y", "dy"}),
         one_value_each(1),
         runs_in_place="elementwise",

@@ -1,0 +1,19 @@
+"""A kind of layer of one's own."""
+
+from __future__ import annotations
+
+from buddysim.training.networks.layer_kind import Kind, Torch, one_value_each, per_output
+
+KINDS = (
+    Kind(
+        "leaky-relu",
+        "x where it is positive, a small share of it elsewhere",
+        frozenset({"y", "dy"}),  # y has the sign of x
+        one_value_each(2),
+        runs_in_place="elementwise",
+        keeps_sign=True,
+        classifier="between",
+        moves=per_output(2, 3),  # forward: x, y; backward: y, dy, dx
+        torch=Torch(("LeakyReLU",), ("leaky_relu", "leaky_relu_"), ("leaky_relu", "leaky_relu_")),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Every registered kind of layer keeps the contract of `Kind`; names in PyTorch belong to one kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import ModuleType
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training.networks import kinds, zoo
+from buddysim.training.networks.layer_kind import Kind
+
+every_kind = pytest.mark.parametrize("kind", [kind for _, kind in kinds.REGISTRY.items()], ids=lambda kind: kind.name)
+
+
+@every_kind
+def test_a_kind_keeps_the_contract(kind: Kind) -> None:
+    assert kind.needs <= {"x", "y", "dy", "mask"}
+    assert 1 <= kind.least_inputs
+    assert kind.most_inputs is None or kind.most_inputs >= kind.least_inputs
+    assert not (kind.runs_in_place == "elementwise" and "x" in kind.needs)
+    assert not kind.reads_zeros or "y" in kind.needs
+    if kind.moves is not None:
+        assert all(amount >= 0 for amount in kind.moves(24, 12, kind.least_inputs))
+    if kind.torch.modules or kind.torch.functions or kind.torch.operators:
+        assert all(attribute.default is not None or attribute.optional for attribute in kind.attributes.values())
+    assert [row[0] for row in kind.parameters()] == list(kind.attributes)
+
+
+@pytest.mark.parametrize("place", ["modules", "functions", "operators"])
+def test_a_name_in_pytorch_belongs_to_one_kind(place: str) -> None:
+    counted = Counter(name for _, kind in kinds.REGISTRY.items() for name in getattr(kind.torch, place))
+    assert [name for name, count in counted.items() if count > 1] == []
+
+
+@every_kind
+def test_modules_are_those_of_pytorch(kind: Kind) -> None:
+    nn = pytest.importorskip("torch.nn")
+    assert all(hasattr(nn, name) for name in kind.torch.modules)
+
+
+def module(**names: object) -> ModuleType:
+    made = ModuleType("made")
+    vars(made).update(names)
+    return made
+
+
+def test_modules_of_other_contents_have_no_kinds_and_no_networks() -> None:
+    for listed in (None, 5, "conv", [1], {"conv": 1}):
+        assert not kinds.REGISTRY.adopt(module(KINDS=listed))
+        assert not zoo.REGISTRY.adopt(module(NETWORKS=listed))
+    assert not zoo.REGISTRY.adopt(module())
+
+
+def test_a_function_that_builds_no_network_is_refused() -> None:
+    recipe = zoo.REGISTRY.adopt(module(NETWORKS={"mine": lambda: 5}))["mine"]
+    with pytest.raises(BuddysimError, match="network mine: expected a Network, its function returned 5"):
+        _ = recipe.network
