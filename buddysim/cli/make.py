@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.settings import parse_settings
-    from buddysim.synthetic import load_workload
+    from buddysim.synthetic.registry import REGISTRY
 
     if args.workload is None:
         if args.settings or args.output:
             raise BuddysimError("make: no workload named: 'python -m buddysim make' lists them")
         _list_workloads()
         return 0
-    kind = load_workload(args.workload)
+    kind = REGISTRY.find(args.workload)
     workload = kind.from_settings(parse_settings(args.settings))
     if args.output is None:
         if args.settings:
@@ -48,16 +48,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list_workloads() -> None:
-    from buddysim.synthetic import load_workload, workload_names
+    from buddysim.synthetic.registry import REGISTRY
 
-    rows = [(name, (load_workload(name).__doc__ or "").partition("\n")[0]) for name in workload_names()]
+    rows = [(name, (kind.__doc__ or "").partition("\n")[0]) for name, kind in REGISTRY.items()]
     _print_rows(["workload", "what it is"], rows)
 
 
 def _list_parameters(name: str) -> None:
-    from buddysim.synthetic import load_workload
+    from buddysim.synthetic.registry import REGISTRY
 
-    _print_rows(["parameter", "default", "what it is"], list(load_workload(name).parameters()))
+    _print_rows(["parameter", "default", "what it is"], list(REGISTRY.find(name).parameters()))
 
 
 def _print_rows(headings: list[str], rows: Sequence[tuple[str, ...]]) -> None:

@@ -1,11 +1,11 @@
 """Synthetic traces: microbenchmarks that show one part of a machine at a time, and large traces for speed and memory.
 
-A workload is a module of this folder with one `Workload`; its name is the module's, with ``-`` for ``_``.
+A workload is a class derived from `Workload`, in a module of this folder or in a plug-in.
 """
 
 from __future__ import annotations
 
-from buddysim.synthetic.catalogue import load_workload, make_trace, workload_names
+from buddysim.synthetic.registry import make_trace
 from buddysim.synthetic.workload import Workload
 
-__all__ = ["Workload", "load_workload", "make_trace", "workload_names"]
+__all__ = ["Workload", "make_trace"]

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from buddysim.machine import fields
 from buddysim.synthetic.chase import Chase
-from buddysim.synthetic.sizes import parse_pattern
+from buddysim.synthetic.parts.sizes import parse_pattern
 from buddysim.synthetic.workload import Footprint
 
 

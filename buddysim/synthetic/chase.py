@@ -9,8 +9,8 @@ import numpy.typing as npt
 from pydantic import Field
 
 from buddysim.machine import fields
-from buddysim.synthetic.grid import LINE_BYTES, line_records, load, write_kernel
-from buddysim.synthetic.scramble import permutation
+from buddysim.synthetic.parts.hashing import permutation
+from buddysim.synthetic.parts.kernels import LINE_BYTES, line_records, load, write_kernel
 from buddysim.synthetic.workload import Footprint, Laps, Seed, Space, Switch, Workload
 from buddysim.trace import TraceWriter
 
@@ -47,7 +47,7 @@ class Chase(Workload):
     def write(self, writer: TraceWriter) -> None:
         base = self.allocate(writer, {"chain": self.footprint}, self.space)["chain"]
         entries = np.resize(self.places(), self.hops)
-        lines = line_records(base, entries, sectors=1).reshape(1, 1, self.hops, 1, 1)
+        lines = line_records(base, entries, sectors=1).reshape(1, 1, -1, 1)
         for _ in range(self.kernels):
             write_kernel(
                 writer,

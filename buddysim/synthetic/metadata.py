@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from buddysim.machine import fields
-from buddysim.synthetic.grid import line_records, load, write_kernel
+from buddysim.synthetic.parts.kernels import line_records, load, write_kernel
 from buddysim.synthetic.workload import WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
 
@@ -44,12 +44,12 @@ class Metadata(Workload):
     def write(self, writer: TraceWriter) -> None:
         base = self.allocate(writer, {"array": self.pages * PAGE_ENTRIES * ENTRY_BYTES})["array"]
         per_warp = self.pages // (self.blocks * self.warps_per_block)
-        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1, 1)
+        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1)
         lap, page, visited = np.meshgrid(
             np.arange(self.laps), np.arange(per_warp), np.arange(self.entries_per_visit), indexing="ij"
         )
         entry = page * PAGE_ENTRIES + lap * self.entries_per_visit + visited
-        within = entry.astype(np.uint64).reshape(1, 1, -1, 1, 1)
+        within = entry.astype(np.uint64).reshape(1, 1, -1, 1)
 
         def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
             first = (block * np.uint64(self.warps_per_block) + warp) * np.uint64(per_warp * PAGE_ENTRIES)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from pydantic import Field
 
 from buddysim.machine import fields
-from buddysim.synthetic.grid import LINE_BYTES, line_records, load, store, write_kernel
-from buddysim.synthetic.scramble import below
+from buddysim.synthetic.parts.hashing import below
+from buddysim.synthetic.parts.kernels import LINE_BYTES, line_records, load, store, write_kernel
 from buddysim.synthetic.workload import Footprint, OpsPerWarp, Seed, UseDistance, WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
 
@@ -46,8 +46,8 @@ class Random(Workload):
             if writes
             else load(lines=self.lines, use_distance=self.use_distance)
         )
-        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1, 1)
-        step = np.arange(self.operations_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1, 1)
+        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1)
+        step = np.arange(self.operations_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1)
         lane = np.arange(self.lines, dtype=np.uint64)
 
         def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

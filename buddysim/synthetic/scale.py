@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from buddysim.machine import fields
-from buddysim.synthetic.grid import ALL_SECTORS, LINE_BYTES, line_records, load, store, write_kernel
+from buddysim.synthetic.parts.kernels import ALL_SECTORS, LINE_BYTES, line_records, load, store, write_kernel
 from buddysim.synthetic.workload import Footprint, Gap, OpsPerWarp, WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
 
@@ -36,11 +36,11 @@ class Scale(Workload):
         base = self.allocate(writer, {"array": self.footprint})["array"]
         entries = np.uint64(max(LOADS_PER_STORE, self.footprint // LINE_BYTES))
         turn = [load(gap=self.gap)] * LOADS_PER_STORE + [store(gap=self.gap)]
-        masks = np.array([0] * LOADS_PER_STORE + [ALL_SECTORS], dtype=np.uint64).reshape(1, 1, 1, -1, 1)
-        read = np.array([*range(LOADS_PER_STORE), 0], dtype=np.uint64).reshape(1, 1, 1, -1, 1)
+        masks = np.array([0] * LOADS_PER_STORE + [ALL_SECTORS], dtype=np.uint64).reshape(1, 1, 1, -1)
+        read = np.array([*range(LOADS_PER_STORE), 0], dtype=np.uint64).reshape(1, 1, 1, -1)
         per_block = self.warps_per_block * self.turns_per_warp
-        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1, 1)
-        step = np.arange(self.turns_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1, 1)
+        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1)
+        step = np.arange(self.turns_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1)
         blocks_in_all = -(-self.instructions // (per_block * len(turn)))
         blocks_per_kernel = -(-self.instructions_per_kernel // (per_block * len(turn)))
         for first in range(0, blocks_in_all, blocks_per_kernel):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from buddysim.machine import fields
-from buddysim.synthetic.grid import ALL_SECTORS, LINE_BYTES, line_records, load, store, write_kernel
+from buddysim.synthetic.parts.kernels import ALL_SECTORS, LINE_BYTES, line_records, load, store, write_kernel
 from buddysim.synthetic.workload import (
     Footprint,
     Gap,
@@ -52,14 +52,14 @@ class Stream(Workload):
         whole = {"read": [0], "write": [ALL_SECTORS], "copy": [0, ALL_SECTORS]}[self.op]
         entries = -(-self.footprint // LINE_BYTES)
         tile = self.warps_per_block * self.lines_per_warp
-        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1, 1)
-        step = np.arange(self.lines_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1, 1)
+        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1)
+        step = np.arange(self.lines_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1)
 
         def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
             entry = block * np.uint64(tile) + step * np.uint64(self.warps_per_block) + warp
             entry = np.minimum(entry, np.uint64(entries - 1))
             pairs = zip(bases, whole, strict=True)
-            return np.concatenate([line_records(base, entry, ALL_SECTORS, mask) for base, mask in pairs], axis=3)
+            return np.concatenate([line_records(base, entry, ALL_SECTORS, mask) for base, mask in pairs], axis=-1)
 
         for _ in range(self.laps):
             write_kernel(

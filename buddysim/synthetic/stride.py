@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from buddysim.machine import fields
-from buddysim.synthetic.grid import LINE_BYTES, line_records, load, write_kernel
+from buddysim.synthetic.parts.kernels import LINE_BYTES, line_records, load, write_kernel
 from buddysim.synthetic.workload import Footprint, OpsPerWarp, UseDistance, WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
 
@@ -47,8 +47,8 @@ class Stride(Workload):
         loads = max(1, -(-self.footprint // LINE_BYTES) // span)
         last = -(-self.footprint // LINE_BYTES) - 1
         tile = self.warps_per_block * self.loads_per_warp
-        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1, 1)
-        step = np.arange(self.loads_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1, 1)
+        warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1)
+        step = np.arange(self.loads_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1)
 
         def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
             number = block * np.uint64(tile) + step * np.uint64(self.warps_per_block) + warp

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
@@ -11,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.result import file_name
 from buddysim.machine import fields
-from buddysim.synthetic.sizes import check_pattern, pattern_classes
+from buddysim.synthetic.parts.sizes import check_pattern, pattern_classes
 from buddysim.trace import Provenance, TraceWriter
 
 FIRST_BASE = 0x7F00_0000_0000
@@ -31,11 +34,20 @@ Switch = Annotated[bool, fields.switch()]
 
 
 class Workload(BaseModel):
-    """A synthetic workload: its fields are its parameters, `write` makes its kernels."""
+    """A synthetic workload: its fields are its parameters, `write` makes its kernels.
+
+    The first line of a workload's docstring is what lists say of it.
+
+    Attributes
+    ----------
+    name : of the workload, for ``make``; empty for a class that is only a base for others
+    licence : of the traces that it writes
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: ClassVar[str] = ""
+    licence: ClassVar[str] = "BSD-3-Clause"
 
     sizes: Annotated[str, fields.text(200)] = Field(
         default="none",
@@ -91,12 +103,14 @@ class Workload(BaseModel):
     def provenance(self) -> Provenance:
         """Where the trace comes from: this workload and its parameters."""
         parameters = ", ".join(f"{name}={_text(value)}" for name, value in self.model_dump().items())
-        options = "".join(f" --set {_quoted(setting)}" for setting in self.settings())
+        plugin = getattr(sys.modules[type(self).__module__], "PLUGIN_SOURCE", None)
+        options = f" --plugin {shlex.quote(file_name(plugin))}" if plugin else ""
+        options += "".join(f" --set {_quoted(setting)}" for setting in self.settings())
         return Provenance(
             tool="buddysim make",
             version=buddysim.__version__,
             source=f"synthetic workload {self.name}: {parameters}",
-            licence="BSD-3-Clause",
+            licence=self.licence,
             command=f"python -m buddysim make {self.name}{options}",
             assumptions=self.assumptions(),
         )

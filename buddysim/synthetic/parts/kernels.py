@@ -21,7 +21,7 @@ from buddysim.trace import (
 LINE_BYTES = 128
 ALL_SECTORS = 0xF
 RECORDS_AT_ONCE = 2**18
-"""Operations and lines that are in memory at a time while a kernel is written."""
+"""Operations or lines of a kernel that are in memory at a time while it is written."""
 
 LinesOf = Callable[[npt.NDArray[np.uint64]], npt.NDArray[np.uint64]]
 
@@ -35,12 +35,26 @@ def load(
     timed: bool = True,
     bypass_l1: bool = False,
 ) -> npt.NDArray[np.void]:
-    """A load; where it is timed, `gap` instructions before it are independent of what came before them."""
+    """A load.
+
+    Parameters
+    ----------
+    lines : number of 128 B lines that its lanes touch
+    bytes_per_lane : bytes that each lane loads
+    gap : other instructions of the warp before it
+    use_distance : instructions from the load to the first use of its result; 0: nothing uses it
+    timed : whether the instructions of `gap` are independent of each other; otherwise a run assumes their latencies
+    bypass_l1 : whether the L2 serves it whatever the L1 holds
+
+    Returns
+    -------
+    one record of OP_DTYPE
+    """
     return _operation(OP_LOAD, lines, bytes_per_lane, gap, use_distance, timed, FLAG_BYPASS_L1 if bypass_l1 else 0)
 
 
 def store(*, lines: int = 1, bytes_per_lane: int = 4, gap: int = 0, timed: bool = True) -> npt.NDArray[np.void]:
-    """A store."""
+    """A store; the parameters are those of `load`."""
     return _operation(OP_STORE, lines, bytes_per_lane, gap, 0, timed, 0)
 
 
@@ -63,7 +77,19 @@ def line_records(
     sectors: npt.NDArray[np.uint64] | int = ALL_SECTORS,
     written_whole: npt.NDArray[np.uint64] | int = 0,
 ) -> npt.NDArray[np.uint64]:
-    """Lines as a trace has them, of entries counted from `base`, with the masks of `trace/records.pxd`."""
+    """The line records of a trace (`trace/records.pxd`).
+
+    Parameters
+    ----------
+    base : address of the allocation
+    entries : numbers of its 128 B entries, of any shape
+    sectors : mask of the sectors that are touched, bit 0 for the first
+    written_whole : mask of the sectors of which a store writes all 32 bytes; 0 for loads
+
+    Returns
+    -------
+    uint64, of the shape that the arrays broadcast to
+    """
     lines = np.asarray(entries, dtype=np.uint64) + np.uint64(base // LINE_BYTES)
     masks = np.asarray(written_whole, dtype=np.uint64) << np.uint64(4) | np.asarray(sectors, dtype=np.uint64)
     return lines << np.uint64(8) | masks
@@ -79,29 +105,31 @@ def write_kernel(
     repeats: int,
     lines_of: LinesOf,
 ) -> None:
-    """A kernel in which each warp does `operations` in turn, `repeats` times over.
+    """Writes a kernel in which each warp does `operations` in turn, `repeats` times.
 
     Parameters
     ----------
     writer : takes the kernel
     name : of the kernel
-    blocks, warps_per_block : the grid, of whole warps
-    operations : what a warp does, all with the same number of lines
-    repeats : how often it does so
-    lines_of : gets the numbers of some blocks, in the shape (blocks, 1, 1, 1, 1); gives their lines, in the shape
-        (blocks, warps, repeats, operations, lines of an operation)
+    blocks, warps_per_block : the grid: thread blocks, and whole warps of each
+    operations : what a warp does in one turn
+    repeats : turns of each warp
+    lines_of : gets the numbers of some blocks, uint64 of the shape (blocks, 1, 1, 1); returns their line records, of a
+        shape that broadcasts to (blocks, warps, repeats, lines of a turn), those of the first operation first
     """
     turn = np.concatenate(operations)
-    per_operation = int(turn["n_lines"][0])
-    per_block = warps_per_block * repeats * len(turn)
-    at_once = max(1, RECORDS_AT_ONCE // (per_block * max(1, per_operation)))
+    lines_per_turn = int(turn["n_lines"].sum())
+    turns_per_block = warps_per_block * repeats
+    at_once = max(1, RECORDS_AT_ONCE // (turns_per_block * max(len(turn), lines_per_turn)))
+    first_line = np.cumsum(turn["n_lines"], dtype=np.uint32) - turn["n_lines"]
     writer.begin_kernel(name, (blocks, 1, 1), (32 * warps_per_block, 1, 1), registers=32)
     for first in range(0, blocks, at_once):
         numbers = np.arange(first, min(first + at_once, blocks), dtype=np.uint64)
-        ops = np.tile(turn, len(numbers) * warps_per_block * repeats)
-        ops["first_line"] = np.arange(len(ops), dtype=np.uint32) * per_operation
-        lines = lines_of(numbers.reshape(-1, 1, 1, 1, 1))
-        shape = (len(numbers), warps_per_block, repeats, len(turn), per_operation)
+        turns = len(numbers) * turns_per_block
+        ops = np.tile(turn, turns)
+        ops["first_line"] = (np.arange(turns, dtype=np.uint32)[:, None] * lines_per_turn + first_line).reshape(-1)
+        lines = lines_of(numbers.reshape(-1, 1, 1, 1))
+        shape = (len(numbers), warps_per_block, repeats, lines_per_turn)
         lines = np.ascontiguousarray(np.broadcast_to(lines, shape), dtype=np.uint64).reshape(-1)
         writer.add_blocks(*_frames(numbers, warps_per_block, repeats * len(turn)), ops, lines)
     writer.end_kernel()
@@ -110,7 +138,7 @@ def write_kernel(
 def _frames(
     numbers: npt.NDArray[np.uint64], warps_per_block: int, ops_per_warp: int
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-    """Block and warp records around equally long warps."""
+    """Block and warp records of equally long warps."""
     blocks = np.zeros(len(numbers), dtype=BLOCK_DTYPE)
     blocks["block"] = numbers
     blocks["n_warps"] = warps_per_block
