@@ -1,1 +1,44 @@
-"""Figures, one module each: ``vdnn_fig11.py`` is ``python -m buddysim plot vdnn-fig11``."""
+"""Figures, one module each: ``vdnn_fig11.py`` is ``python -m buddysim plot vdnn-fig11``.
+
+A figure is a module with
+
+- ``TITLE``: what it shows, in a line,
+- ``data(source)``: its numbers, from results that it asks a `Source` for,
+- ``draw(data)``: a matplotlib `Figure` of these numbers,
+- ``FILE``, if it draws a file of the user's (`Source.file`): name and description, such as
+  ``("TRACE.bin", "a trace")``,
+- ``ORDER``, optionally: its position in the list.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+
+from buddysim.base.registry import Registry, modules_with
+from buddysim.figures.drawing.save import save
+from buddysim.figures.drawing.source import Source
+
+__all__ = ["REGISTRY", "Source", "plot", "save"]
+
+_CONTRACT = ("TITLE", "data", "draw")
+
+REGISTRY: Registry[ModuleType] = Registry("figure", __name__, _CONTRACT, modules_with(*_CONTRACT))
+
+
+def plot(name: str, path: str | os.PathLike[str], source: Source) -> None:
+    """Draws the figure of that name into a file.
+
+    Parameters
+    ----------
+    name : one of ``REGISTRY.names()``
+    path : .png, .svg or .pdf
+    source : what the figure gets its results from
+
+    Raises
+    ------
+    BuddysimError
+        an unknown figure, a file that can't be written, results that can't be read
+    """
+    figure = REGISTRY.find(name)
+    save(figure.draw(figure.data(source)), path)

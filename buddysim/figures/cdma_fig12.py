@@ -6,28 +6,30 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import density, style
-from buddysim.figures.paper import value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cdma import density
+from buddysim.papers.stated import value
 from buddysim.training.schemes.cdma_study import NETWORKS
 
 TITLE = "cDMA, Fig. 12: offloaded bytes over vDNN's"
+ORDER = 212
 
 SCHEMES = {"vdnn-all-p": "vDNN", "cdma-rl": "RL", "cdma-zv": "ZV", "cdma-zl": "ZL"}
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network: share of vDNN's traffic, by scheme."""
     rows = []
     for label, (name, batch) in NETWORKS.items():
-        results = runs.of(name, batch, SCHEMES, library="cudnn5")
+        results = source.training.results(name, batch, SCHEMES, library="cudnn5")
         whole = results["vdnn-all-p"]["link.bytes"]
         rows.append({"network": label, "share": {s: r["link.bytes"] / whole for s, r in results.items()}})
     return rows
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}")
+    figure, axes = style.figure(f"{TITLE}\n{density.caption()}")
     labels = [row["network"] for row in rows]
     style.grouped(axes, labels, {shown: [row["share"][s] for row in rows] for s, shown in SCHEMES.items()}, "{:.2f}")
     style.stated_line(axes, 1 / value("zvc-average"), "paper: ZV on average 1 / 2.6")

@@ -6,11 +6,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import density, style
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cdma import density
 from buddysim.training.schemes.cdma_study import NETWORKS
 
 TITLE = "cDMA, Fig. 13: performance of the feature layers over the oracle's (cuDNN 5, 12.8 GB/s)"
+ORDER = 213
 
 SCHEMES = {
     "vdnn-all-p": "vDNN", "cdma-rl": "RL", "cdma-zv": "ZV", "cdma-zl": "ZL", "cdma-bw": "BW", "oracle": "oracle",
@@ -19,7 +21,7 @@ MACHINES = {"titan-x": "Titan X (Maxwell)", "titan-xp": "Titan Xp (Pascal)"}
 GAINS = {"titan-x": "32 % on average, 61 % at most", "titan-xp": "53 % on average, 79 % at most"}
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each machine, network and scheme."""
     return [
         {
@@ -30,20 +32,22 @@ def data(runs: Runs) -> list[dict[str, Any]]:
         }
         for machine in MACHINES
         for label, (name, batch) in NETWORKS.items()
-        for scheme, result in runs.of(name, batch, SCHEMES, machine, library="cudnn5").items()
+        for scheme, result in source.training.results(name, batch, SCHEMES, machine, library="cudnn5").items()
     ]
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}", 1, 2, width=13, sharey=True)
-    of = {(row["machine"], row["network"], row["scheme"]): row["performance"] for row in rows}
+    figure, axes = style.figure(f"{TITLE}\n{density.caption()}", 1, 2, width=13, sharey=True)
+    reached = {(row["machine"], row["network"], row["scheme"]): row["performance"] for row in rows}
     networks = list(NETWORKS)
-    for one, (machine, shown) in zip(axes, MACHINES.items(), strict=True):
-        style.grouped(one, networks, {label: [of[machine, n, s] for n in networks] for s, label in SCHEMES.items()})
-        gains = [100 * (of[machine, n, "cdma-zv"] / of[machine, n, "vdnn-all-p"] - 1) for n in networks]
-        said = f"ZV over vDNN: {sum(gains) / len(gains):.0f} % on average, {max(gains):.0f} % at most"
-        one.set_title(f"{shown}\n{said}; paper: {GAINS[machine]}", fontsize=8, loc="left")
-        one.set_ylim(0, 1.05)
+    for panel, (machine, shown) in zip(axes, MACHINES.items(), strict=True):
+        style.grouped(
+            panel, networks, {label: [reached[machine, n, s] for n in networks] for s, label in SCHEMES.items()}
+        )
+        gains = [100 * (reached[machine, n, "cdma-zv"] / reached[machine, n, "vdnn-all-p"] - 1) for n in networks]
+        measured = f"ZV over vDNN: {sum(gains) / len(gains):.0f} % on average, {max(gains):.0f} % at most"
+        panel.set_title(f"{shown}\n{measured}; paper: {GAINS[machine]}", fontsize=8, loc="left")
+        panel.set_ylim(0, 1.05)
     axes[0].set_ylabel("oracle's time / time")
     axes[1].legend(ncols=6, fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.08), handlelength=1)
     return figure

@@ -6,25 +6,26 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.stated import value
 from buddysim.training.schemes.cdma_study import NETWORKS
 
 TITLE = "cDMA, Fig. 3: what vDNN costs with newer libraries and GPUs (PCIe gen3, 12.8 GB/s)"
+ORDER = 203
 
-LIBRARIES = ("cudnn4", "cudnn5")  # of those that the paper compares, the ones with timings
+LIBRARIES = ("cudnn4", "cudnn5")  # those of the paper that published timings exist for
 MACHINES = ("k40", "m40", "titan-x", "p100", "titan-xp", "v100")
 
 
-def data(runs: Runs) -> dict[str, list[dict[str, Any]]]:
-    """``library`` and ``machine``: rows of network, what varies, oracle ms and performance over the oracle's."""
+def data(source: Source) -> dict[str, list[dict[str, Any]]]:
+    """``library`` and ``machine``: rows of network, library or machine, oracle ms, performance over the oracle's."""
 
     def row(label: str, varies: str, machine: str, **options: Any) -> dict[str, Any]:
-        result = runs.one(*NETWORKS[label], "vdnn-all-p", machine, **options)
+        result = source.training.result(*NETWORKS[label], "vdnn-all-p", machine, **options)
         return {
             "network": label,
-            "of": varies,
+            "varied": varies,
             "oracle_ms": result["features.oracle_ms"],
             "performance": result["features.oracle_ms"] / result["features.time_ms"],
             "calibrated": result["provenance"]["calibrated"],
@@ -38,18 +39,18 @@ def data(runs: Runs) -> dict[str, list[dict[str, Any]]]:
 
 def draw(data: dict[str, list[dict[str, Any]]]) -> Figure:
     figure, axes = style.figure(TITLE, 1, 2, width=12, width_ratios=(2, 3))
-    for one, (what, rows) in zip(axes, data.items(), strict=True):
+    for panel, (what, rows) in zip(axes, data.items(), strict=True):
         networks = list(dict.fromkeys(row["network"] for row in rows))
         series: dict[str, list[float]] = {}
         for row in rows:
-            name = row["of"] if row["calibrated"] else f"{row['of']} (uncalibrated)"
+            name = row["varied"] if row["calibrated"] else f"{row['varied']} (uncalibrated)"
             series.setdefault(name, []).append(row["performance"])
-        style.grouped(one, networks, series)
-        one.set_ylim(0, 1.08)
-        one.set_ylabel("oracle's time / vDNN's time")
-        one.set_title("library, on a Titan X" if what == "library" else "GPU", fontsize=9, loc="left")
-        style.legend(one, 3)
-        style.turned(one, 8)
+        style.grouped(panel, networks, series)
+        panel.set_ylim(0, 1.08)
+        panel.set_ylabel("oracle's time / vDNN's time")
+        panel.set_title("library, on a Titan X" if what == "library" else "GPU", fontsize=9, loc="left")
+        style.legend(panel, 3)
+        style.turned(panel, 8)
     axes[0].set_xlabel("timings: convnet-benchmarks (cudnn4), DeepBench (cudnn5)", fontsize=7)
     style.stated_line(axes[1], 1 - value("vdnn-loss") / 100, "paper: average")
     style.stated_line(axes[1], 1 - value("vdnn-loss-most") / 100, "paper: worst")

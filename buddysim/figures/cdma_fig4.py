@@ -7,28 +7,30 @@ from typing import Any
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from buddysim.figures import density, style
-from buddysim.figures.paper import value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cdma import density
+from buddysim.papers.stated import value
 
 TITLE = "cDMA, Fig. 4: density of each map over a training, from dark to light"
+ORDER = 204
 SHOWN = 16
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each map and point."""
     return density.rows()
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}", width=11)
+    figure, axes = style.figure(f"{TITLE}\n{density.caption()}", width=11)
     names = list(dict.fromkeys(row["map"] for row in rows))
-    for place, name in enumerate(names):
-        of = [row for row in rows if row["map"] == name]
-        chosen = [of[round(step * (len(of) - 1) / (SHOWN - 1))] for step in range(SHOWN)]
+    for group, name in enumerate(names):
+        points = [row for row in rows if row["map"] == name]
+        chosen = [points[round(step * (len(points) - 1) / (SHOWN - 1))] for step in range(SHOWN)]
         for step, row in enumerate(chosen):
             colour = colormaps["Blues_r"](0.05 + 0.75 * step / SHOWN)
-            axes.bar(place + (step - SHOWN / 2) * 0.8 / SHOWN, 100 * row["density"], 0.8 / SHOWN, color=colour)
+            axes.bar(group + (step - SHOWN / 2) * 0.8 / SHOWN, 100 * row["density"], 0.8 / SHOWN, color=colour)
     low, high = value("first-conv")
     axes.fill_between([-0.5, 0.5], low, high, color=style.STATED, alpha=0.2, linewidth=0)
     axes.annotate("paper: first CONV", (0.5, high), fontsize=7, color=style.STATED)

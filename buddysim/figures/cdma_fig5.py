@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from buddysim.figures import density, style
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cdma import density
 
 TITLE = "cDMA, Fig. 5: zeros (black) of one image's maps over a training"
+ORDER = 205
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each map and point with stored values: channels side by side, 1 where an element isn't zero."""
     activations = density.measurement()
     stored = set(activations.stored_values)
     rows = []
-    for n in density.shown_maps(activations):
+    for n in density.shown_maps():
         info = activations.maps[n]
         if info.part != "features" or len(info.shape) != 3:
             continue
@@ -31,13 +33,13 @@ def data(runs: Runs) -> list[dict[str, Any]]:
 
 
 def grid(channels: Any) -> Any:
-    """Channels (C, H, W) in a nearly square grid, a column and a row of 1 between them."""
+    """Channels (C, H, W) as one picture: a nearly square grid, its lines of value 1."""
     count, height, width = channels.shape
     across = math.ceil(math.sqrt(count))
     down = math.ceil(count / across)
     whole = np.ones((down * (height + 1), across * (width + 1)), dtype=np.uint8)
-    for place, channel in enumerate(channels):
-        y, x = divmod(place, across)
+    for n, channel in enumerate(channels):
+        y, x = divmod(n, across)
         whole[y * (height + 1) : y * (height + 1) + height, x * (width + 1) : x * (width + 1) + width] = channel
     return whole
 
@@ -45,20 +47,20 @@ def grid(channels: Any) -> Any:
 def draw(rows: list[dict[str, Any]]) -> Figure:
     names = list(dict.fromkeys(row["map"] for row in rows))
     iterations = sorted({row["iteration"] for row in rows})
-    of = {(row["map"], row["iteration"]): row for row in rows}
-    title = f"{TITLE}\n{density.about(density.measurement())}"
+    by_cell = {(row["map"], row["iteration"]): row for row in rows}
+    title = f"{TITLE}\n{density.caption()}"
     size = {"width": 1.4 * len(iterations), "height": 1.45 * len(names) + 0.6, "squeeze": False}
     figure, axes = style.figure(title, len(names), len(iterations), **size)
     for y, name in enumerate(names):
         for x, iteration in enumerate(iterations):
-            one = axes[y, x]
-            one.set_xticks([])
-            one.set_yticks([])
-            row = of.get((name, iteration))
+            panel = axes[y, x]
+            panel.set_xticks([])
+            panel.set_yticks([])
+            row = by_cell.get((name, iteration))
             if row is not None:
-                one.imshow(row["zeros"], cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
+                panel.imshow(row["zeros"], cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
                 if x == 0:
-                    one.set_ylabel(f"{name}\n{row['shape']}", fontsize=7)
+                    panel.set_ylabel(f"{name}\n{row['shape']}", fontsize=7)
             if y == 0:
-                one.set_title(f"{100 * iteration / iterations[-1]:.0f} %", fontsize=8)
+                panel.set_title(f"{100 * iteration / iterations[-1]:.0f} %", fontsize=8)
     return figure

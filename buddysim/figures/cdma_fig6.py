@@ -6,27 +6,29 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import density, style
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cdma import density
 from buddysim.training import Network
 from buddysim.training.contents import Codec
 from buddysim.training.contents.measured import measured
 from buddysim.training.schemes.cdma_study import NETWORKS
 
 TITLE = "cDMA, Fig. 6: densities of ours carried over to the paper's networks, by relative depth"
+ORDER = 206
 SHOWN = ("VGG", "GoogLeNet", "AlexNet")
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
-    """A row for each ReLU and pooling layer of some of the paper's networks, at some epochs of ours."""
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each ReLU and pooling layer of some of the paper's networks, at some points of our training."""
     activations = density.measurement()
     last = activations.points[-1].epoch
     rows = []
     for share in (0.0, 0.05, 0.25, 0.5, 1.0):
-        source = measured(None, share * last)
+        contents = measured(None, share * last)
         for label in SHOWN:
             network = Network.load(NETWORKS[label][0])
-            found = source.contents(network, 1, Codec())
+            found = contents.contents(network, 1, Codec())
             layers = [layer for layer in network.layers if layer.kind in ("relu", "maxpool")]
             rows += [
                 {"network": label, "layer": layer.name, "trained": share, "density": found[layer.index].density}
@@ -36,16 +38,16 @@ def data(runs: Runs) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}", len(SHOWN), 1, width=11, height=8)
-    for one, network in zip(axes, SHOWN, strict=True):
-        of = [row for row in rows if row["network"] == network]
-        layers = list(dict.fromkeys(row["layer"] for row in of))
+    figure, axes = style.figure(f"{TITLE}\n{density.caption()}", len(SHOWN), 1, width=11, height=8)
+    for panel, network in zip(axes, SHOWN, strict=True):
+        points = [row for row in rows if row["network"] == network]
+        layers = list(dict.fromkeys(row["layer"] for row in points))
         series: dict[str, list[float]] = {}
-        for row in of:
+        for row in points:
             series.setdefault(f"{100 * row['trained']:.0f} % trained", []).append(100 * row["density"])
-        style.grouped(one, layers, series)
-        one.set_title(network, fontsize=9, loc="left")
-        one.set_ylabel("density, %")
-        style.turned(one, 6)
+        style.grouped(panel, layers, series)
+        panel.set_title(network, fontsize=9, loc="left")
+        panel.set_ylabel("density, %")
+        style.turned(panel, 6)
     style.legend(axes[0], 5)
     return figure

@@ -6,24 +6,32 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import density, style
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cdma import density
 
 TITLE = "cDMA, Fig. 7: loss and densities over a training"
+ORDER = 207
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each ReLU of the features and point."""
     return [row for row in density.rows() if row["kind"] == "relu" and row["part"] == "features"]
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.about(density.measurement())}")
-    for place, name in enumerate(dict.fromkeys(row["map"] for row in rows)):
-        of = [row for row in rows if row["map"] == name]
-        colour = style.SERIES[place % len(style.SERIES)]
+    figure, axes = style.figure(f"{TITLE}\n{density.caption()}")
+    for n, name in enumerate(dict.fromkeys(row["map"] for row in rows)):
+        points = [row for row in rows if row["map"] == name]
+        colour = style.SERIES[n % len(style.SERIES)]
         axes.plot(
-            [r["iteration"] for r in of], [100 * r["density"] for r in of], "o-", ms=2, lw=1, color=colour, label=name
+            [r["iteration"] for r in points],
+            [100 * r["density"] for r in points],
+            "o-",
+            ms=2,
+            lw=1,
+            color=colour,
+            label=name,
         )
     axes.set_xlabel("iteration")
     axes.set_ylabel("density, %")

@@ -1,29 +1,27 @@
-"""What each memory configuration costs, and what it moves: ``python -m buddysim plot overview RESULT.json``.
+"""What each memory configuration costs, and what it moves.
 
-The result is what ``python -m buddysim run TRACE --scheme ideal,bandwidth,buddy,host --json RESULT.json`` writes.
+RESULT.json is what ``python -m buddysim run TRACE --scheme ideal,bandwidth,buddy,host --json RESULT.json`` writes.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
+from buddysim.figures.drawing.source import Results, Source
+from buddysim.figures.drawing.style import INK, PALE
 from buddysim.report.table import BASELINE, slowdown
 
+TITLE = "replay: time and traffic of each memory configuration"
+FILE = ("RESULT.json", "the file that 'run --json' wrote")
+ORDER = 10
+
 MEGA = 10**6
-INK, PALE = "#222222", "#8a8a8a"
-BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-ONE_COLOUR = "#4a6fa5"
+BACKGROUND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+BAR_COLOUR = "#4a6fa5"
 
 # Device memory in blues, the link in oranges; neighbours differ in lightness, so that they stay apart in grey.
 TRAFFIC = (
@@ -36,7 +34,10 @@ TRAFFIC = (
     ("link: write", ("link.write_bytes",), "#f4b183"),
 )
 
-Results = Mapping[str, Mapping[str, Any]]
+
+def data(source: Source) -> Results:
+    """The saved results by scheme."""
+    return source.saved_replay()
 
 
 def draw(results: Results) -> Figure:
@@ -56,12 +57,12 @@ def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
     if baseline is None:
         raise BuddysimError(f"the result has no scheme {BASELINE!r} to compare with: it has {', '.join(results)}")
     ratios = [slowdown(results[scheme], baseline) for scheme in schemes]
-    axes.barh(schemes, ratios, color=ONE_COLOUR, height=0.6)
+    axes.barh(schemes, ratios, color=BAR_COLOUR, height=0.6)
     for row, (scheme, ratio) in enumerate(zip(schemes, ratios, strict=True)):
         text = f"{ratio:.2f}"
         if results[scheme]["footprint.buddy_bytes"]:
             text += f"  ({results[scheme]['compression.ratio']:.2f}x memory)"
-        _write_beside(axes, ratio, row, text)
+        _annotate(axes, ratio, row, text)
     axes.axvline(1, color=PALE, linewidth=0.8, linestyle=":")
     axes.set_xlim(0, 1.45 * max(ratios))
     axes.set_xlabel(f"time against {BASELINE}")
@@ -77,16 +78,18 @@ def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:
             axes.barh(schemes, widths, left=left, color=colour, height=0.6, label=label)
             left = [start + width for start, width in zip(left, widths, strict=True)]
     for row, total in enumerate(left):
-        _write_beside(axes, total, row, f"{total:,.0f}")
+        _annotate(axes, total, row, f"{total:,.0f}")
     axes.set_xlim(0, 1.12 * max(*left, 1e-6))
     axes.set_xlabel("bytes moved (MB)")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False, handlelength=1)
     _tidy(axes)
 
 
-def _write_beside(axes: Axes, end: float, row: int, text: str) -> None:
-    """Behind the end of a bar, clear of it and of lines that cross."""
-    axes.annotate(text, (end, row), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK, bbox=BEHIND)
+def _annotate(axes: Axes, end: float, row: int, text: str) -> None:
+    """Writes after the end of a bar, over lines that cross the text."""
+    axes.annotate(
+        text, (end, row), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK, bbox=BACKGROUND
+    )
 
 
 def _tidy(axes: Axes) -> None:
@@ -95,36 +98,3 @@ def _tidy(axes: Axes) -> None:
     axes.spines["bottom"].set_color(PALE)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", colors=PALE, labelsize=8)
-
-
-def load(path: Path) -> Results:
-    """A saved result."""
-    try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BuddysimError(f"{path}: can't be read: {error.strerror}") from None
-    except ValueError as error:
-        raise BuddysimError(f"{path}: not a result as 'run --json' writes it: {error}") from None
-    if not isinstance(results, dict) or not all(isinstance(r, dict) and "time_ps" in r for r in results.values()):
-        raise BuddysimError(f"{path}: not a result as 'run --json' writes it")
-    return results
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(prog="python -m buddysim.figures.overview", description="draw a saved result")
-    parser.add_argument("result", type=Path, metavar="RESULT.json")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="PICTURE.png")
-    args = parser.parse_args(argv)
-    matplotlib.use("agg")
-    try:
-        figure = draw(load(args.result))
-        write_whole(args.output, lambda path: figure.savefig(path, format=args.output.suffix.lstrip(".") or "png"))
-    except (BuddysimError, ValueError) as error:
-        print(f"buddysim.figures.overview: error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

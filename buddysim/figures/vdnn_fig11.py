@@ -6,11 +6,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import GIB, SIX, value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.stated import value
+from buddysim.papers.vdnn.networks import GIB, SIX
 
 TITLE = "vDNN, Fig. 11: memory of the feature layers (*: the network does not fit in 12 GiB)"
+ORDER = 111
 
 SCHEMES = {
     "vdnn-all-m": "all(m)",
@@ -27,11 +29,11 @@ STATED = {
 }  # fmt: skip
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network and scheme: GiB, and the average use saved in per cent."""
     rows = []
     for label, name, batch in SIX:
-        for scheme, result in runs.of(name, batch, SCHEMES).items():
+        for scheme, result in source.training.results(name, batch, SCHEMES).items():
             average, baseline = result["features.memory.average_bytes"], result["features.memory.baseline_bytes"]
             rows.append(
                 {
@@ -49,24 +51,24 @@ def data(runs: Runs) -> list[dict[str, Any]]:
 def draw(rows: list[dict[str, Any]]) -> Figure:
     networks = list(dict.fromkeys(row["network"] for row in rows))
     figure, axes = style.figure(TITLE, 1, len(networks), width=13, height=4.4)
-    for one, network in zip(axes, networks, strict=True):
-        of = [row for row in rows if row["network"] == network]
-        labels = [SCHEMES[row["scheme"]] + ("" if row["fits"] else "*") for row in of]
+    for panel, network in zip(axes, networks, strict=True):
+        bars = [row for row in rows if row["network"] == network]
+        labels = [SCHEMES[row["scheme"]] + ("" if row["fits"] else "*") for row in bars]
         style.grouped(
-            one,
+            panel,
             labels,
-            {"maximum": [row["peak_gib"] for row in of], "average": [row["average_gib"] for row in of]},
+            {"maximum": [row["peak_gib"] for row in bars], "average": [row["average_gib"] for row in bars]},
         )
-        saved = one.twinx()
-        saved.plot(range(len(of)), [row["saved_percent"] for row in of], "o", color=style.INK, mec="white", ms=5)
-        places = [place for place, row in enumerate(of) if row["scheme"] in STATED]
-        style.stated(saved, places, [value(STATED[of[place]["scheme"]]) for place in places])
+        saved = panel.twinx()
+        saved.plot(range(len(bars)), [row["saved_percent"] for row in bars], "o", color=style.INK, mec="white", ms=5)
+        positions = [n for n, row in enumerate(bars) if row["scheme"] in STATED]
+        style.stated(saved, positions, [value(STATED[bars[n]["scheme"]]) for n in positions])
         saved.set_ylim(0, 100)
         saved.tick_params(labelsize=7)
-        if one is not axes[-1]:
+        if panel is not axes[-1]:
             saved.set_yticklabels([])
-        one.set_title(network, fontsize=9)
-        style.turned(one)
+        panel.set_title(network, fontsize=9)
+        style.turned(panel)
     axes[0].set_ylabel("GiB")
     saved.set_ylabel("average use saved, % (dots; diamonds: the paper's average of the six)")
     saved.yaxis.label.set_size(7)

@@ -6,21 +6,23 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import GIB, SIX, value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.stated import value
+from buddysim.papers.vdnn.networks import GIB, SIX
 
 TITLE = "vDNN, Fig. 12: offloaded to pinned host memory"
+ORDER = 112
 
 SCHEMES = {"vdnn-all-m": "all", "vdnn-conv-m": "conv", "vdnn-dyn": "dyn"}
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network: GiB by scheme."""
     return [
         {
             "network": label,
-            "gib": {s: r["host.pinned_bytes"] / GIB for s, r in runs.of(name, batch, SCHEMES).items()},
+            "gib": {s: r["host.pinned_bytes"] / GIB for s, r in source.training.results(name, batch, SCHEMES).items()},
         }
         for label, name, batch in SIX
     ]

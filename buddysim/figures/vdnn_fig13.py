@@ -6,16 +6,17 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.stated import value
 
 TITLE = "vDNN, Fig. 13: share of memory bandwidth in use by CONV layers of VGG-16 (256), at least"
+ORDER = 113
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each CONV layer: per cent of the peak, forward and backward, from the traffic that shapes demand."""
-    result = runs.one("vgg19", 256, "oracle")
+    result = source.training.result("vgg19", 256, "oracle")
     peak = result["provenance"]["dram_bytes_per_s"]
     return [
         {

@@ -6,15 +6,17 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import SIX, value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
 from buddysim.figures.vdnn_fig11 import SCHEMES
+from buddysim.papers.stated import value
+from buddysim.papers.vdnn.networks import SIX
 
 TITLE = "vDNN, Fig. 14: performance of the feature layers over the oracle's (*: does not fit)"
+ORDER = 114
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network and scheme."""
     return [
         {
@@ -24,22 +26,22 @@ def data(runs: Runs) -> list[dict[str, Any]]:
             "fits": result["fits"],
         }
         for label, name, batch in SIX
-        for scheme, result in runs.of(name, batch, SCHEMES).items()
+        for scheme, result in source.training.results(name, batch, SCHEMES).items()
     ]
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(TITLE, width=12)
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    of = {(row["network"], row["scheme"]): row for row in rows}
-    series = {label: [of[n, scheme]["performance"] for n in networks] for scheme, label in SCHEMES.items()}
+    cells = {(row["network"], row["scheme"]): row for row in rows}
+    series = {label: [cells[n, scheme]["performance"] for n in networks] for scheme, label in SCHEMES.items()}
     style.grouped(axes, networks, series)
     width = 0.8 / len(SCHEMES)
     for x, network in enumerate(networks):
-        for place, scheme in enumerate(SCHEMES):
-            row = of[network, scheme]
+        for n, scheme in enumerate(SCHEMES):
+            row = cells[network, scheme]
             if not row["fits"]:
-                spot = (x + (place - (len(SCHEMES) - 1) / 2) * width, row["performance"])
+                spot = (x + (n - (len(SCHEMES) - 1) / 2) * width, row["performance"])
                 axes.annotate("*", spot, ha="center", fontsize=9)
     style.stated_line(axes, 1 - value("all-m-loss") / 100, "paper: all(m), average")
     style.stated_line(axes, value("dyn-time") / 100, "paper: dyn, average")

@@ -1,4 +1,4 @@
-"""vDNN, Fig. 15: very deep networks: what lies on the GPU and in the host."""
+"""vDNN, Fig. 15: memory of very deep networks on the GPU and in the host."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import DEEP, GIB, value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.stated import value
+from buddysim.papers.vdnn.networks import DEEP, GIB
 
 TITLE = "vDNN, Fig. 15: memory of very deep networks (batch 32), baseline and dyn"
+ORDER = 115
 
 NETWORKS = (("VGG-16 (32)", "vgg19", 32), *DEEP)
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network; GiB, and dyn's time over the oracle's."""
     rows = []
     for label, name, batch in NETWORKS:
-        result = runs.one(name, batch, "vdnn-dyn")
+        result = source.training.result(name, batch, "vdnn-dyn")
         rows.append(
             {
                 "network": label,
@@ -35,12 +37,14 @@ def data(runs: Runs) -> list[dict[str, Any]]:
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(TITLE)
     labels = [row["network"] for row in rows]
-    places = range(len(rows))
-    axes.bar([x - 0.2 for x in places], [row["baseline_gib"] for row in rows], 0.36, color=style.PALE, label="baseline")
+    positions = range(len(rows))
+    axes.bar(
+        [x - 0.2 for x in positions], [row["baseline_gib"] for row in rows], 0.36, color=style.PALE, label="baseline"
+    )
     gpu = [row["gpu_gib"] for row in rows]
-    axes.bar([x + 0.2 for x in places], gpu, 0.36, color=style.SERIES[0], label="dyn, GPU at most")
+    axes.bar([x + 0.2 for x in positions], gpu, 0.36, color=style.SERIES[0], label="dyn, GPU at most")
     host = [row["host_gib"] for row in rows]
-    axes.bar([x + 0.2 for x in places], host, 0.36, bottom=gpu, color=style.SERIES[1], label="dyn, host")
+    axes.bar([x + 0.2 for x in positions], host, 0.36, bottom=gpu, color=style.SERIES[1], label="dyn, host")
     for x, row in enumerate(rows):
         axes.annotate(
             f"time x {row['time']:.2f}", (x + 0.2, row["gpu_gib"] + row["host_gib"]), (0, 2),
@@ -48,7 +52,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         )  # fmt: skip
     style.stated(axes, [-0.2, len(rows) - 1.2], [value("total-vgg16-32"), value("total-vgg416-32")])
     style.stated_line(axes, value("deep-gpu"), "paper: at most 4.2 GB on the GPU")
-    axes.set_xticks(places, labels)
+    axes.set_xticks(positions, labels)
     axes.set_ylabel("GiB")
     style.legend(axes, 4)
     return figure

@@ -6,18 +6,19 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import GIB, SIX
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.vdnn.networks import GIB, SIX
 
 TITLE = "vDNN, Fig. 4: network-wide memory by what it is for"
+ORDER = 104
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network; GiB by kind."""
     rows = []
     for label, name, batch in SIX:
-        result = runs.one(name, batch, "base-p")
+        result = source.training.result(name, batch, "base-p")
         kinds = {
             "weights": result["memory.weights_bytes"],
             "weight gradients": result["memory.weight_gradient_bytes"],
@@ -34,11 +35,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     labels = [row["network"] for row in rows]
     kinds = list(rows[0]["gib"])
     heights = style.stacked(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
-    for place, (row, height) in enumerate(zip(rows, heights, strict=True)):
+    for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
         share = 100 * row["gib"]["feature maps"] / height
-        axes.annotate(
-            f"{share:.0f} % maps", (place, height), (0, 2), textcoords="offset points", ha="center", fontsize=8
-        )
+        axes.annotate(f"{share:.0f} % maps", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
     axes.set_ylabel("GiB")
     style.legend(axes, len(kinds))
     return figure

@@ -6,17 +6,18 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import GIB
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.vdnn.networks import GIB
 
 TITLE = "vDNN, Fig. 5: memory of each layer of VGG-16 (256), forward"
+ORDER = 105
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each layer with weights; bytes."""
     keys = ("name", "input_bytes", "output_bytes", "forward_workspace_bytes", "weights_bytes")
-    rows = runs.one("vgg19", 256, "base-p")["per_layer"]
+    rows = source.training.result("vgg19", 256, "base-p")["per_layer"]
     return [{key: row[key] for key in keys} for row in rows if row["weights_bytes"]]
 
 

@@ -6,17 +6,18 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import style
-from buddysim.figures.paper import value
-from buddysim.figures.runs import Runs
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.stated import value
 
 TITLE = "vDNN, Fig. 6: time and reuse distance of each layer of VGG-16 (64)"
+ORDER = 106
 
 
-def data(runs: Runs) -> list[dict[str, Any]]:
+def data(source: Source) -> list[dict[str, Any]]:
     """A row for each CONV and FC layer; ms."""
     keys = ("name", "forward_ms", "backward_ms", "reuse_distance_ms")
-    rows = runs.one("vgg19", 64, "oracle")["per_layer"]
+    rows = source.training.result("vgg19", 64, "oracle")["per_layer"]
     return [{key: row[key] for key in keys} for row in rows if row["weights_bytes"]]
 
 

@@ -1,12 +1,6 @@
-"""What the papers on training state, and ours beside it: one file per subject; each marks its measures."""
+"""What papers state, and what the simulator gives for it; a folder for each paper.
 
-from __future__ import annotations
-
-import pkgutil
-from importlib import import_module
-
-
-def load_measures() -> None:
-    """Imports every file of the folder, so that `numbers.MEASURES` is complete."""
-    for module in pkgutil.iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+`stated.toml` of a paper's folder has an entry for each number. A function in any module of the folder, marked with
+`buddysim.papers.measured.measures`, gives the simulator's value of one or more of them. Adding a number is adding an
+entry and its function; nothing lists them. `tools/validate_training.py` compares all of them.
+"""

@@ -1,4 +1,4 @@
-"""How figures look: colours that stay apart in grey, few lines, the papers' numbers as marks."""
+"""How figures look: colours that stay apart in grey, few lines, the papers' numbers as red marks."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ KINDS = {
 }
 
 
-def figure(title: str, rows: int = 1, columns: int = 1, width: float = 9.6, height: float = 4.2, **more: Any) -> Any:
-    """A figure with its title and its axes (one, or an array of them)."""
+def figure(
+    title: str, rows: int = 1, columns: int = 1, width: float = 9.6, height: float = 4.2, **more: Any
+) -> tuple[Figure, Any]:
+    """A figure with its title, and its axes: one, or an array of them."""
     made = Figure(figsize=(width, height), dpi=110, layout="constrained")
     axes = made.subplots(rows, columns, **more)
     made.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
-    for one in axes.flat if hasattr(axes, "flat") else [axes]:
-        tidy(one)
+    for panel in axes.flat if hasattr(axes, "flat") else [axes]:
+        tidy(panel)
     return made, axes
 
 
 def tidy(axes: Axes) -> None:
-    """Takes away what says nothing."""
+    """Removes the frame, and pales the axes."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         axes.spines[side].set_color(PALE)
     axes.tick_params(colors=INK, labelsize=8)
-    axes.xaxis.label.set_size(9)
-    axes.yaxis.label.set_size(9)
+    axes.xaxis.label.set_fontsize(9)
+    axes.yaxis.label.set_fontsize(9)
 
 
 def grouped(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], form: str = "") -> None:
@@ -46,13 +48,13 @@ def grouped(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[flo
 
     Parameters
     ----------
-    form : writes each value over its bar in that form
+    form : format of the value written over each bar, such as ``"{:.1f}"``; none without it
     """
     width = 0.8 / max(len(series), 1)
-    for place, (label, values) in enumerate(series.items()):
-        offset = (place - (len(series) - 1) / 2) * width
+    for n, (label, values) in enumerate(series.items()):
+        offset = (n - (len(series) - 1) / 2) * width
         spots = [(x + offset, value) for x, value in enumerate(values) if value is not None]
-        axes.bar([x for x, _ in spots], [v for _, v in spots], width, label=label, color=SERIES[place % len(SERIES)])
+        axes.bar([x for x, _ in spots], [v for _, v in spots], width, label=label, color=SERIES[n % len(SERIES)])
         if form:
             for x, value in spots:
                 axes.annotate(
@@ -68,10 +70,10 @@ def grouped(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[flo
 
 
 def stacked(axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[float]], width: float = 0.6) -> list[float]:
-    """One bar for each group, of parts on each other; gives the heights."""
+    """One bar for each group, its parts on top of each other; returns the heights of the bars."""
     heights = [0.0] * len(groups)
-    for place, (label, values) in enumerate(parts.items()):
-        colour = KINDS.get(label, SERIES[place % len(SERIES)])
+    for n, (label, values) in enumerate(parts.items()):
+        colour = KINDS.get(label, SERIES[n % len(SERIES)])
         axes.bar(range(len(groups)), values, width, bottom=heights, label=label, color=colour)
         heights = [height + value for height, value in zip(heights, values, strict=True)]
     axes.set_xticks(range(len(groups)), groups)
@@ -79,12 +81,12 @@ def stacked(axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[floa
 
 
 def stated(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper") -> None:
-    """Marks what the paper states."""
+    """Marks numbers that the paper states."""
     axes.scatter(x, y, marker="D", s=26, facecolor="white", edgecolor=STATED, linewidth=1.4, zorder=5, label=label)
 
 
 def stated_line(axes: Axes, y: float, text: str) -> None:
-    """A line across, where the paper states an average or a bound."""
+    """Draws a line where the paper states an average or a bound."""
     axes.axhline(y, color=STATED, linewidth=0.9, linestyle="--", zorder=4)
     axes.annotate(
         textwrap.fill(text, 14), (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
@@ -93,13 +95,13 @@ def stated_line(axes: Axes, y: float, text: str) -> None:
 
 
 def legend(axes: Axes, columns: int = 4, **more: Any) -> None:
-    """Over the axes, in a row."""
-    more = {"loc": "lower right", "bbox_to_anchor": (1, 1.0), "fontsize": 8, "frameon": False, "handlelength": 1} | more
-    axes.legend(ncols=columns, **more)
+    """A legend above the axes, in a row."""
+    usual: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.0), "fontsize": 8, "frameon": False}
+    axes.legend(ncols=columns, **{**usual, "handlelength": 1, **more})
 
 
 def turned(axes: Axes, size: float = 7) -> None:
-    """Labels of the groups upright, where they are many."""
+    """Turns the labels of the groups upright, for many groups."""
     for label in axes.get_xticklabels():
         label.set_rotation(90)
         label.set_fontsize(size)

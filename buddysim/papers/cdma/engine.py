@@ -1,4 +1,4 @@
-"""Ours for the cDMA paper's numbers on its engine and its code (Rhu et al., HPCA 2018)."""
+"""The engine and the code of the cDMA paper (Rhu et al., HPCA 2018)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from buddysim.compress.tensors import tensor_ratios
-from buddysim.figures.runs import Runs
-from buddysim.papers.numbers import Ours, measures
+from buddysim.machine.training import TrainingMachine
+from buddysim.papers.measured import Measured, measures
+from buddysim.papers.saved import SavedResults
+from buddysim.training import Network
 from buddysim.training.schemes import cdma_engine
 from buddysim.training.schemes.cdma_study import NETWORKS
 
@@ -17,56 +19,52 @@ PEAK = "pcie3-peak"  # what the engine is made for (Sec. V)
 
 
 @measures("cdma-batches")
-def batches(runs: Runs) -> Ours:
-    return Ours(
-        tuple(float(batch) for _, batch in NETWORKS.values()), said=", ".join(f"`{n}`" for n, _ in NETWORKS.values())
+def batches(training: SavedResults) -> Measured:
+    return Measured(
+        tuple(float(batch) for _, batch in NETWORKS.values()), note=", ".join(f"`{n}`" for n, _ in NETWORKS.values())
     )
 
 
 @measures("cdma-alexnet")
-def first_conv_of_alexnet(runs: Runs) -> Ours:
-    from buddysim.training import Network
-
+def first_conv_of_alexnet(training: SavedResults) -> Measured:
     network = Network.load(NETWORKS["AlexNet"][0])
     first = next(layer for layer in network.layers if layer.kind == "conv")
-    return Ours(tuple(float(extent) for extent in first.output_shape))
+    return Measured(tuple(float(extent) for extent in first.output_shape))
 
 
 @measures("zvc-overhead", "zvc-most", "zvc-60", "zvc-60-mask", "zvc-62", "zvc-62-mask")
-def zvc(runs: Runs, id: str) -> Ours:
+def zvc(training: SavedResults, id: str) -> Measured:
     zeros = {"zvc-overhead": 0.0, "zvc-most": 1.0, "zvc-60": 0.6, "zvc-60-mask": 0.6}.get(id, 0.62)
     ratio = zvc_ratio(zeros)
     if id == "zvc-overhead":
-        return Ours(100 * (1 / ratio.ratio - 1))
-    return Ours(ratio.ratio if id.endswith("mask") or id == "zvc-most" else ratio.ratio_without_mask)
+        return Measured(100 * (1 / ratio.ratio - 1))
+    return Measured(ratio.ratio if id.endswith("mask") or id == "zvc-most" else ratio.ratio_without_mask)
 
 
 @cache
 def zvc_ratio(zeros: float) -> Any:
-    """ZVC of a million words of which exactly that share is zero."""
+    """ZVC of a million words, exactly this share of which is zero."""
     words = np.ones((1, 1, 1000, 1000), dtype=np.float32)
-    places = np.random.default_rng(0).permutation(words.size)[: round(zeros * words.size)]
-    words.reshape(-1)[places] = 0
+    zero_words = np.random.default_rng(0).permutation(words.size)[: round(zeros * words.size)]
+    words.reshape(-1)[zero_words] = 0
     return tensor_ratios(words, ("NCHW",), (4096,), ("zvc",))[0]
 
 
 @measures("zvc-13.8", "zvc-13.8-mask")
-def zeros_for_the_largest(runs: Runs, id: str) -> Ours:
+def zeros_for_the_largest(training: SavedResults, id: str) -> Measured:
     mask = 1 / 32 if id.endswith("mask") else 0.0
-    return Ours(100 * (1 - (1 / 13.8 - mask)))
+    return Measured(100 * (1 - (1 / 13.8 - mask)))
 
 
 @measures(
     "engine-rate", "engine-compress", "engine-decompress", "engine-demand", "left-over", "cap", "cap-bw", "buffer",
     "area-units", "area-buffer", "area", "area-gen5",
 )  # fmt: skip
-def engine(runs: Runs, id: str) -> Ours:
-    from buddysim.machine.training import TrainingMachine
-
+def engine(training: SavedResults, id: str) -> Measured:
     titan_x = TrainingMachine.load("titan-x")
     gen3, gen5 = (cdma_engine.engine(titan_x.links[name].offload_bytes_per_s) for name in (PEAK, "pcie5-peak"))
     left = cdma_engine.left_over_bytes_per_s(titan_x.dram_bytes_per_s, titan_x.fp32_flops)
-    figures = {
+    values = {
         "engine-rate": cdma_engine.BYTES_PER_CYCLE,
         "engine-compress": cdma_engine.COMPRESS_CYCLES,
         "engine-decompress": cdma_engine.DECOMPRESS_CYCLES,
@@ -80,13 +78,15 @@ def engine(runs: Runs, id: str) -> Ours:
         "area": gen3.area_mm2,
         "area-gen5": gen5.area_mm2,
     }
-    said = ""
-    cause = ""
+    note = cause = ""
     if id == "area-gen5":
-        said = f"buffer grown with the link, six compressors; {gen5.scaled_area_mm2:.2f} with as many as the link needs"
+        note = (
+            f"buffer scaled with the link, six compressors; {gen5.scaled_area_mm2:.2f} with as many as the link needs"
+        )
         twice = gen5.area_mm2 + gen3.units_mm2
         cause = (
-            f"how the compressors grow isn't published: {gen5.area_mm2:.2f} mm2 if only the buffer grows fourfold, as "
-            f"the text says; {gen5.scaled_area_mm2:.2f} if the compressors do too; {twice:.2f} with twice as many"
+            f"how the compressors scale isn't published: {gen5.area_mm2:.2f} mm2 if only the buffer grows fourfold, as "
+            f"the text says; {gen5.scaled_area_mm2:.2f} if the compressors grow as well; {twice:.2f} with twice "
+            "as many compressors"
         )
-    return Ours(float(figures[id]), said=said, cause=cause)
+    return Measured(float(values[id]), note=note, cause=cause)

@@ -1,4 +1,4 @@
-"""Saved results of training simulations: read where they are there, simulated and saved where they aren't.
+"""Results of training simulations: read if they were saved, else simulated and saved.
 
 A file holds what ``python -m buddysim train ... --json`` writes: an object by scheme name. Its name says the network,
 the batch, the machine and the options. What was saved by another version of the simulator or for another machine file
@@ -21,13 +21,17 @@ FOLDER = Path("out") / "training"
 Result = Mapping[str, Any]
 
 
-class Runs:
-    """Results of training simulations.
+class SavedResults:
+    """Results of training simulations, of which each is simulated once.
 
     Parameters
     ----------
     folder : where they are saved; None keeps them in memory only
     fresh : simulates again what was saved before
+
+    Attributes
+    ----------
+    simulated : number of simulations so far
     """
 
     def __init__(self, folder: Path | None = FOLDER, fresh: bool = False) -> None:
@@ -35,7 +39,7 @@ class Runs:
         self.simulated = 0
         self._known: dict[str, dict[str, Result]] = {}
 
-    def of(
+    def results(
         self, network: str, batch: int, schemes: Iterable[str], machine: str = "titan-x", **options: Any
     ) -> dict[str, Result]:
         """The results of some schemes, by name.
@@ -43,6 +47,11 @@ class Runs:
         Parameters
         ----------
         options : as for `buddysim.training.simulate`
+
+        Raises
+        ------
+        BuddysimError
+            a saved file that can't be read; whatever `buddysim.training.simulate` refuses
         """
         name = file_name(network, batch, machine, options)
         if name not in self._known:
@@ -56,9 +65,9 @@ class Runs:
                 write_json(self.folder / name, known)
         return {scheme: known[scheme] for scheme in schemes}
 
-    def one(self, network: str, batch: int, scheme: str, machine: str = "titan-x", **options: Any) -> Result:
+    def result(self, network: str, batch: int, scheme: str, machine: str = "titan-x", **options: Any) -> Result:
         """The result of one scheme."""
-        return self.of(network, batch, (scheme,), machine, **options)[scheme]
+        return self.results(network, batch, (scheme,), machine, **options)[scheme]
 
     def _simulate(self, network: str, batch: int, machine: str, scheme: str, options: Mapping[str, Any]) -> Result:
         from buddysim.training import simulate
@@ -82,7 +91,7 @@ class Runs:
         from buddysim.machine.training import TrainingMachine
 
         run = result["provenance"]
-        return (
+        return bool(
             run["machine_checksum"] == TrainingMachine.load(machine).checksum
             and run["simulator_checksum"] == self._simulator_checksum
         )

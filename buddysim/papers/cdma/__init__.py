@@ -1,0 +1,4 @@
+"""cDMA: Rhu et al., "Compressing DMA Engine: Leveraging Activation Sparsity for Training DNNs", HPCA 2018."""
+
+TITLE = "cDMA"
+ORDER = 20

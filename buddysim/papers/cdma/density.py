@@ -1,0 +1,52 @@
+"""Densities of feature maps over a training: the measurement that ships with the package."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from buddysim.formats.maps import Activations, load
+
+
+@cache
+def measurement() -> Activations:
+    """The one that ships."""
+    return load()
+
+
+def about_the_training() -> str:
+    """What was trained, in a line."""
+    made, last = measurement().provenance, measurement().points[-1]
+    return f"{made.get('network', 'a network')} on {made.get('data', 'data')}, {last.iteration:,} iterations"
+
+
+def caption() -> str:
+    """What was trained, for the title of a figure."""
+    made = measurement().provenance
+    network, data = made.get("network", "").partition(" (")[0], made.get("data", "").partition(",")[0]
+    return f"{network} on {data}; our training, not the paper's ImageNet"
+
+
+def shown_maps() -> list[int]:
+    """Indices of the maps behind ReLU and pooling layers."""
+    return [n for n, info in enumerate(measurement().maps) if info.kind in ("relu", "maxpool", "avgpool")]
+
+
+def rows() -> list[dict[str, Any]]:
+    """A row for each map behind a ReLU or pooling layer and each point of the training."""
+    activations = measurement()
+    return [
+        {
+            "map": activations.maps[n].name,
+            "kind": activations.maps[n].kind,
+            "part": activations.maps[n].part,
+            "depth": activations.maps[n].depth,
+            "iteration": point.iteration,
+            "epoch": point.epoch,
+            "loss": point.loss,
+            "density": statistics.density,
+        }
+        for n in shown_maps()
+        for point in activations.points
+        if (statistics := point.statistics(n)) is not None
+    ]

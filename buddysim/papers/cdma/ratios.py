@@ -1,0 +1,98 @@
+"""Compression ratios of the cDMA paper's networks, with the densities of our own training."""
+
+from __future__ import annotations
+
+from functools import cache
+from statistics import fmean
+from typing import Any
+
+from buddysim.papers.measured import Measured, by_network, measures
+from buddysim.papers.saved import SavedResults
+from buddysim.training.contents.measured import measured
+from buddysim.training.schemes.cdma_study import NETWORKS, figure_11
+
+LAYOUTS = ("NCHW", "NHWC", "CHWN")
+
+
+@cache
+def ratios(masks: bool, window: int = 4096) -> Any:
+    """The data of Fig. 11."""
+    return figure_11(measured(None), window=window, masks=masks)
+
+
+def network_ratios(label: str, algorithm: str, layout: str = "NCHW", masks: bool = True, window: int = 4096) -> Any:
+    """Ratios of the network that the paper calls `label`."""
+    return next(r for r in ratios(masks, window)[label] if (r.codec.algorithm, r.codec.layout) == (algorithm, layout))
+
+
+@measures("sparsity-alexnet", "sparsity-six", "sparsity-most")
+def sparsity(training: SavedResults, id: str) -> Measured:
+    zeros = {label: 100 * (1 - (network_ratios(label, "zvc").density or 0)) for label in NETWORKS}
+    amount = {
+        "sparsity-alexnet": zeros["AlexNet"],
+        "sparsity-six": fmean(zeros.values()),
+        "sparsity-most": max(zeros.values()),
+    }
+    return Measured(amount[id], note=by_network(zeros))
+
+
+@measures("zvc-average", "zlib-average")
+def average_ratio(training: SavedResults, id: str) -> Measured:
+    algorithm = id.partition("-")[0]
+    ours = {label: network_ratios(label, algorithm).average for label in NETWORKS}
+    bare = fmean(network_ratios(label, algorithm, masks=False).average for label in NETWORKS)
+    note = by_network(ours, "{:.2f}")
+    return Measured(fmean(ours.values()), note=note + (f"; without masks {bare:.2f}" if algorithm == "zvc" else ""))
+
+
+@measures("zvc-largest")
+def largest_ratio(training: SavedResults) -> Measured:
+    best = max((network_ratios(label, "zvc") for label in NETWORKS), key=lambda r: r.largest)
+    bare = max(network_ratios(label, "zvc", masks=False).largest for label in NETWORKS)
+    return Measured(best.largest, note=f"{best.network}, {best.largest_map}; without masks {bare:.1f}")
+
+
+@measures("zvc-layouts", "zlib-layouts", "rle-layouts")
+def layouts(training: SavedResults, id: str) -> Measured:
+    def averages(algorithm: str) -> list[float]:
+        return [fmean(network_ratios(label, algorithm, layout).average for label in NETWORKS) for layout in LAYOUTS]
+
+    zvc, zlib, rle = averages("zvc"), averages("zlib"), averages("rle")
+    note = "; ".join(
+        f"{name} " + " ".join(f"{ratio:.2f}" for ratio in found)
+        for name, found in (("ZVC", zvc), ("zlib", zlib), ("RLE", rle))
+    )
+    found = {
+        "zvc-layouts": "the same" if max(zvc) - min(zvc) < 1e-9 else "not the same",
+        "zlib-layouts": "behind ZVC" if max(zlib[1:]) < min(zvc[1:]) else "ahead of ZVC",
+        "rle-layouts": "best in NCHW" if rle[0] == max(rle) else "not best in NCHW",
+    }
+    return Measured(found[id], note=f"{', '.join(LAYOUTS)}: {note}")
+
+
+@measures("windows")
+def windows(training: SavedResults) -> Measured:
+    changes = {
+        algorithm: 100
+        * (
+            fmean(
+                network_ratios(label, algorithm, window=65536).average / network_ratios(label, algorithm).average
+                for label in NETWORKS
+            )
+            - 1
+        )
+        for algorithm in ("zvc", "rle", "zlib")
+    }
+    largest = max(abs(change) for change in changes.values())
+    return Measured("hardly change" if largest <= 7 else "change", note=f"NCHW, in %: {by_network(changes, '{:+.1f}')}")
+
+
+@measures("zlib-traffic", "zlib-traffic-googlenet")
+def zlib_traffic(training: SavedResults, id: str) -> Measured:
+    below = {
+        label: 100 * (1 - network_ratios(label, "zlib").traffic / network_ratios(label, "zvc").traffic)
+        for label in NETWORKS
+    }
+    return Measured(
+        below["GoogLeNet"] if id.endswith("googlenet") else fmean(below.values()), note=by_network(below, "{:.1f}")
+    )

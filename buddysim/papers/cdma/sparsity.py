@@ -1,0 +1,77 @@
+"""Sparsity over a training, as the cDMA paper describes it, in our own training."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from buddysim.papers.cdma.density import about_the_training, measurement
+from buddysim.papers.measured import Measured, measures
+from buddysim.papers.saved import SavedResults
+
+
+def maps_of(kind: str, part: str = "features") -> list[int]:
+    """Indices of the maps that this kind of layer wrote."""
+    return [n for n, info in enumerate(measurement().maps) if info.kind == kind and info.part == part]
+
+
+@measures("first-conv")
+def first_conv(training: SavedResults) -> Measured:
+    densities = 100 * measurement().densities[:, maps_of("relu")[0]]
+    return Measured((float(densities.min()), float(densities.max())), note=about_the_training())
+
+
+@measures("pool-denser")
+def pool_denser(training: SavedResults) -> Measured:
+    densities = measurement().densities
+    pools = [n for n in maps_of("maxpool") if n and measurement().maps[n - 1].kind == "relu"]
+    denser = [float((densities[:, n] >= densities[:, n - 1]).mean()) for n in pools]
+    share = fmean(denser)
+    return Measured(
+        "denser" if share > 0.95 else "not always denser",
+        note=f"{len(pools)} pooling layers, at {100 * share:.0f} % of the points",
+    )
+
+
+def network_density() -> Any:
+    """Density of the features' ReLU maps together, weighted by size: one value for each point of the training."""
+    maps = maps_of("relu")
+    sizes = np.array([measurement().maps[n].elements for n in maps], dtype=float)
+    return measurement().densities[:, maps] @ sizes / sizes.sum()
+
+
+@measures("fall", "u-shape")
+def over_training(training: SavedResults, id: str) -> Measured:
+    density = network_density()
+    iterations = [point.iteration for point in measurement().points]
+    lowest = int(density.argmin())
+    note = (
+        f"{100 * density[0]:.1f} % at the start, {100 * density[lowest]:.1f} % at iteration {iterations[lowest]:,}, "
+        f"{100 * density[-1]:.1f} % at {iterations[-1]:,}"
+    )
+    if id == "fall":
+        return Measured("falls" if density[lowest] < density[0] else "does not fall", note=note)
+    rises = lowest < len(density) - 1 and density[-1] > density[lowest]
+    return Measured("rises slowly" if rises else "does not rise", note=note)
+
+
+@measures("deeper-sparser")
+def deeper_sparser(training: SavedResults) -> Measured:
+    means = [measurement().mean_density(n) or 0.0 for n in maps_of("relu")]
+    rank = float(stats.spearmanr(range(len(means)), means).statistic)
+    shown = ", ".join(f"{100 * density:.0f}" for density in means)
+    return Measured("sparser" if rank < 0 else "denser", note=f"mean densities {shown} %; rank correlation {rank:.2f}")
+
+
+@measures("fc-sparsest")
+def fc_sparsest(training: SavedResults) -> Measured:
+    features = [measurement().mean_density(n) or 0 for n in maps_of("relu")]
+    classifier = [measurement().mean_density(n) or 0 for n in maps_of("relu", "classifier")]
+    return Measured(
+        "sparsest" if max(classifier) < min(features) else "not sparsest",
+        note=f"density {', '.join(f'{100 * d:.0f}' for d in classifier)} % against {100 * min(features):.0f} % of the "
+        f"sparsest CONV",
+    )

@@ -1,0 +1,71 @@
+"""The numbers that papers state: the entries of every ``stated.toml``."""
+
+from __future__ import annotations
+
+import pkgutil
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module, resources
+from types import ModuleType
+from typing import Any
+
+from buddysim import papers
+
+Amount = float | str | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A number of a paper.
+
+    Attributes
+    ----------
+    id : unique over all papers
+    where : paper, section and figure; ``derived: ...`` where it follows from the text without standing in it
+    value : in `unit`; a tuple is a range or a list; text is a finding that no number says
+    what : what it is the number of
+    rule : how closely the simulator is to meet it (`buddysim.papers.verdict`)
+    unit : ``""`` where it has none
+    workspace : it includes the workspaces of cuDNN 4, which are published nowhere
+    contradicted : other figures of the same paper disagree with it
+    note : shown in the comparison
+    """
+
+    id: str
+    where: str
+    value: Amount
+    what: str
+    rule: str
+    unit: str = ""
+    workspace: bool = False
+    contradicted: bool = False
+    note: str = ""
+
+
+@cache
+def paper_folders() -> tuple[ModuleType, ...]:
+    """The papers' packages, in the order of their ``ORDER``; each has its short name as ``TITLE``."""
+    names = (module.name for module in pkgutil.iter_modules(papers.__path__) if module.ispkg)
+    return tuple(sorted((import_module(f"{papers.__name__}.{name}") for name in names), key=lambda paper: paper.ORDER))
+
+
+@cache
+def numbers() -> dict[str, Stated]:
+    """Every number by id, paper by paper, in the order of the entries."""
+    found: dict[str, Stated] = {}
+    for paper in paper_folders():
+        text = (resources.files(paper) / "stated.toml").read_text(encoding="utf-8")
+        for entry in tomllib.loads(text)["number"]:
+            if isinstance(entry["value"], list):
+                entry["value"] = tuple(map(float, entry["value"]))
+            number = Stated(**entry)
+            if number.id in found:
+                raise ValueError(f"{paper.__name__}: stated.toml has {number.id!r} a second time")
+            found[number.id] = number
+    return found
+
+
+def value(id: str) -> Any:
+    """The value of a number: a float, the two ends of a range, or text."""
+    return numbers()[id].value

@@ -1,0 +1,118 @@
+"""Network-wide memory of vDNN's baseline (Rhu et al., MICRO 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from buddysim.papers.measured import Measured, by_network, measures
+from buddysim.papers.saved import Result, SavedResults
+from buddysim.papers.stated import value
+from buddysim.papers.vdnn.networks import GIB, SIX
+
+TOTALS = {
+    "total-alexnet": ("alexnet", 128),
+    "total-vgg16-256": ("vgg19", 256),
+    "total-vgg16-128": ("vgg19", 128),
+    "total-vgg16-32": ("vgg19", 32),
+    "total-vgg416-32": ("vgg416", 32),
+}
+WITHOUT_WORKSPACE = {
+    "maps-vgg16-256": ("vgg19", 256),
+    "maps-vgg16-128": ("vgg19", 128),
+    "maps-vgg16-32": ("vgg19", 32),
+    "maps-vgg416-32": ("vgg416", 32),
+}
+
+TOTAL_OF = {"features-alexnet": "total-alexnet", "features-vgg16-256": "total-vgg16-256"}
+
+
+def without_workspace(result: Result) -> float:
+    """GiB of the network-wide baseline without its workspace."""
+    return float(result["memory.baseline_bytes"] - result["memory.baseline_workspace_bytes"]) / GIB
+
+
+@measures(*TOTALS)
+def total(training: SavedResults, id: str) -> Measured:
+    result = training.result(*TOTALS[id], "base-p")
+    rest, workspace = without_workspace(result), result["memory.baseline_workspace_bytes"] / GIB
+    return Measured(
+        rest + workspace,
+        note=f"{rest:.2f} without workspace, so the paper's has {value(id) - rest:+.2f}; ours is {workspace:.2f} "
+        f"({largest_workspace(result)})",
+    )
+
+
+def largest_workspace(result: Result) -> str:
+    """The layer with the largest workspace, and its algorithms."""
+    row = max(result["per_layer"], key=lambda row: row["workspace_bytes"])
+    return f"{row['name']}: {', '.join(sorted(set(row['algorithms'].values())))}"
+
+
+@measures("total-growth")
+def growth(training: SavedResults) -> Measured:
+    small, large = (training.result(name, 32, "base-p") for name in ("vgg19", "vgg416"))
+    bare = without_workspace(large) / without_workspace(small)
+    return Measured(
+        large["memory.baseline_bytes"] / small["memory.baseline_bytes"],
+        note=f"{bare:.1f} without workspace; the paper's own totals give 13.7",
+    )
+
+
+@measures(*WITHOUT_WORKSPACE)
+def maps(training: SavedResults, id: str) -> Measured:
+    return Measured(without_workspace(training.result(*WITHOUT_WORKSPACE[id], "base-p")))
+
+
+@measures("edge-vgg16-128")
+def edge(training: SavedResults) -> Measured:
+    result = training.result("vgg19", 128, "base-m")
+    need, have = result["memory.peak_bytes"] / GIB, result["memory.capacity_bytes"] / GIB
+    does = "fits" if result["fits"] else "does not fit"
+    return Measured(
+        f"{need:.3f} of {have:.3f} GiB", note=f"base-m {does}: at the edge, {1024 * (have - need):+.0f} MiB left"
+    )
+
+
+@measures("features-alexnet", "features-vgg16-256")
+def features(training: SavedResults, id: str) -> Measured:
+    result = training.result(*(("alexnet", 128) if id == "features-alexnet" else ("vgg19", 256)), "base-p")
+    part, whole = result["features.memory.baseline_bytes"], result["memory.baseline_bytes"]
+    workspace = result["memory.baseline_workspace_bytes"]
+    share = value(id) / 100
+    needed = (share * (whole - workspace) - (part - workspace)) / (1 - share) / GIB
+    return Measured(
+        100 * part / whole,
+        note=f"{100 * (part - workspace) / (whole - workspace):.1f} % without workspace; the paper's share takes "
+        f"{needed:.2f} GiB of workspace, its total leaves {value(TOTAL_OF[id]) - without_workspace(result):.2f}",
+    )
+
+
+def largest_step_share(result: Result) -> float:
+    """The largest share of the network-wide memory that one layer's forward step touches: X, Y, weights, workspace."""
+    return float(max(map(forward_step_bytes, result["per_layer"])) / result["memory.baseline_bytes"])
+
+
+def forward_step_bytes(row: Mapping[str, Any]) -> int:
+    """What a layer's forward step touches."""
+    maps = row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"])
+    return int(maps + row["weights_bytes"] + row["forward_workspace_bytes"])
+
+
+def largest_backward_share(result: Result) -> float:
+    """The same of backward steps, which touch dX and dY as well."""
+    most = max(
+        2 * (row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"]))
+        + 2 * row["weights_bytes"]
+        + row["workspace_bytes"]
+        for row in result["per_layer"]
+    )
+    return float(most / result["memory.baseline_bytes"])
+
+
+@measures("unused")
+def unused(training: SavedResults) -> Measured:
+    shares = {
+        label: 100 * (1 - largest_step_share(training.result(name, batch, "base-p"))) for label, name, batch in SIX
+    }
+    return Measured((min(shares.values()), max(shares.values())), note=by_network(shares))

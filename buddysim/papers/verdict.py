@@ -1,0 +1,94 @@
+"""A number of a paper compared with the simulator's: the rules, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from buddysim.papers.measured import Measured
+from buddysim.papers.stated import Amount, Stated
+
+TOLERANCE = 0.07  # of a number, or of 100 %
+
+REPRODUCED = "reproduced"
+NOT_REPRODUCED = "**not reproduced**"
+UNPUBLISHED_WORKSPACE = "inconclusive: includes unpublished workspace"
+CONTRADICTED = "inconclusive: the paper contradicts itself"
+OTHER_TRAINING = "not comparable: another training"
+INPUT = "an input"
+NOT_COMPARABLE = "not comparable"
+VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNPUBLISHED_WORKSPACE, CONTRADICTED, OTHER_TRAINING, INPUT, NOT_COMPARABLE)
+
+RULES = {
+    "memory": "within 7 % of it",
+    "ratio": "within 7 % of it",
+    "points": "within 7 percentage points of it",
+    "exact": "equal at the digits given",
+    "at-least": "the bound holds",
+    "at-most": "the bound holds",
+    "shape": "the same finding",
+    "trained": "a property of the paper's own training, shown with ours: no verdict",
+    "input": "the simulator takes it as it is",
+    "none": "nothing to compare with",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A number of a paper, and the simulator's."""
+
+    stated: Stated
+    measured: Measured
+
+    @property
+    def error(self) -> str:
+        """How far off the simulator is, as the document shows it; ``""`` where that has no meaning."""
+        stated, value = self.stated, self.measured.value
+        if stated.rule in ("input", "none", "shape") or value is None or isinstance(value, str):
+            return ""
+        pairs = zip(_parts(stated.value), _parts(value), strict=True)
+        if stated.unit == "%" and stated.rule != "exact":
+            return ", ".join(f"{ours - theirs:+.1f} points" for theirs, ours in pairs)
+        return ", ".join(f"{100 * (ours / theirs - 1):+.1f} %" if theirs else f"{ours:+g}" for theirs, ours in pairs)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        rule = self.stated.rule
+        if rule == "none":
+            return CONTRADICTED if self.stated.contradicted else NOT_COMPARABLE
+        if rule == "trained":
+            return OTHER_TRAINING
+        if self._holds():
+            return INPUT if rule == "input" else REPRODUCED
+        if self.stated.contradicted:
+            return CONTRADICTED
+        return UNPUBLISHED_WORKSPACE if self.stated.workspace else NOT_REPRODUCED
+
+    def _holds(self) -> bool:
+        stated, value = self.stated, self.measured.value
+        if value is None:
+            return False
+        if isinstance(stated.value, str) or isinstance(value, str):
+            return value == stated.value
+        pairs = zip(_parts(stated.value), _parts(value), strict=True)
+        return all(_meets(stated.rule, theirs, ours) for theirs, ours in pairs)
+
+
+def _meets(rule: str, theirs: float, ours: float) -> bool:
+    if rule in ("memory", "ratio"):
+        return abs(ours / theirs - 1) <= TOLERANCE
+    if rule == "points":
+        return abs(ours - theirs) <= 100 * TOLERANCE
+    if rule == "at-least":
+        return ours >= theirs
+    if rule == "at-most":
+        return ours <= theirs
+    if rule in ("exact", "input"):
+        digits = len(f"{theirs:g}".partition(".")[2])
+        return abs(ours - theirs) < 10.0**-digits
+    raise ValueError(f"rule {rule!r}: expected one of {', '.join(RULES)}")
+
+
+def _parts(amount: Amount) -> tuple[float, ...]:
+    assert not isinstance(amount, str)
+    return amount if isinstance(amount, tuple) else (amount,)
