@@ -1,7 +1,7 @@
-"""Holds the training simulator against every number of the vDNN and cDMA papers: writes docs/validation-training.md.
+"""Compares the training simulator with every number of the vDNN and cDMA papers: writes docs/validation-training.md.
 
 python tools/validate_training.py               writes the document (make validate)
-python tools/validate_training.py --check       only says whether it is what would be written
+python tools/validate_training.py --check       only says whether it is up to date
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
@@ -19,85 +18,70 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.atomic import write_whole  # noqa: E402
 from buddysim.base.errors import BuddysimError  # noqa: E402
-from buddysim.figures.paper import SIX  # noqa: E402
-from buddysim.figures.runs import Runs  # noqa: E402
-from buddysim.papers import load_measures  # noqa: E402
-from buddysim.papers.numbers import (  # noqa: E402
-    MEASURES,
-    NOT_REPRODUCED,
-    VERDICTS,
-    Amount,
-    Judged,
-    numbers,
-)
+from buddysim.papers.measured import measurements  # noqa: E402
+from buddysim.papers.saved import SavedResults  # noqa: E402
+from buddysim.papers.stated import Amount, numbers, paper_folders  # noqa: E402
+from buddysim.papers.vdnn.baseline import largest_backward_share  # noqa: E402
+from buddysim.papers.vdnn.networks import SIX  # noqa: E402
+from buddysim.papers.verdict import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "validation-training.md"
 
 
-def validate(runs: Runs) -> list[Judged]:
-    """Every number, judged."""
-    load_measures()
-    return [Judged(number, MEASURES[number.id](runs)) for number in numbers()]
+def compare(training: SavedResults) -> list[Comparison]:
+    """Every number of the papers with the simulator's."""
+    measure = measurements()
+    return [Comparison(stated, measure[id](training)) for id, stated in numbers().items()]
 
 
-def document(judged: Sequence[Judged], runs: Runs) -> str:
+def document(comparisons: Sequence[Comparison], training: SavedResults) -> str:
     """docs/validation-training.md."""
-    return "\n".join(lines(judged, runs)) + "\n"
+    return "\n".join(lines(comparisons, training)) + "\n"
 
 
-def lines(judged: Sequence[Judged], runs: Runs) -> Iterator[str]:
-    counts = Counter(one.verdict for one in judged)
+def lines(comparisons: Sequence[Comparison], training: SavedResults) -> Iterator[str]:
+    counts = Counter(one.verdict for one in comparisons)
     yield HEAD.strip().format(
         counts="\n".join(f"| {verdict} | {counts[verdict]} |" for verdict in VERDICTS if counts[verdict]),
-        backward=backward_unused(runs),
+        backward=backward_unused(training),
         networks=", ".join(f"{label.partition(' (')[0]}: `{name}`" for label, name, _ in SIX[:4]),
     )
-    missed = [one for one in judged if one.verdict == NOT_REPRODUCED]
+    missed = [one for one in comparisons if one.verdict == NOT_REPRODUCED]
     yield ""
     yield "## Not reproduced"
     yield ""
     if not missed:
         yield "None."
     for one in missed:
-        number = one.number
+        stated = one.stated
         yield (
-            f"- **{number.what}** ({number.place}): {with_unit(number.value, number.unit)}, "
-            f"ours {amount(one.ours.value)}. {sentence(one.ours.cause)}"
+            f"- **{stated.what}** ({stated.where}): {with_unit(stated.value, stated.unit)}, "
+            f"ours {amount(one.measured.value)}. {sentence(one.measured.cause)}"
         )
-    for title, prefix in (("vDNN", "vDNN"), ("cDMA", "cDMA"), ("Settled beside the papers", "settled")):
+    sections = [(paper.TITLE, paper.TITLE) for paper in paper_folders()]
+    for title, prefix in (*sections, ("Derived from the papers", "derived")):
         yield ""
         yield f"## {title}"
         yield ""
-        yield "| what | where | paper | ours | off by | verdict | beside it |"
+        yield "| what | where | paper | ours | off by | verdict | notes |"
         yield "|---|---|--:|--:|--:|---|---|"
-        for one in judged:
-            if one.number.place.startswith(prefix):
+        for one in comparisons:
+            if one.stated.where.startswith(prefix):
                 yield row(one)
 
 
-def backward_unused(runs: Runs) -> str:
-    """The other reading of Fig. 1."""
-    shares = [100 * (1 - backward_use(runs.one(name, batch, "base-p"))) for _, name, batch in SIX]
+def backward_unused(training: SavedResults) -> str:
+    """The share of memory not in use (Fig. 1) if backward steps counted."""
+    shares = [100 * (1 - largest_backward_share(training.result(name, batch, "base-p"))) for _, name, batch in SIX]
     return f"{min(shares):.0f} to {max(shares):.0f}"
 
 
-def backward_use(result: Mapping[str, Any]) -> float:
-    """The largest share of the network-wide memory that a layer's backward step uses."""
-    most = max(
-        2 * (row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"]))
-        + 2 * row["weights_bytes"]
-        + row["workspace_bytes"]
-        for row in result["per_layer"]
-    )
-    return float(most / result["memory.baseline_bytes"])
-
-
-def row(one: Judged) -> str:
-    number = one.number
-    said = "; ".join(text for text in (one.ours.said, number.note) if text)
+def row(one: Comparison) -> str:
+    stated = one.stated
+    notes = "; ".join(note for note in (one.measured.note, stated.note) if note)
     cells = (
-        number.what, number.place.removeprefix("settled: "), with_unit(number.value, number.unit),
-        with_unit(one.ours.value, number.unit), one.error, one.verdict, said.replace("|", "/"),
+        stated.what, stated.where.removeprefix("derived: "), with_unit(stated.value, stated.unit),
+        with_unit(one.measured.value, stated.unit), one.error, one.verdict, notes.replace("|", "/"),
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 
@@ -126,44 +110,42 @@ def sentence(text: str) -> str:
 
 
 HEAD = """
-# Held against the papers: vDNN and cDMA
+# Compared with the papers: vDNN and cDMA
 
-Written by `make validate` (`tools/validate_training.py`); a test keeps it up to date. Every number that the two
-papers state in their text, and every one that was settled beside them (`tools/papers/reference.toml`), beside what
-the simulator gives.
+Written by `make validate` (`tools/validate_training.py`); a test keeps it up to date. Every number that the two papers
+state in their text, and some that follow from it (`buddysim/papers/*/stated.toml`), with what the simulator gives.
 
 | verdict | numbers |
 |---|--:|
 {counts}
 
 Tolerances, set before comparing: memory within 7 % of the stated number; shares, savings and losses within 7
-percentage points; bounds ("at most", "more than") and arithmetic hold, at the digits given. Numbers that hold cuDNN
-4's workspaces, which are published nowhere, or on which the papers contradict themselves, say so where they are
-further off. Our workspaces come from one model for every network, fitted to none of these numbers ([cost
-model](cost-model.md)). Properties of the papers' ImageNet trainings (82,000 to 300,000 iterations) stand beside those
-of our own training.
+percentage points; bounds ("at most", "more than") hold; arithmetic is equal at the digits given. A number that misses
+its tolerance is inconclusive if it includes cuDNN 4's workspaces, which are published nowhere, or if the paper
+contradicts itself on it. Our workspaces come from one model for every network, fitted to none of these numbers ([cost
+model](cost-model.md)). Properties of the papers' ImageNet trainings (82,000 to 300,000 iterations) are shown with those
+of our own training, without a verdict.
 
-What the savings of vDNN's Fig. 11 imply doesn't agree with the paper's totals: those leave a workspace of 11 to 25 % of
-the rest for AlexNet and VGG-16. Averaged over layers instead of time, ours come closer to the stated averages; both
-stand in the table. Workspace alone does not explain the difference: without any, the savings of all(p), conv(p) and
-dyn still fall short of the stated ones. What else does isn't known; an error of ours isn't ruled out, though the laws
-that the tests hold every run to show none.
+The savings of vDNN's Fig. 11 imply larger workspaces than the paper's totals, which leave 11 to 25 % of the rest for
+AlexNet and VGG-16. Averaged over layers instead of time, ours come closer to the stated averages; the table has both.
+Workspace alone does not explain the difference: without any, the savings of all(p), conv(p) and dyn still fall short of
+the stated ones. The rest is unexplained. An error of ours isn't ruled out, although the laws that the tests check on
+every run show none.
 
-Chosen with the papers' numbers in view, where the papers leave it open:
+Where the papers leave it open, these choices were made with their numbers in view:
 
 - The share of memory in use (Fig. 1) counts X, Y, weights and workspace of a forward step, as Fig. 5 does. Backward
   steps, with dX and dY, would leave only {backward} % unused.
-- The share of time in CONV layers is the mean of the six networks' feature layers.
-- What cDMA gains is computed with 62 % zeros, the average that the paper states, in every map that isn't an input
-  image.
-- cDMA's times are those of the link's effective rate, 12.8 GB/s; the peak's, 16 GB/s, stand beside.
-- That FC layers are the sparsest, what zlib makes of each layout, and how much faster than ZVC it is, count as
-  properties of a training.
-- The first CONV's density is held in points (its shape, near a half, holds either way), and so is 16/336.
+- The share of time in CONV layers is the mean over the six networks' feature layers.
+- The gain of cDMA is computed with 62 % zeros, the average that the paper states, in every map but input images.
+- cDMA's times are those at the link's effective rate, 12.8 GB/s; the notes have those at its peak rate, 16 GB/s.
+- That FC layers are the sparsest, zlib's ratio by layout, and how much faster than ZVC it is, count as properties of a
+  training.
+- The first CONV's density is compared in points (its shape, close to a half, holds either way), and so is 16/336.
 - AlexNet's 81 %, the range of 14 to 67 GiB and VGG-416's 4.2 GiB are taken as contradictions within the paper, for
-  the reasons beside them; read as numbers that hold workspace, they are off by as much as the table says.
+  the reasons in the notes; taken as numbers that include workspace, they are off by as much as the table says.
 
-With the strictest reading of each of these, more than five numbers would stand as not reproduced.
+With the strictest reading of each of these, more than five numbers would count as not reproduced.
 
 Networks: {networks}. In brackets: the batch. Machine `titan-x`, link `pcie3` (12.8 GB/s), `cudnn4` for vDNN;
 `cudnn5`, `titan-x` and `titan-xp` for cDMA. Memory savings and performance count the feature-extraction layers,
@@ -176,12 +158,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Writes or checks the document."""
     parser = argparse.ArgumentParser(prog="validate_training.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=DOCUMENT, metavar="FILE", help="default: in docs/")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where it is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if it is out of date")
     args = parser.parse_args(argv)
     try:
-        runs = Runs(folder=None)
-        judged = validate(runs)
-        text = document(judged, runs)
+        training = SavedResults(folder=None)
+        comparisons = compare(training)
+        text = document(comparisons, training)
         if args.check:
             same = args.output.exists() and args.output.read_text(encoding="utf-8") == text
             print(f"{args.output}: {'up to date' if same else 'out of date: run make validate'}")
@@ -190,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (BuddysimError, OSError) as error:
         print(f"validate_training.py: error: {error}", file=sys.stderr)
         return 2
-    counts = Counter(one.verdict for one in judged)
+    counts = Counter(one.verdict for one in comparisons)
     print(f"{args.output}: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
     return 0
 

@@ -1,0 +1,55 @@
+"""The papers' numbers: each is stated once, measured once, and judged by its rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from buddysim.papers.measured import Measured, measurements
+from buddysim.papers.stated import Amount, Stated, numbers, paper_folders, value
+from buddysim.papers.verdict import INPUT, NOT_REPRODUCED, RULES, Comparison
+
+
+def test_every_number_has_its_measurement_and_every_measurement_its_number() -> None:
+    assert set(measurements()) == set(numbers())
+
+
+def test_every_number_names_its_paper_and_has_a_value() -> None:
+    titles = tuple(str(paper.TITLE) for paper in paper_folders())
+    for id, number in numbers().items():
+        assert number.where.startswith((*titles, "derived: ")), id
+        assert number.value not in ("", ()), id
+        assert number.rule in RULES, id
+
+
+def test_ranges_are_tuples_of_floats() -> None:
+    low, high = value("unused")
+    assert isinstance(low, float)
+    assert low < high
+
+
+@pytest.mark.parametrize(
+    ("rule", "theirs", "ours", "reproduced"),
+    [
+        ("memory", 10.0, 10.7, True),
+        ("memory", 10.0, 10.8, False),
+        ("points", 50.0, 57.0, True),
+        ("points", 50.0, 58.0, False),
+        ("points", (50.0, 60.0), (43.0, 67.5), False),
+        ("at-least", 60.0, 59.9, False),
+        ("at-most", 60.0, 59.9, True),
+        ("exact", 2.32, 2.325, True),
+        ("exact", 2.32, 2.34, False),
+        ("shape", "falls", "falls", True),
+        ("shape", "falls", "rises", False),
+        ("memory", 10.0, None, False),
+    ],
+)
+def test_the_rules(rule: str, theirs: Amount, ours: Amount | None, reproduced: bool) -> None:
+    number = Stated("x", "vDNN I", theirs, "what", rule, "%")
+    assert (Comparison(number, Measured(ours)).verdict == NOT_REPRODUCED) is not reproduced
+
+
+def test_an_input_that_the_simulator_has_otherwise_is_not_reproduced() -> None:
+    number = Stated("x", "vDNN I", 336.0, "memory bandwidth", "input", "GB/s")
+    assert Comparison(number, Measured(336.0)).verdict == INPUT
+    assert Comparison(number, Measured(320.0)).verdict == NOT_REPRODUCED
