@@ -1,6 +1,7 @@
 """Compressors of 128 B memory entries and of tensors, and the size classes that compressed entries are stored in.
 
-A compressor is one module of this folder (`registry.Compressor` says what it has); docs/compression.md defines each.
+A compressor is one module of this folder, or a plug-in (`registry.Compressor` says what it has); docs/compression.md
+defines each.
 Every function may be called from several threads at once; the heavy parts release the GIL.
 """
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.registry import Compressor, Data, algorithms, find, in_windows
+from buddysim.compress.registry import Compressor, Data, algorithms, find, find_for_entries, in_windows
 from buddysim.compress.size_classes import (
     ENTRY_BYTES,
     SECTOR_BYTES,
@@ -91,9 +92,7 @@ def decompress(payload: Data, algorithm: str = DEFAULT, nbytes: int = ENTRY_BYTE
 
 def entry_classes(data: Data, algorithm: str = DEFAULT, **options: Any) -> NDArray[np.uint8]:
     """Class number (0 to 7, docs/architecture.md) of every entry; a last, partial entry is padded with zeros."""
-    compressor = find(algorithm, options)
-    if in_windows(compressor, options):
-        raise BuddysimError(f"{algorithm}: size classes are of entries of {ENTRY_BYTES} B: not of a tensor's windows")
+    compressor = find_for_entries(algorithm, options)
     raw = _bytes_of(data, "data")
     whole = len(raw) // ENTRY_BYTES * ENTRY_BYTES
     classes = np.empty(-(-len(raw) // ENTRY_BYTES), dtype=np.uint8)

@@ -3,6 +3,8 @@ from numpy.typing import NDArray
 
 from buddysim.compress.registry import Data
 
+ORDER: int
+TWIN: str
 OPTIONS: dict[str, object]
 PATHS: tuple[str, ...]
 

@@ -1,6 +1,6 @@
 """Bit-Plane Compression (Kim et al., ISCA 2016) of 128 B entries, exactly as docs/compression.md defines it.
 
-`naive_bpc` is the readable twin.
+Buddy Compression's compressor. `naive_bpc` is the readable twin.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -16,15 +16,18 @@ cdef enum:
     LEAST_BITS = 10             # a zero entry
     MOST_BITS = 1089            # base and every plane verbatim
 
+ORDER = 10
+TWIN = "buddysim.compress.naive_bpc"
+
 #: Options and their defaults. ``unsigned``: words are unsigned numbers, so that deltas differ in bit 32 and above.
 OPTIONS = {"unsigned": False}
 
-#: Ways to compute sizes; all give the same results, and this machine has those up to `best_path()`.
+#: Implementations of the sizes; all give the same results, and this processor has those up to `best_path()`.
 PATHS = ("scalar", "vector4", "avx2")
 
 
 def best_path():
-    """The name of the fastest path on this machine."""
+    """The name of the fastest path on this processor."""
     return PATHS[bpc_best_path()]
 
 
@@ -35,7 +38,7 @@ def compressed_bits(const uint8_t[::1] data not None, *, bint unsigned=False, pa
     ----------
     data : whole entries of 128 B
     unsigned : read words as unsigned numbers
-    path : one of `PATHS` that this machine has; None: the fastest
+    path : one of `PATHS` that this processor has; None: the fastest
 
     Returns
     -------

@@ -5,14 +5,32 @@ from __future__ import annotations
 import struct
 from itertools import pairwise
 
+ENTRY = 128  # bytes
 WORDS = 32
 PLANES = 33
 DELTAS = WORDS - 1
 
 
-def compressed_bits(entry: bytes, *, unsigned: bool = False) -> int:
-    """Size of one 128 B entry in bits."""
-    return len(encode(entry, unsigned=unsigned))
+def compressed_bits(data: bytes, *, unsigned: bool = False) -> list[int]:
+    """Size of every 128 B entry in bits."""
+    return [len(encode(data[first : first + ENTRY], unsigned=unsigned)) for first in range(0, len(data), ENTRY)]
+
+
+def compress(data: bytes, *, unsigned: bool = False) -> bytes:
+    """The codes of the entries, one after the other, zero bits up to the last byte's end."""
+    code = "".join(encode(data[first : first + ENTRY], unsigned=unsigned) for first in range(0, len(data), ENTRY))
+    padded = code + "0" * (-len(code) % 8)
+    return bytes(int(padded[at : at + 8], 2) for at in range(0, len(padded), 8))
+
+
+def decompress(payload: bytes, nbytes: int, *, unsigned: bool = False) -> bytes:
+    """What `compress` was given; `unsigned` plays no part, since deltas are added modulo 2^32."""
+    code = "".join(format(byte, "08b") for byte in payload)
+    data, at = b"", 0
+    while len(data) < nbytes:
+        entry, at = decode(code, at)
+        data += entry
+    return data
 
 
 def encode(entry: bytes, *, unsigned: bool = False) -> str:
@@ -39,9 +57,8 @@ def encode(entry: bytes, *, unsigned: bool = False) -> str:
     return code
 
 
-def decode(code: str, *, unsigned: bool = False) -> bytes:
-    """What `encode` was given; `code` may have more bits behind the entry's."""
-    at = 0
+def decode(code: str, at: int = 0) -> tuple[bytes, int]:
+    """The entry whose code begins there, and where it ends."""
 
     def take(count: int) -> str:
         nonlocal at
@@ -81,7 +98,7 @@ def decode(code: str, *, unsigned: bool = False) -> bytes:
     for r in range(DELTAS):
         delta = _signed("".join(str(plane[r]) for plane in dbp))
         words.append(words[-1] + delta)
-    return struct.pack(f"<{WORDS}I", *(word & 0xFFFFFFFF for word in words))
+    return struct.pack(f"<{WORDS}I", *(word & 0xFFFFFFFF for word in words)), at
 
 
 def _base_code(base: int) -> str:

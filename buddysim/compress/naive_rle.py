@@ -8,7 +8,7 @@ WORD = 4
 LONGEST = 255
 
 
-def encode(data: bytes, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False) -> bytes:
+def compress(data: bytes, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False) -> bytes:
     """The windows' codes, one after the other, behind their flags where they have any."""
     windows = _windows(data, window)
     codes = [_window_code(piece, kind) for piece in windows]
@@ -28,24 +28,26 @@ def compressed_bits(data: bytes, *, kind: str = "zero", window: int = 4096, raw_
     return sizes
 
 
-def decode(code: bytes, nbytes: int, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False) -> bytes:
-    """What `encode` was given."""
+def decompress(
+    payload: bytes, nbytes: int, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False
+) -> bytes:
+    """What `compress` was given."""
     lengths = [min(window, nbytes - first) for first in range(0, nbytes, window)]
     at = (len(lengths) + 7) // 8 if raw_fallback else 0
-    flags = int.from_bytes(code[:at], "little")
+    flags = int.from_bytes(payload[:at], "little")
     data = b""
     for i, length in enumerate(lengths):
         end = len(data) + length
         if flags >> i & 1:
-            data += code[at : at + length]
+            data += payload[at : at + length]
             at += length
         while len(data) < end:
             if kind == "zero":
-                zeros, others = code[at], code[at + 1]
-                data += bytes(WORD * zeros) + code[at + 2 : at + 2 + WORD * others]
+                zeros, others = payload[at], payload[at + 1]
+                data += bytes(WORD * zeros) + payload[at + 2 : at + 2 + WORD * others]
                 at += 2 + WORD * others
             else:
-                data += code[at : at + WORD] * code[at + WORD]
+                data += payload[at : at + WORD] * payload[at + WORD]
                 at += WORD + 1
     return data
 

@@ -16,6 +16,11 @@ def encode(data: bytes, *, word_bits: int = 32, window: int = 128, raw_fallback:
     return "".join(flags + bodies)
 
 
+def compress(data: bytes, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> bytes:
+    """The same as bytes, zero bits up to the last byte's end."""
+    return _bytes(encode(data, word_bits=word_bits, window=window, raw_fallback=raw_fallback))
+
+
 def compressed_bits(data: bytes, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> list[int]:
     """Size of every window in bits, the flag included."""
     return [
@@ -24,8 +29,11 @@ def compressed_bits(data: bytes, *, word_bits: int = 32, window: int = 128, raw_
     ]
 
 
-def decode(code: str, nbytes: int, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> bytes:
-    """What `encode` was given."""
+def decompress(
+    payload: bytes, nbytes: int, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False
+) -> bytes:
+    """What `compress` was given."""
+    code = _bits(payload)
     lengths = [min(window, nbytes - first) for first in range(0, nbytes, window)]
     flags = code[: len(lengths)] if raw_fallback else "0" * len(lengths)
     at = len(lengths) if raw_fallback else 0

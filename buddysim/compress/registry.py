@@ -1,27 +1,45 @@
-"""Finds compressors by name: each is one module of this folder."""
+"""Finds compressors by name: each is one module of this folder, or a plug-in."""
 
 from __future__ import annotations
 
-import difflib
-import pkgutil
-from collections.abc import Iterable, Mapping
-from importlib import import_module
-from typing import Any, Protocol, TypeAlias, cast
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.base.registry import Registry, modules_with
 
 #: What holds data: any C-contiguous buffer (an ``array.array`` or a ``mmap`` too, which this type doesn't say).
 Data: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 
 
 class Compressor(Protocol):
-    """What the module of a compressor has. It is given contiguous bytes and only options that it names.
+    """What the module of a compressor has. Its functions are given contiguous bytes, and only options that it names.
 
-    Data are entries of 128 B, or a tensor's windows where the option `window` is given; a compressor of tensors alone
-    says so by ``TENSORS_ONLY = True``. Windows may hold any number of whole words, which the compressor checks.
+    Data are entries of 128 B, or a tensor's windows where the option ``window`` is given. Windows may hold any number
+    of whole words, which the compressor checks. Two options have one meaning for every compressor: ``window`` is the
+    number of bytes that are compressed on their own (a compressor that has it takes tensors), ``word_bits`` the size of
+    the tensor's elements.
+
+    A module may also state, and everything that uses compressors then follows it:
+
+    ``ORDER``
+        its position in lists
+    ``TENSORS_ONLY = True``
+        it takes windows of tensors alone: it has no sizes of entries
+    ``TWIN = "package.module"``
+        its readable twin, which has the same three functions in plain Python, over bytes (sizes are a list)
+    ``MASK_BITS_PER_WORD``
+        bits per word of the data that only say where the zeros are; ratios are also given without them
+    ``share_of_density(density, masks)``
+        bytes of the code over those of the data, words of 32 bits, where these follow exactly from the share of words
+        that aren't zero; ``masks=False`` leaves out the mask bits
+    ``provenance()``
+        what else its codes depend on (a library's version, the variant of the algorithm), for results
     """
 
     #: Option names and their defaults; the type of a default is the type of the option.
@@ -37,58 +55,60 @@ class Compressor(Protocol):
         """What `compress` was given; BuddysimError for anything that `compress` can't give."""
 
 
-_VERBS = ("OPTIONS", "compressed_bits", "compress", "decompress")
+_CONTRACT = ("OPTIONS", "compressed_bits", "compress", "decompress")
+_NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
+
+REGISTRY: Registry[Any] = Registry("compressor", "buddysim.compress", _CONTRACT, modules_with(*_CONTRACT))
 
 
 def algorithms() -> list[str]:
-    """Names of the compressors, in alphabetical order."""
-    return [name for name in _modules() if _is_compressor(import_module(f"buddysim.compress.{name}"))]
+    """Names of the compressors."""
+    return list(REGISTRY.names())
 
 
 def entry_algorithms() -> list[str]:
-    """Names of the compressors of 128 B memory entries: all but those of tensors alone."""
-    return [name for name in algorithms() if not getattr(find(name, {}), "TENSORS_ONLY", False)]
+    """Names of the compressors of 128 B memory entries."""
+    return [name for name, compressor in REGISTRY.items() if not in_windows(compressor, _NO_OPTIONS)]
 
 
-def find(algorithm: str, options: Mapping[str, object]) -> Compressor:
-    """The compressor of that name; its options are checked."""
-    module = import_module(f"buddysim.compress.{algorithm}") if algorithm in _modules() else None
-    if module is None or not _is_compressor(module):
-        known = algorithms()
-        raise BuddysimError(
-            f"compressor {algorithm!r}: unknown, expected one of {', '.join(known)}{_nearest(str(algorithm), known)}"
-        )
-    compressor = cast(Compressor, module)
+def tensor_algorithms() -> list[str]:
+    """Names of the compressors of tensors."""
+    return [name for name, compressor in REGISTRY.items() if "window" in compressor.OPTIONS]
+
+
+def find(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS) -> Compressor:
+    """The compressor of that name.
+
+    Raises
+    ------
+    BuddysimError
+        for an unknown name, an option that it doesn't have, or an option of another type
+    """
+    compressor: Compressor = REGISTRY.find(algorithm)
     for name, value in options.items():
         if name not in compressor.OPTIONS:
             known = sorted(compressor.OPTIONS)
+            expected = f"one of {', '.join(known)}" if known else "none"
             raise BuddysimError(
-                f"{algorithm}: option {name!r}: unknown, expected {_one_of(known)}{_nearest(name, known)}"
+                f"{algorithm}: option {shortened(name)}: unknown, expected {expected}{hint(name, known)}"
             )
-        expected = type(compressor.OPTIONS[name])
-        if type(value) is not expected:
-            raise BuddysimError(f"{algorithm}: option {name!r}: {value!r}: expected {expected.__name__}")
+        kind = type(compressor.OPTIONS[name])
+        if type(value) is not kind:
+            raise BuddysimError(f"{algorithm}: option {name!r}: {shortened(value)}: expected {kind.__name__}")
+    return compressor
+
+
+def find_for_entries(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS) -> Compressor:
+    """The same, of a compressor that gives sizes of 128 B entries with these options; a BuddysimError for others."""
+    compressor = find(algorithm, options)
+    if in_windows(compressor, options):
+        raise BuddysimError(
+            f"{algorithm}: size classes are of entries of 128 B, not of a tensor's windows: "
+            f"expected one of {', '.join(entry_algorithms())} without a window"
+        )
     return compressor
 
 
 def in_windows(compressor: Compressor, options: Mapping[str, object]) -> bool:
     """Whether data are the windows of a tensor rather than entries of 128 B."""
     return "window" in options or getattr(compressor, "TENSORS_ONLY", False)
-
-
-def _modules() -> list[str]:
-    package = import_module("buddysim.compress")
-    return sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith(("_", "naive_")))
-
-
-def _is_compressor(module: object) -> bool:
-    return all(hasattr(module, verb) for verb in _VERBS)
-
-
-def _one_of(known: list[str]) -> str:
-    return f"one of {', '.join(known)}" if known else "none"
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)
-    return f" (nearest: {found[0]})" if found else ""

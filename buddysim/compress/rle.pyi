@@ -3,10 +3,13 @@ from numpy.typing import NDArray
 
 from buddysim.compress.registry import Data
 
+ORDER: int
+TWIN: str
 TENSORS_ONLY: bool
 OPTIONS: dict[str, object]
 KINDS: tuple[str, ...]
 
+def provenance() -> str: ...
 def compressed_bits(
     data: Data, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False
 ) -> NDArray[np.uint32]: ...

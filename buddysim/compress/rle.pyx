@@ -8,14 +8,16 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from buddysim.compress.windows import TENSOR_WINDOW, check_length, check_window, window_count
 from buddysim.base.errors import BuddysimError
+from buddysim.compress.windows import TENSOR_WINDOW, check_length, check_window, window_count
 
 cdef enum:
     WORD = 4                    # bytes
     LONGEST = 255               # what a count's byte holds
 
-#: Runs have no sense in a single entry: data are always windows.
+ORDER = 30
+TWIN = "buddysim.compress.naive_rle"
+#: A single entry is too short for runs: data are always windows.
 TENSORS_ONLY = True
 
 #: Options and their defaults. ``kind``: "zero" or "value"; ``window``: bytes that are compressed on their own;
@@ -23,6 +25,11 @@ TENSORS_ONLY = True
 OPTIONS = {"kind": "zero", "window": TENSOR_WINDOW, "raw_fallback": False}
 
 KINDS = ("zero", "value")
+
+
+def provenance():
+    """What runs are of by default, for results."""
+    return f"kind {OPTIONS['kind']}"
 
 
 def compressed_bits(const uint8_t[::1] data not None, *, kind="zero", window=4096, bint raw_fallback=False):

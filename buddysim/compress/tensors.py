@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import compressed_bits
+from buddysim.compress.registry import find, tensor_algorithms
 from buddysim.compress.windows import TENSOR_WINDOW
 
 #: Orders of a feature map's axes in memory, the last one contiguous: samples, channels, height, width.
 LAYOUTS = ("NCHW", "NHWC", "CHWN")
-#: cDMA's compressors.
-ALGORITHMS = ("zvc", "rle", "zlib")
 
 _AXES = {"N": 0, "C": 1, "H": 2, "W": 3}
 
@@ -31,7 +30,7 @@ class TensorRatio:
     window : bytes compressed on their own
     raw_bytes : of the tensor
     bits : of all its windows' codes
-    mask_bits : those of them that only say where the zeros are (ZVC; 0 for others)
+    mask_bits : those of them that only say where the zeros are (0 where a compressor has no masks)
     """
 
     algorithm: str
@@ -73,16 +72,16 @@ def tensor_ratios(
     tensor: NDArray[Any],
     layouts: Sequence[str] = LAYOUTS,
     windows: Iterable[int] = (TENSOR_WINDOW,),
-    algorithms: Sequence[str] = ALGORITHMS,
+    algorithms: Sequence[str] | None = None,
 ) -> list[TensorRatio]:
-    """Compresses a tensor in every layout, window and algorithm.
+    """Compresses a tensor with every layout, window and compressor.
 
     Parameters
     ----------
-    tensor : (N, C, H, W) or (N, features), of words of 8, 16 or 32 bits (zlib and RLE: any that fill 32-bit words)
+    tensor : (N, C, H, W) or (N, features); a compressor that has an option ``word_bits`` is given the elements' size
     layouts : of `LAYOUTS`
     windows : bytes
-    algorithms : compressors of tensors
+    algorithms : names of compressors; None: all of tensors
 
     Returns
     -------
@@ -90,17 +89,25 @@ def tensor_ratios(
     """
     found = []
     windows = tuple(windows)
+    algorithms = tensor_algorithms() if algorithms is None else algorithms
     for layout in layouts:
         arranged = in_layout(tensor, layout)
         for window in windows:
             for algorithm in algorithms:
+                compressor = find(algorithm)
                 options: dict[str, Any] = {"window": window}
-                if algorithm == "zvc":
+                if "word_bits" in compressor.OPTIONS:
                     options["word_bits"] = 8 * arranged.dtype.itemsize
                 bits = int(compressed_bits(arranged, algorithm, **options).sum(dtype=np.int64))
-                masks = arranged.size if algorithm == "zvc" else 0
+                masks = arranged.size * getattr(compressor, "MASK_BITS_PER_WORD", 0)
                 found.append(TensorRatio(algorithm, layout, window, arranged.nbytes, bits, masks))
     return found
+
+
+def described(algorithms: Iterable[str]) -> str:
+    """Names of compressors, each with what else its codes depend on: ``zvc, zlib (level 6 of zlib 1.3)``."""
+    notes = ((name, getattr(find(name), "provenance", None)) for name in algorithms)
+    return ", ".join(f"{name} ({note()})" if note else name for name, note in notes)
 
 
 def _words(tensor: NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """zlib (DEFLATE, RFC 1950 and 1951) over the windows of a tensor, by the library that Python has.
 
-Sizes depend on the library: its version and the level belong beside every result (`library`, `OPTIONS`). There is no
+Sizes depend on the library: its version and the level are part of every result's provenance (`provenance`). There is no
 twin, since the codes are the library's; both ways are checked by its own checksum.
 """
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.windows import TENSOR_WINDOW, check_window, window_count
 
+ORDER = 40
 #: An entry is too short for a dictionary: data are always windows.
 TENSORS_ONLY = True
 
@@ -28,6 +29,11 @@ _SHORTEST = 8
 def library() -> str:
     """Name and version of the library that makes the codes."""
     return f"zlib {zlib.ZLIB_RUNTIME_VERSION}"
+
+
+def provenance() -> str:
+    """The default level and the library, for results."""
+    return f"level {OPTIONS['level']} of {library()}"
 
 
 def compressed_bits(

@@ -3,10 +3,14 @@ from numpy.typing import NDArray
 
 from buddysim.compress.registry import Data
 
+ORDER: int
+TWIN: str
+MASK_BITS_PER_WORD: int
 OPTIONS: dict[str, object]
 PATHS: tuple[str, ...]
 
 def best_path() -> str: ...
+def share_of_density(density: float, masks: bool = True) -> float: ...
 def compressed_bits(
     data: Data, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False
 ) -> NDArray[np.uint32]: ...

@@ -8,9 +8,9 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress.size_classes import ENTRY_BYTES
 from buddysim.compress.windows import check_length, check_window, window_count
-from buddysim.base.errors import BuddysimError
 
 cdef extern from "zero_words.h" nogil:
     int64_t nonzero_words(const uint8_t* data, int64_t nbytes, int word_bytes) noexcept
@@ -27,7 +27,11 @@ cdef extern from "zvc_groups.h" nogil:
         int path, int word_bytes, const uint8_t** code, const uint8_t* end, int64_t groups, uint8_t* data, int* wrong
     ) noexcept
 
-#: Ways to encode and decode; all give the same results, and this machine has those up to `best_path()`.
+ORDER = 20
+TWIN = "buddysim.compress.naive_zvc"
+MASK_BITS_PER_WORD = 1
+
+#: Implementations of both directions; all give the same results, and this processor has those up to `best_path()`.
 PATHS = ("scalar", "avx2")
 cdef int fastest = zvc_begin()
 
@@ -43,8 +47,13 @@ cdef struct Bits:
 
 
 def best_path():
-    """The name of the fastest path on this machine."""
+    """The name of the fastest path on this processor."""
     return PATHS[fastest]
+
+
+def share_of_density(density, masks=True):
+    """Bytes of the code over the data's: the words of 32 bits that aren't zero, and a mask bit for each word."""
+    return density + masks * MASK_BITS_PER_WORD / 32
 
 
 def compressed_bits(const uint8_t[::1] data not None, *, word_bits=32, window=128, bint raw_fallback=False):
@@ -81,14 +90,14 @@ def compress(const uint8_t[::1] data not None, *, word_bits=32, window=128, bint
     """The windows' codes, one after the other, zero bits up to the last byte's end; `path`: one of `PATHS`."""
     sizes = compressed_bits(data, word_bits=word_bits, window=window, raw_fallback=raw_fallback)
     cdef int64_t bits = int(sizes.sum(dtype=np.int64)), windows = len(sizes), step = window
-    cdef int word_bytes = word_bits // 8, way = _path(path)
+    cdef int word_bytes = word_bits // 8, chosen = _path(path)
     payload = PyBytes_FromStringAndSize(NULL, (bits + 7) // 8)
     cdef Bits stream
     if not windows:
         return payload
     stream.bytes, stream.position, stream.end = <uint8_t*>PyBytes_AS_STRING(payload), 0, bits
     with nogil:
-        encode(&data[0], data.shape[0], step, windows, word_bytes, raw_fallback, way, &stream)
+        encode(&data[0], data.shape[0], step, windows, word_bytes, raw_fallback, chosen, &stream)
     return payload
 
 
@@ -102,7 +111,7 @@ def decompress(
     path=None,
 ):
     """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
-    cdef int word_bytes = _word_bytes(word_bits), way = _path(path)
+    cdef int word_bytes = _word_bytes(word_bits), chosen = _path(path)
     cdef int64_t windows, step, failed = -1, length = payload.shape[0]
     cdef Bits stream
     check_window("zvc", window, word_bytes)
@@ -117,7 +126,7 @@ def decompress(
         # Decoding doesn't write to the stream.
         stream.bytes, stream.end = <uint8_t*>&payload[0], length * 8
         with nogil:
-            failed = decode(&stream, nbytes, step, windows, word_bytes, raw_fallback, way, out)
+            failed = decode(&stream, nbytes, step, windows, word_bytes, raw_fallback, chosen, out)
     if failed >= 0:
         raise BuddysimError(f"zvc: payload: window {failed} is corrupt near bit {stream.position} of {length * 8}")
     if (stream.position + 7) // 8 != length or (stream.position & 7 and payload[length - 1] >> (stream.position & 7)):
@@ -133,7 +142,7 @@ def _word_bytes(word_bits):
 
 
 def _path(path):
-    """The number of a path that this machine has."""
+    """The number of a path that this processor has."""
     if path is None:
         return fastest
     if path not in PATHS[: fastest + 1]:
@@ -148,7 +157,7 @@ cdef void encode(
     int64_t windows,
     int word_bytes,
     bint raw_fallback,
-    int way,
+    int path,
     Bits* stream,
 ) noexcept nogil:
     """Appends every window to a stream that has just the room."""
@@ -169,7 +178,7 @@ cdef void encode(
             if stream.position & 7 == 0:
                 code = stream.bytes + (stream.position >> 3)
                 at += group * zvc_encode_groups(
-                    way, word_bytes, &data[at], (end - at) // group, &code, stream.bytes + ((stream.end + 7) >> 3)
+                    path, word_bytes, &data[at], (end - at) // group, &code, stream.bytes + ((stream.end + 7) >> 3)
                 )
                 stream.position = (code - stream.bytes) * 8
             if at < end:
@@ -228,7 +237,7 @@ cdef int64_t decode(
     int64_t windows,
     int word_bytes,
     bint raw_fallback,
-    int way,
+    int path,
     uint8_t* out,
 ) noexcept nogil:
     """Takes every window; the number of the first that can't be right, or -1."""
@@ -254,7 +263,7 @@ cdef int64_t decode(
             if stream.position & 7 == 0:
                 code = stream.bytes + (stream.position >> 3)
                 at += group * zvc_decode_groups(
-                    way, word_bytes, &code, stream.bytes + (stream.end >> 3), (end - at) // group, &out[at], &wrong
+                    path, word_bytes, &code, stream.bytes + (stream.end >> 3), (end - at) // group, &out[at], &wrong
                 )
                 stream.position = (code - stream.bytes) * 8
                 if wrong:

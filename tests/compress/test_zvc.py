@@ -97,17 +97,16 @@ windows = st.sampled_from([4, 12, 128, 132, 1024, 4096, 65536])
 def test_the_kernels_agree_with_the_twin_both_ways(data: st.DataObject, bits: int, window: int, raw: bool) -> None:
     tensor = data.draw(words(bits))
     options = {"word_bits": bits, "window": window, "raw_fallback": raw}
-    code = naive_zvc.encode(tensor, **options)
     sizes = compressed_bits(tensor, "zvc", **options)
     assert sizes.tolist() == naive_zvc.compressed_bits(tensor, **options)
-    assert sizes.sum() == len(code)
+    assert sizes.sum() == len(naive_zvc.encode(tensor, **options))
     payload = compress(tensor, "zvc", **options)
-    assert payload == bytes(int(code[at : at + 8][::-1], 2) for at in range(0, len(code), 8))
+    assert payload == naive_zvc.compress(tensor, **options)
     assert decompress(payload, "zvc", len(tensor), **options) == tensor
     for path in PATHS:
         assert zvc.compress(tensor, path=path, **options) == payload
         assert zvc.decompress(payload, len(tensor), path=path, **options) == tensor
-    assert naive_zvc.decode(code, len(tensor), **options) == tensor
+    assert naive_zvc.decompress(payload, len(tensor), **options) == tensor
 
 
 @given(words(), st.integers(0, 3))

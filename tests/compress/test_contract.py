@@ -1,0 +1,144 @@
+"""What every compressor keeps, whichever are registered: exact both ways, sizes that agree with codes, errors."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress import compress, compressed_bits, decompress, entry_classes
+from buddysim.compress.registry import algorithms, entry_algorithms, find, tensor_algorithms
+from buddysim.compress.tensors import described, tensor_ratios
+from tests.compress.entries import entry
+from tests.compress.tensors import words
+
+TWINS = [name for name in algorithms() if hasattr(find(name), "TWIN")]
+FROM_DENSITY = [name for name in algorithms() if hasattr(find(name), "share_of_density")]
+windows = st.sampled_from([128, 1024, 4096, 65536])
+
+
+def twin_of(name: str) -> Any:
+    return import_module(find(name).TWIN)  # type: ignore[attr-defined]
+
+
+def decompressed_or_refused(payload: bytes, name: str, nbytes: int, **options: object) -> bytes | None:
+    try:
+        return decompress(payload, name, nbytes, **options)
+    except BuddysimError as error:
+        assert str(error).startswith(f"{name}: ")
+        assert "\n" not in str(error)
+        return None
+
+
+def test_every_compressor_takes_entries_or_tensors() -> None:
+    assert set(algorithms()) == {*entry_algorithms(), *tensor_algorithms()}
+    assert TWINS
+    assert FROM_DENSITY
+
+
+@pytest.mark.parametrize("name", entry_algorithms())
+@given(entries=st.lists(entry, max_size=6))
+@settings(max_examples=60)
+def test_entries(name: str, entries: list[bytes]) -> None:
+    data = b"".join(entries)
+    sizes = compressed_bits(data, name)
+    assert sizes.dtype == np.uint32
+    assert sizes.tolist() == [int(compressed_bits(raw, name)[0]) for raw in entries]
+    payload = compress(data, name)
+    assert len(payload) == (int(sizes.sum()) + 7) // 8
+    assert decompress(payload, name, len(data)) == data
+    if name in TWINS:
+        assert twin_of(name).compressed_bits(data) == sizes.tolist()
+        assert twin_of(name).compress(data) == payload
+        assert twin_of(name).decompress(payload, len(data)) == data
+
+
+@pytest.mark.parametrize("name", tensor_algorithms())
+@given(tensor=words(), window=windows)
+@settings(max_examples=60)
+def test_windows_of_a_tensor(name: str, tensor: bytes, window: int) -> None:
+    sizes = compressed_bits(tensor, name, window=window)
+    assert sizes.dtype == np.uint32
+    pieces = [tensor[first : first + window] for first in range(0, len(tensor), window)]
+    assert sizes.tolist() == [int(compressed_bits(piece, name, window=window)[0]) for piece in pieces]
+    payload = compress(tensor, name, window=window)
+    assert len(payload) == (int(sizes.sum()) + 7) // 8
+    assert decompress(payload, name, len(tensor), window=window) == tensor
+    if name in TWINS:
+        assert twin_of(name).compressed_bits(tensor, window=window) == sizes.tolist()
+        assert twin_of(name).compress(tensor, window=window) == payload
+        assert twin_of(name).decompress(payload, len(tensor), window=window) == tensor
+
+
+@pytest.mark.parametrize("name", entry_algorithms())
+@given(raw=entry, data=st.data())
+@settings(max_examples=60)
+def test_bad_payloads_of_entries_are_refused(name: str, raw: bytes, data: st.DataObject) -> None:
+    payload = compress(raw, name)
+    cut = data.draw(st.integers(0, len(payload) - 1))
+    for wrong in (payload[:cut], payload + b"\0", payload + b"\1"):
+        assert decompressed_or_refused(wrong, name, 128) is None
+    garbage = data.draw(st.binary(max_size=160))
+    found = decompressed_or_refused(garbage, name, 128)
+    assert found is None or compress(found, name) == garbage
+
+
+@pytest.mark.parametrize("name", tensor_algorithms())
+@given(tensor=words().filter(bool), data=st.data())
+@settings(max_examples=60)
+def test_bad_payloads_of_tensors_are_refused(name: str, tensor: bytes, data: st.DataObject) -> None:
+    payload = compress(tensor, name, window=4096)
+    cut = data.draw(st.integers(0, len(payload) - 1))
+    for wrong in (payload[:cut], payload + b"\0", payload + b"\1"):
+        assert decompressed_or_refused(wrong, name, len(tensor), window=4096) is None
+    decompressed_or_refused(data.draw(st.binary(max_size=300)), name, len(tensor), window=4096)
+
+
+@pytest.mark.parametrize("name", entry_algorithms())
+def test_no_entries_have_no_sizes(name: str) -> None:
+    assert compressed_bits(b"", name).shape == (0,)
+    assert entry_classes(b"", name).shape == (0,)
+    assert decompress(compress(b"", name), name, 0) == b""
+
+
+@pytest.mark.parametrize("name", algorithms())
+def test_options_are_checked(name: str) -> None:
+    for option, default in find(name).OPTIONS.items():
+        find(name, {option: default})
+        with pytest.raises(BuddysimError, match=f"{name}: option '{option}': "):
+            find(name, {option: object()})
+    with pytest.raises(BuddysimError, match=f"{name}: option 'mumble': unknown"):
+        find(name, {"mumble": 1})
+
+
+@pytest.mark.parametrize("name", sorted(set(algorithms()) - set(entry_algorithms())))
+def test_compressors_of_tensors_have_no_size_classes(name: str) -> None:
+    with pytest.raises(
+        BuddysimError, match=f"{name}: size classes are of entries.*expected one of {entry_algorithms()[0]}"
+    ):
+        entry_classes(bytes(128), name)
+
+
+@pytest.mark.parametrize("name", FROM_DENSITY)
+@given(tensor=words().filter(bool))
+def test_a_share_stated_from_the_density_is_exact(name: str, tensor: bytes) -> None:
+    values = np.frombuffer(tensor, "<u4")
+    bits = int(compressed_bits(tensor, name, window=4096).sum())
+    stated = find(name).share_of_density  # type: ignore[attr-defined]
+    density = np.count_nonzero(values) / values.size
+    assert stated(density) * values.size * 32 == pytest.approx(bits, rel=1e-12)
+    (ratio,) = tensor_ratios(values.reshape(1, -1), ["NCHW"], [4096], [name])
+    assert stated(density, False) * values.size * 32 == pytest.approx(ratio.bits - ratio.mask_bits, rel=1e-12)
+
+
+def test_provenance_is_in_the_description() -> None:
+    text = described(algorithms())
+    for name in algorithms():
+        assert name in text
+        if hasattr(find(name), "provenance"):
+            assert f"{name} ({find(name).provenance()})" in text  # type: ignore[attr-defined]
