@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from buddysim.training.contents.generated import GeneratedContents
-from buddysim.training.contents.maps import Codec, MapContents, average_share, zvc_share
+from buddysim.training.contents.maps import Codec, MapContents, average_share
 from buddysim.training.contents.observed import Observed, ObservedContents
 from buddysim.training.contents.table import TableContents
 from buddysim.training.networks.graph import Network
@@ -23,7 +23,6 @@ __all__ = [
     "Source",
     "TableContents",
     "average_share",
-    "zvc_share",
 ]
 
 

@@ -7,14 +7,14 @@ from functools import cache
 import numpy as np
 
 from buddysim.compress import compressed_bits
-from buddysim.training.contents.maps import Codec, MapContents, zvc_share
+from buddysim.training.contents.maps import Codec, MapContents
 
 
 @cache
 def dense(codec: Codec) -> MapContents:
     """A map without zeros, of numbers that no dictionary knows: the code of one window of noise."""
-    if codec.algorithm == "zvc":
-        return MapContents(1.0, zvc_share(1.0, codec.masks), "no zeros")
+    if codec.from_density is not None:
+        return MapContents(1.0, codec.from_density(1.0), "no zeros")
     noise = np.random.default_rng(0).integers(1, 2**32, codec.window // 4, dtype=np.uint32)
     bits = int(compressed_bits(noise, codec.algorithm, window=codec.window)[0])
     return MapContents(1.0, bits / (8 * codec.window), "no zeros")

@@ -16,20 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.tensors import density, tensor_ratios
-from buddysim.compress.zlib import library
+from buddysim.compress.registry import tensor_algorithms
+from buddysim.compress.tensors import density, described, tensor_ratios
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.maps import Codec, MapContents, Role, walk
 from buddysim.training.networks.graph import Layer, Network, Pool
-
-#: What compresses here and now, for results.
-CURRENT = f"buddysim.compress: zvc, rle (kind zero), zlib (level 6 of {library()})"
 
 _TILE = 2**18
 _MOST_SAMPLES = 16
 _MOST_CHANNELS = 64
 
 Shape4 = tuple[int, int, int, int]
+
+
+def compressors_used() -> str:
+    """The compressors here and now, for results."""
+    return f"buddysim.compress: {described(tensor_algorithms())}"
 
 
 class GeneratedContents:
@@ -50,7 +52,7 @@ class GeneratedContents:
         if seed < 0:
             raise BuddysimError(f"seed {seed!r}: expected a number from 0")
         self.share_alive, self.cluster, self.seed = float(share_alive), cluster, seed
-        self.compressors = CURRENT
+        self.compressors = compressors_used()
         self.description = f"generated: density {share_alive:g} behind ReLU, squares of {cluster}, seed {seed}"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from buddysim.compress.registry import find
+from buddysim.compress.zvc import share_of_density as zvc_share
 from buddysim.training.networks.graph import Layer, Network
 
 #: Kinds of maps that a source is asked for.
@@ -30,13 +32,19 @@ ASKED = ("relu", "fc-relu", "pool")
 class Codec:
     """How maps are compressed: `algorithm` of `buddysim.compress`, `layout` and `window` (bytes) of the tensors.
 
-    Without `masks`, ZVC's masks are not counted, as in the cDMA paper's ratios (60 % zeros: 2.5, not 2.32).
+    Without `masks`, mask bits (ZVC's) are not counted, as in the cDMA paper's ratios (60 % zeros: 2.5, not 2.32).
     """
 
     algorithm: str = "zvc"
     layout: str = "NCHW"
     window: int = 4096
     masks: bool = True
+
+    @property
+    def from_density(self) -> Callable[[float], float] | None:
+        """Gives the code's bytes over the map's, for a density; None for codecs that need more than the density."""
+        stated: Callable[[float, bool], float] | None = getattr(find(self.algorithm), "share_of_density", None)
+        return None if stated is None else lambda density: stated(density, self.masks)
 
     def __str__(self) -> str:
         masks = "" if self.masks else ", masks not counted"
@@ -81,11 +89,6 @@ class Role:
 
     kind: str
     depth: float
-
-
-def zvc_share(density: float, masks: bool = True) -> float:
-    """Bytes of ZVC's code over the map's: the words of 32 bits that aren't zero, and a mask bit for each word."""
-    return density + masks / 32
 
 
 def thinned(codec: Codec, contents: MapContents, kept: float, origin: str) -> MapContents:

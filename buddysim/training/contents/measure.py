@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 import buddysim
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.tensors import ALGORITHMS, LAYOUTS, density, tensor_ratios
-from buddysim.compress.zlib import library as zlib_library
+from buddysim.compress.registry import tensor_algorithms
+from buddysim.compress.tensors import LAYOUTS, density, described, tensor_ratios
 from buddysim.formats.maps import ActivationsWriter, MapInfo, MapStatistics, Point, code_sizes
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class _Training:
                     maps.append(np.ascontiguousarray(tensor.numpy()))
         statistics = []
         for number, values in enumerate(maps):
-            ratios = tensor_ratios(values, LAYOUTS, settings.windows, ALGORITHMS) if sized else ()
+            ratios = tensor_ratios(values, LAYOUTS, settings.windows) if sized else ()
             nonzero = round(density(values) * values.size)
             sizes = code_sizes(ratios)
             statistics.append(MapStatistics(number, values.size, nonzero, sizes, values.size if sized else 0))
@@ -269,7 +269,7 @@ class _Training:
             f"of them, momentum {settings.momentum}, weight decay {settings.weight_decay}, seed {settings.seed}; "
             "weights drawn as He et al. do, biases 0",
             "observed": f"the first {settings.samples} test images, in training mode; accuracy on 2,000 test images",
-            "compressors": f"buddysim.compress: zvc, rle (kind zero), zlib (level 6 of {zlib_library()})",
+            "compressors": f"buddysim.compress: {described(tensor_algorithms())}",
             "program": f"PyTorch {torch.__version__} on the CPU, one thread, deterministic algorithms: the same "
             "processor gives the same file bit by bit, another kind may round differently",
             "licence": "BSD-3-Clause, as the package; the data are under the MIT licence",

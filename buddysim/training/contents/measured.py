@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import density as density_of
 from buddysim.compress.tensors import tensor_ratios
+from buddysim.compress.zvc import share_of_density as zvc_share
 from buddysim.formats.maps import Activations, MapInfo, load
-from buddysim.training.contents.generated import CURRENT, relu_map
+from buddysim.training.contents.generated import compressors_used, relu_map
 from buddysim.training.contents.interpolate import mean_over
-from buddysim.training.contents.maps import Codec, MapContents, zvc_share
+from buddysim.training.contents.maps import Codec, MapContents
 from buddysim.training.contents.observed import Observed, ObservedContents
 from buddysim.training.networks.graph import Network
 
@@ -51,7 +52,9 @@ class MeasuredContents:
                 raise BuddysimError(f"epoch {epoch!r}: expected a number from 0")
             self.points = [self._nearest(self.points)]
         self.description = self._description()
-        self.compressors = activations.provenance.get("compressors", "not named by the file") if repeats else CURRENT
+        self.compressors = (
+            activations.provenance.get("compressors", "not named by the file") if repeats else compressors_used()
+        )
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output; the batch plays no part, since a share has no size."""
@@ -71,7 +74,7 @@ class MeasuredContents:
                     densities.append((self._iteration(point), statistics.density))
             if densities:
                 density = mean_over(densities)
-                relation = None if codec.algorithm == "zvc" else self._relation(number, codec)
+                relation = None if codec.from_density else self._relation(number, codec)
                 shares = {} if relation is None else {codec: relation * zvc_share(density)}
                 found.append(Observed(kind, info.depth, density, shares))
         return found

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from buddysim.base.errors import BuddysimError
+from buddysim.compress.zvc import share_of_density as zvc_share
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.interpolate import Line
-from buddysim.training.contents.maps import Codec, MapContents, Role, walk, zvc_share
+from buddysim.training.contents.maps import Codec, MapContents, Role, walk
 from buddysim.training.networks.graph import Layer, Network
 
 
@@ -59,7 +60,8 @@ class ObservedContents:
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output; the batch plays no part, since a share has no size."""
-        relation = {kind: self._relation(kind, codec) for kind in ("relu", "fc-relu", "pool")}
+        exact = codec.from_density
+        relation = {} if exact else {kind: self._relation(kind, codec) for kind in ("relu", "fc-relu", "pool")}
 
         def ask(role: Role, layer: Layer, before: MapContents) -> MapContents:
             if role.kind == "pool":
@@ -67,7 +69,7 @@ class ObservedContents:
                 density = 1 - (1 - before.density) * self._zeros_kept.at(role.depth)
             else:
                 density = self._density[role.kind].at(role.depth)
-            share = relation[role.kind].at(role.depth) * zvc_share(density, codec.masks)
+            share = exact(density) if exact else relation[role.kind].at(role.depth) * zvc_share(density, codec.masks)
             return MapContents(density, share, f"{role.kind} at depth {role.depth:.2f}")
 
         return walk(network, dense(codec), codec, ask)
@@ -79,8 +81,6 @@ class ObservedContents:
 
     def _relation(self, kind: str, codec: Codec) -> Line:
         """A code's bytes over ZVC's, by depth."""
-        if codec.algorithm == "zvc":
-            return Line(((0.0, 1.0),))
         sized = [o for o in self.observed if codec in o.shares]
         of_kind = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
         points = [(o.depth, o.shares[codec] / zvc_share(o.density)) for o in of_kind]

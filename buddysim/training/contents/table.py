@@ -19,7 +19,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import parse_toml, read_text
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.interpolate import Line
-from buddysim.training.contents.maps import ASKED, Codec, MapContents, Role, roles, walk, zvc_share
+from buddysim.training.contents.maps import ASKED, Codec, MapContents, Role, roles, walk
 from buddysim.training.networks.graph import Layer, Network
 
 LARGEST_FILE = 2**20
@@ -117,9 +117,9 @@ def _share(row: Row, codec: Codec) -> float:
     if row.ratio is not None:
         return 1 / row.ratio
     assert row.density is not None
-    if codec.algorithm != "zvc":
+    if codec.from_density is None:
         raise BuddysimError(f"{row.where}: a density tells nothing of {codec.algorithm}: expected a ratio")
-    return zvc_share(row.density, codec.masks)
+    return codec.from_density(row.density)
 
 
 def _toml_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:

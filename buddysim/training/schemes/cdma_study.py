@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from buddysim.compress.tensors import ALGORITHMS, LAYOUTS
+from buddysim.compress.tensors import LAYOUTS
 from buddysim.training.contents import Codec, Source, average_share
 from buddysim.training.iteration.plan import Direction, Options, Plan
 from buddysim.training.networks.graph import Network
@@ -24,6 +24,8 @@ NETWORKS: dict[str, tuple[str, int]] = {
     "SqueezeNet": ("squeezenet", 512),
     "GoogLeNet": ("googlenet-caffe", 256),
 }
+#: The compressors that Fig. 11 compares.
+ALGORITHMS = ("zvc", "rle", "zlib")
 #: What Fig. 13 compares.
 SCHEMES = ("vdnn-all-p", "cdma-rl", "cdma-zv", "cdma-zl", "cdma-bw", "oracle")
 
