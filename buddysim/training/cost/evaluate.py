@@ -9,7 +9,9 @@ from statistics import fmean, median
 
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.calibration import Calibration, Common, common, shipped
-from buddysim.training.cost.fit import Dataset, deviations, fit_calibration, fit_curves
+from buddysim.training.cost.curve_search import fit_curves
+from buddysim.training.cost.dataset import Dataset, passes_of
+from buddysim.training.cost.fit import deviations, fit_calibration
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.shipping import (
     BOUNDED,
@@ -31,10 +33,8 @@ FOLDS = 5
 
 
 def predicted_ms(model: CostModel, timing: Timing) -> float:
-    """What the model says of a measured pass."""
-    passes: tuple[Pass, ...] = tuple(
-        pass_ for pass_ in PASSES if timing.pass_ == pass_ or (timing.pass_ == "backward" and pass_ != "forward")
-    )
+    """The modelled time of a measured pass, in milliseconds."""
+    passes = passes_of(timing)
     if timing.kind == "conv":
         wanted = "implicit_precomp_gemm" if model.calibration and model.calibration.bounded_workspace else None
         return sum(_conv_ps(model, timing, pass_, wanted) for pass_ in passes) / 1e9

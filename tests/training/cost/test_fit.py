@@ -19,6 +19,8 @@ from buddysim.training.cost.calibration import (
     version_of,
 )
 from buddysim.training.cost.curve import Peak
+from buddysim.training.cost.curve_search import fit_curve
+from buddysim.training.cost.dataset import Dataset
 from buddysim.training.cost.evaluate import (
     errors,
     held_out,
@@ -28,7 +30,7 @@ from buddysim.training.cost.evaluate import (
     predicted_ms,
     shipped_model,
 )
-from buddysim.training.cost.fit import Dataset, fit_calibration, fit_curve
+from buddysim.training.cost.fit import fit_calibration
 from buddysim.training.cost.shipping import DATA_FOLDER, FITTED_NETWORKS, fitted_files, part, totals
 from buddysim.training.cost.split import held_out_shapes, split
 from buddysim.training.cost.timings import Timing
@@ -131,13 +133,11 @@ def test_a_known_curve_is_found_again() -> None:
     machine = TrainingMachine.load("m40")
     model = CostModel(machine, "cudnn5", shipped()["m40", "cudnn5"], common())
     data = Dataset("m40", "cudnn5", Peak.of(machine), tuple(made_timings(model, 2)))
-    rows = [row for row in data.measured("forward") if row[0].group not in ("3x3", "3x3-wide")]
+    rows = [row for row in data.measured("forward") if row.group not in ("3x3", "3x3-wide")]
     shipped_curve = common().curves["forward"]
     assert fit_curve(rows, start=shipped_curve) is not None
     found = fit_curve(rows)
-    off = [
-        abs(found.compute_s(one.product, peak) / shipped_curve.compute_s(one.product, peak)) for one, peak, _ in rows
-    ]
+    off = [found.compute_s(row.product, row.peak) / shipped_curve.compute_s(row.product, row.peak) for row in rows]
     assert max(off) / min(off) < 1.5
 
 
