@@ -26,6 +26,7 @@ from buddysim.training.cost.evaluate import (
     held_out,
     independent_networks,
     median_error,
+    median_interval,
     of_kind,
     predicted_ms,
     shipped_model,
@@ -97,6 +98,18 @@ def test_held_out_shapes_are_within_15_percent(key: tuple[str, str]) -> None:
     """What was asked for, for the GPUs that were asked for; docs/cost-model-errors.md has all."""
     outside = [timing for timing in held_out()[key]["validation"] if timing.kind == "conv"]
     assert median_error(errors(shipped_model(key), outside)) <= 0.15
+
+
+def test_the_interval_of_a_median_draws_shapes_with_all_their_timings() -> None:
+    timings = [timing for timing in PARTS["validation"]["v100", "cudnn7"] if timing.kind == "conv"]
+    found = errors(shipped_model(("v100", "cudnn7")), timings)
+    low, high = median_interval(timings, found)
+    assert 0 < low < median_error(found) < high < 0.5
+    assert median_interval(timings, found) == (low, high)
+    assert median_interval(timings, [-0.1] * len(timings)) == (0.1, 0.1)
+    apart = [replace(timing, in_channels=number + 1) for number, timing in enumerate(timings)]
+    alone = median_interval(apart, found)
+    assert alone[1] - alone[0] < high - low  # as if every timing were independent of the others
 
 
 def test_networks_that_no_fit_has_seen() -> None:
