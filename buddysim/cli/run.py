@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 NAME = "run"
 HELP = """replay a trace and show what a memory configuration costs and gains
 
-Without --scheme: Buddy Compression beside a GPU with unlimited memory. Targets come from the trace's own values
-(see: profile) unless a file gives them. The screen is a summary; --json keeps everything."""
-
-DEFAULT_SCHEMES = ("buddy", "ideal")
-BASELINE = "ideal"
+Without --scheme: Buddy Compression, and a GPU with unlimited memory as the baseline. Targets come from the trace's own
+values (see: profile) unless a file gives them. The screen is a summary; --json keeps everything."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.buddy import Distribution, ProfileOptions
+    from buddysim.compress.registry import entry_algorithms
+    from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
+
+    schemes = "; ".join(f"{name}: {scheme.SUMMARY}" for name, scheme in REGISTRY.items())
     parser.add_argument("file", metavar="FILE", help="the trace file")
     parser.add_argument(
         "--machine", metavar="NAME|FILE.toml", default="p100-nvlink2", help="what is simulated (default: p100-nvlink2)"
@@ -32,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheme",
         metavar="NAME[,NAME...]",
-        default=",".join(DEFAULT_SCHEMES),
-        help=f"memory configurations: ideal, bandwidth, buddy, um, host (default: {','.join(DEFAULT_SCHEMES)})",
+        default=f"{DEFAULT},{BASELINE}",
+        help=f"replay schemes, one result each (default: %(default)s). {schemes.replace('%', '%%')}",
     )
     parser.add_argument(
         "--set",
@@ -49,12 +51,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         metavar="SHARE",
         type=float,
-        default=0.3,
-        help="Buddy Threshold: share of an allocation's entries that may overflow its target (default: 0.3)",
+        default=ProfileOptions.threshold,
+        help="Buddy Threshold: share of an allocation's entries that may overflow its target (default: %(default)s)",
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of sizes that the trace doesn't know")
     parser.add_argument(
-        "--distribution", metavar="NAME", default="isca20-hpc", help="of those sizes (default: isca20-hpc)"
+        "--compressor",
+        metavar="NAME",
+        default=ProfileOptions.algorithm,
+        help=f"whose sizes entries have: {', '.join(entry_algorithms())} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=int, default=ProfileOptions.seed, help="of sizes that the trace doesn't know"
+    )
+    parser.add_argument(
+        "--distribution",
+        metavar="NAME",
+        default=ProfileOptions.distribution,
+        help=f"of those sizes: {', '.join(Distribution.names())} or uniform:BYTES (default: %(default)s)",
     )
     parser.add_argument(
         "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
@@ -130,8 +143,8 @@ def _keep_inputs(path: str, args: argparse.Namespace) -> None:
     """An output must not replace what the run reads."""
     from buddysim.base.errors import BuddysimError
 
-    for given in (args.file, args.targets, args.machine):
-        if given is not None and Path(given).exists() and Path(path).resolve() == Path(given).resolve():
+    for read in (args.file, args.targets, args.machine):
+        if read is not None and Path(read).exists() and Path(path).resolve() == Path(read).resolve():
             raise BuddysimError(f"{path}: is an input of this run: expected another file to write")
 
 
@@ -142,7 +155,7 @@ def _run_all(
     from buddysim.replay.sensitivity import Progress, with_gap_sensitivity
     from buddysim.report.progress import progress_bars
 
-    targets = _targets(trace, schemes, args)
+    targets = _targets(trace, machine, schemes, args)
 
     def run_one(scheme: str, gap_scale: Fraction, progress: Progress | None) -> ReplayResult:
         return simulate(
@@ -151,6 +164,7 @@ def _run_all(
             scheme,
             targets,
             threshold=args.threshold,
+            compressor=args.compressor,
             seed=args.seed,
             distribution=args.distribution,
             kernels=kernels,
@@ -165,19 +179,25 @@ def _run_all(
     return results
 
 
-def _targets(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> Targets | None:
+def _targets(trace: Trace, machine: Machine, schemes: Sequence[str], args: argparse.Namespace) -> Targets | None:
     """The targets of every run, read or profiled once."""
-    from buddysim.buddy import Targets, profile
+    from buddysim.buddy import ProfileOptions, Targets
+    from buddysim.replay.driver import targets_for
     from buddysim.replay.schemes import REGISTRY
 
     if args.targets is not None:
         return Targets.load(args.targets, trace)
     if any(REGISTRY.find(scheme).uses_targets for scheme in schemes):
-        return profile(trace, threshold=args.threshold, seed=args.seed, distribution=args.distribution).targets
+        options = ProfileOptions(
+            args.threshold, algorithm=args.compressor, seed=args.seed, distribution=args.distribution
+        )
+        return targets_for(trace, machine, options)
     return None
 
 
 def _asks_for_sensitivity(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> bool:
+    from buddysim.replay.schemes import BASELINE
+
     return trace.provenance.assumes("gaps") and not args.no_sensitivity and BASELINE in schemes and len(schemes) > 1
 
 

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from buddysim.base.errors import BuddysimError
 from buddysim.figures.drawing.source import Results, Source
 from buddysim.figures.drawing.style import INK, PALE
-from buddysim.report.table import BASELINE, slowdown
+from buddysim.replay.schemes import BASELINE
+from buddysim.report.table import slowdown
 
 TITLE = "replay: time and traffic of each memory configuration"
 FILE = ("RESULT.json", "the file that 'run --json' wrote")

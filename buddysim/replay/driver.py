@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import SizeSource, Targets, profile
+from buddysim.buddy import ProfileOptions, SizeSource, Targets, profile_with
 from buddysim.compress import ENTRY_BYTES
+from buddysim.compress.registry import find_for_entries
 from buddysim.machine import Machine
 from buddysim.replay.engine.engine import Engine
 from buddysim.replay.engine.kinds import Placement
@@ -36,9 +38,10 @@ def simulate(
     scheme: str = DEFAULT,
     targets: Targets | str | os.PathLike[str] | None = None,
     *,
-    threshold: float = 0.3,
-    seed: int = 0,
-    distribution: str = "isca20-hpc",
+    threshold: float = ProfileOptions.threshold,
+    compressor: str = ProfileOptions.algorithm,
+    seed: int = ProfileOptions.seed,
+    distribution: str = ProfileOptions.distribution,
     kernels: slice | range | None = None,
     gap_scale: Fraction | float = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -52,6 +55,7 @@ def simulate(
     scheme : name of a replay scheme (`buddysim.replay.schemes.REGISTRY`)
     targets : target ratios, or the path of a targets file; without them the trace is profiled
     threshold : Buddy Threshold of that profile, the largest share of entries that may overflow
+    compressor : name of the compressor of memory-entries that decides their sizes, and so the targets
     seed : of the distribution of sizes, where the trace has no values
     distribution : name of that distribution
     kernels : which kernels run, by their index in the trace; all without it
@@ -71,11 +75,17 @@ def simulate(
         trace = opened = open_trace(trace)
     try:
         chosen = machine if isinstance(machine, Machine) else Machine.load(machine)
-        run = Run(trace, chosen, scheme, targets, threshold, seed, distribution, kernels, Fraction(gap_scale))
-        return run.run(progress)
+        find_for_entries(compressor)
+        options = ProfileOptions(threshold, algorithm=compressor, seed=seed, distribution=distribution)
+        return Run(trace, chosen, scheme, targets, options, kernels, Fraction(gap_scale)).run(progress)
     finally:
         if opened is not None:
             opened.close()
+
+
+def targets_for(trace: Trace, machine: Machine, options: ProfileOptions) -> Targets:
+    """The targets of a run that is given none: those of a profile for the machine's metadata."""
+    return profile_with(trace, replace(options, eight_byte_state=machine.buddy.eight_byte_state)).targets
 
 
 class Run:
@@ -87,15 +97,12 @@ class Run:
         machine: Machine,
         scheme_name: str,
         targets: Targets | str | os.PathLike[str] | None,
-        threshold: float,
-        seed: int,
-        distribution: str,
+        options: ProfileOptions,
         kernels: slice | range | None,
         gap_scale: Fraction,
     ) -> None:
         self.trace, self.machine, self.scheme_name = trace, machine, scheme_name
-        self.threshold, self.seed, self.distribution = threshold, seed, distribution
-        self.gap_scale = gap_scale
+        self.options, self.gap_scale = options, gap_scale
         if gap_scale <= 0:
             raise BuddysimError(f"gap_scale {gap_scale}: expected a positive number")
         self.scheme = REGISTRY.find(scheme_name)()
@@ -104,13 +111,7 @@ class Run:
         self.targets: Targets | None = None
         if self.scheme.uses_targets:
             if targets is None:
-                self.targets = profile(
-                    trace,
-                    threshold=threshold,
-                    seed=seed,
-                    distribution=distribution,
-                    eight_byte_state=machine.buddy.eight_byte_state,
-                ).targets
+                self.targets = targets_for(trace, machine, options)
             elif isinstance(targets, Targets):
                 self.targets = targets
             else:
@@ -118,19 +119,15 @@ class Run:
         self.footprint = footprint_of(self.layout, self.targets, machine, self.scheme.on_host)
         if self.scheme.uses_targets:
             check_capacity(self.footprint, machine, trace.path)
-        self.sizes = SizeSource(trace, seed=seed, distribution=distribution)
+        self.sizes = SizeSource(trace, options.algorithm, options.seed, options.distribution)
         self.states: EntryStates | None = None
-        array: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
+        array: NDArray[np.uint8] = np.zeros(0 if self.scheme.uses_sizes else self.layout.n_entries, dtype=np.uint8)
         if self.scheme.uses_sizes:
             self.states = EntryStates(self.layout, self.sizes, self.kernels[0].ordinal if self.kernels else 0)
             array = self.states.array
-        else:
-            array = np.zeros(self.layout.n_entries, dtype=np.uint8)
         self.numbers = engine_numbers(machine, gap_scale)
         self.scheme.configure(machine, self.footprint.allocated // ENTRY_BYTES)
-        self.engine = Engine(
-            self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme
-        )
+        self.engine = Engine(self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, Any], int]] = {}
         self.skipped_copies = 0
@@ -193,9 +190,12 @@ class Run:
             alone = not self.machine.kernel.concurrent or kernel.stream == 0
             if self.handles and (alone or kernel.stream in streams or 0 in streams):
                 return False
-            if self.handles and self.states is not None and self.sizes.next_snapshot(
-                kernel.ordinal
-            ) != self.sizes.next_snapshot(min(running[0].ordinal for running in self.handles.values())):
+            if (
+                self.handles
+                and self.states is not None
+                and self.sizes.next_snapshot(kernel.ordinal)
+                != self.sizes.next_snapshot(min(running[0].ordinal for running in self.handles.values()))
+            ):
                 return False
             return self._start(position, kernel, launch_ps)
         if self.handles:
@@ -302,9 +302,7 @@ def _chosen_kernels(trace: Trace, chosen: slice | range | None) -> list[Kernel]:
     numbers = range(count)[chosen] if isinstance(chosen, slice) else chosen
     kernels = [trace.kernels[i] for i in numbers if 0 <= i < count]
     if not kernels:
-        raise BuddysimError(
-            f"{trace.path}: no kernel in {_text(chosen)}: the trace has kernels 0 to {count - 1}"
-        )
+        raise BuddysimError(f"{trace.path}: no kernel in {_text(chosen)}: the trace has kernels 0 to {count - 1}")
     return kernels
 
 

@@ -32,38 +32,14 @@ def engine_numbers(machine: Machine, gap_scale: Fraction) -> dict[str, object]:
     ------
     BuddysimError : a shape that the engine does not simulate
     """
-    m = machine
+    numbers = _sm_numbers(machine) | _l1_numbers(machine) | _crossbar_and_l2_numbers(machine)
+    numbers |= _compression_numbers(machine) | _dram_numbers(machine) | _link_numbers(machine)
+    return numbers | {"gap_scale_num": gap_scale.numerator, "gap_scale_den": gap_scale.denominator}
+
+
+def _sm_numbers(m: Machine) -> dict[str, object]:
     if m.sm.warps > MOST_WARPS:
         raise BuddysimError(f"{m.name}: sm.warps: {m.sm.warps} warps per SM: expected at most {MOST_WARPS}")
-    for key, given in (("banks", m.dram.banks), ("bank_groups", m.dram.bank_groups)):
-        if given & (given - 1):
-            raise BuddysimError(f"{m.name}: dram.{key}: {given}: expected a power of two")
-    channels, pseudo = m.dram.channels, m.dram.pseudo_channels
-    if m.l2.slices % channels == 0:
-        slices_per_channel = m.l2.slices // channels
-    elif channels % m.l2.slices == 0:
-        slices_per_channel, pseudo = 1, pseudo * channels // m.l2.slices
-    else:
-        raise BuddysimError(
-            f"{m.name}: l2.slices: {m.l2.slices} slices and {channels} channels: "
-            "expected one to be a multiple of the other"
-        )
-    n_pseudo = channels * m.dram.pseudo_channels
-    core_cycle = _ps(1 / Fraction(m.clock.core.hz))
-    l2, timing = m.ps(m.l2.load_to_use), m.dram.timing
-    burst = _sector_ps(m, m.dram.pseudo_channel_bandwidth)
-    if burst < LEAST_BURST_PS:
-        raise BuddysimError(f"{m.name}: dram: 32 B in less than {LEAST_BURST_PS} ps: expected a slower pseudo-channel")
-    ccd_slots = max(1, round(m.ps(timing.tCCD_L) / burst))
-    if ccd_slots > MOST_CCD_SLOTS:
-        raise BuddysimError(
-            f"{m.name}: dram.timing.tCCD_L: {timing.tCCD_L}, as long as {ccd_slots} bursts: "
-            f"expected at most {MOST_CCD_SLOTS}"
-        )
-    first_burst = m.ps(timing.tRCD) + m.ps(timing.tCL) + burst
-    around_dram = m.ps(m.dram.load_to_use) - l2 - first_burst
-    link_byte = Fraction(10**12 * COST_PER_PS, m.bytes_per_s(m.link.bandwidth))
-    link_sector = int(-(-(SECTOR_BYTES + m.link.header) * link_byte // 1)) // COST_PER_PS
     return {
         "sms": m.sm.count,
         "schedulers": m.sm.schedulers,
@@ -76,20 +52,31 @@ def engine_numbers(machine: Machine, gap_scale: Fraction) -> dict[str, object]:
         "sm_shared": m.sm.shared_memory,
         "block_interval_ps": m.ps(m.kernel.block_launch_interval),
         "block_latency_ps": m.ps(m.kernel.block_latency),
-        "cycle_ps": core_cycle,
+        "cycle_ps": _core_cycle_ps(m),
         "step_ps": m.ps(m.sm.step_latency),
         "issue_interval_ps": m.ps(m.sm.issue_interval),
         "assumed_ps": m.ps(m.sm.assumed_instruction),
         "barrier_ps": m.ps(m.sm.issue_interval),
-        "gap_scale_num": gap_scale.numerator,
-        "gap_scale_den": gap_scale.denominator,
+    }
+
+
+def _l1_numbers(m: Machine) -> dict[str, object]:
+    line_ps = max(1, _core_cycle_ps(m) // m.l1.lines_per_cycle)
+    return {
         "l1_enabled": m.l1.enabled,
         "l1_sets": m.l1.size // (m.l1.ways * ENTRY_BYTES),
         "l1_ways": m.l1.ways,
         "l1_hit_ps": m.ps(m.l1.load_to_use),
-        "l1_line_ps": max(1, core_cycle // m.l1.lines_per_cycle),
+        "l1_line_ps": line_ps,
         "l1_mshrs": m.l1.mshrs,
-        "l1_queue_ps": L1_QUEUE_LINES * max(1, core_cycle // m.l1.lines_per_cycle),
+        "l1_queue_ps": L1_QUEUE_LINES * line_ps,
+    }
+
+
+def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
+    l2 = m.ps(m.l2.load_to_use)
+    slices_per_channel, pseudo_per_slice = _channels_of_slices(m)
+    return {
         "request_ps": l2 // 2,
         "reply_ps": l2 - l2 // 2,
         "sector_ps": max(_sector_ps(m, m.crossbar.reply_bandwidth), _sector_ps(m, m.l2.bandwidth)),
@@ -98,10 +85,27 @@ def engine_numbers(machine: Machine, gap_scale: Fraction) -> dict[str, object]:
         "slice_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
         "slices": m.l2.slices,
         "slices_per_channel": slices_per_channel,
-        "pseudo_per_slice": pseudo,
+        "pseudo_per_slice": pseudo_per_slice,
         "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * ENTRY_BYTES),
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
+    }
+
+
+def _channels_of_slices(m: Machine) -> tuple[int, int]:
+    """L2 slices per channel, and pseudo-channels behind a slice."""
+    channels, pseudo = m.dram.channels, m.dram.pseudo_channels
+    if m.l2.slices % channels == 0:
+        return m.l2.slices // channels, pseudo
+    if channels % m.l2.slices == 0:
+        return 1, pseudo * channels // m.l2.slices
+    raise BuddysimError(
+        f"{m.name}: l2.slices: {m.l2.slices} slices and {channels} channels: expected one to be a multiple of the other"
+    )
+
+
+def _compression_numbers(m: Machine) -> dict[str, object]:
+    return {
         "codec_ps": m.ps(m.compression.latency),
         "codec_cost": m.ps(m.compression.interval) * COST_PER_PS,
         "whole_raw_entry": m.compression.whole_raw_entry,
@@ -114,6 +118,20 @@ def engine_numbers(machine: Machine, gap_scale: Fraction) -> dict[str, object]:
         "metadata_sets": m.metadata_cache.size
         // (m.metadata_cache.slices * m.metadata_cache.ways * m.metadata_cache.line),
         "metadata_line_sectors": m.metadata_cache.line // SECTOR_BYTES,
+    }
+
+
+def _dram_numbers(m: Machine) -> dict[str, object]:
+    for key, count in (("banks", m.dram.banks), ("bank_groups", m.dram.bank_groups)):
+        if count & (count - 1):
+            raise BuddysimError(f"{m.name}: dram.{key}: {count}: expected a power of two")
+    n_pseudo = m.dram.channels * m.dram.pseudo_channels
+    timing, burst = m.dram.timing, _sector_ps(m, m.dram.pseudo_channel_bandwidth)
+    if burst < LEAST_BURST_PS:
+        raise BuddysimError(f"{m.name}: dram: 32 B in less than {LEAST_BURST_PS} ps: expected a slower pseudo-channel")
+    first_burst = m.ps(timing.tRCD) + m.ps(timing.tCL) + burst
+    around_dram = m.ps(m.dram.load_to_use) - m.ps(m.l2.load_to_use) - first_burst
+    return {
         "dram_banked": m.dram.model == "banked",
         "dram_pseudo": n_pseudo,
         "dram_banks": m.dram.banks,
@@ -123,29 +141,51 @@ def engine_numbers(machine: Machine, gap_scale: Fraction) -> dict[str, object]:
         "dram_before_ps": around_dram // 2,
         "dram_after_ps": around_dram - around_dram // 2,
         "dram_simple_ps": first_burst,
-        "dram_timing": {
-            "rcd": m.ps(timing.tRCD),
-            "rp": m.ps(timing.tRP),
-            "cl": m.ps(timing.tCL),
-            "cwl": m.ps(timing.tCWL),
-            "ras": m.ps(timing.tRAS),
-            "ccd_slots": ccd_slots,
-            "act_interval": max(m.ps(timing.tRRD_S), m.ps(timing.tFAW) // 4),
-            "wr": m.ps(timing.tWR),
-            "read_to_write": max(0, m.ps(timing.tRTW) + m.ps(timing.tCWL) - m.ps(timing.tCL) - burst),
-            "write_to_read": m.ps(timing.tWTR) + m.ps(timing.tCL),
-            "rtp": m.ps(timing.tRTP),
-            "rfc": m.ps(timing.tRFC) if m.ps(timing.tREFI) else 0,
-            "refi": m.ps(timing.tREFI),
-        },
+        "dram_timing": _dram_timing(m, burst),
         "dram_bank_groups": m.dram.bank_groups,
         "piece_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // ENTRY_BYTES),
-        "link_byte_cost": (link_byte.numerator, link_byte.denominator),
+    }
+
+
+def _dram_timing(m: Machine, burst: int) -> dict[str, int]:
+    timing = m.dram.timing
+    ccd_slots = max(1, round(m.ps(timing.tCCD_L) / burst))
+    if ccd_slots > MOST_CCD_SLOTS:
+        raise BuddysimError(
+            f"{m.name}: dram.timing.tCCD_L: {timing.tCCD_L}, as long as {ccd_slots} bursts: "
+            f"expected at most {MOST_CCD_SLOTS}"
+        )
+    return {
+        "rcd": m.ps(timing.tRCD),
+        "rp": m.ps(timing.tRP),
+        "cl": m.ps(timing.tCL),
+        "cwl": m.ps(timing.tCWL),
+        "ras": m.ps(timing.tRAS),
+        "ccd_slots": ccd_slots,
+        "act_interval": max(m.ps(timing.tRRD_S), m.ps(timing.tFAW) // 4),
+        "wr": m.ps(timing.tWR),
+        "read_to_write": max(0, m.ps(timing.tRTW) + m.ps(timing.tCWL) - m.ps(timing.tCL) - burst),
+        "write_to_read": m.ps(timing.tWTR) + m.ps(timing.tCL),
+        "rtp": m.ps(timing.tRTP),
+        "rfc": m.ps(timing.tRFC) if m.ps(timing.tREFI) else 0,
+        "refi": m.ps(timing.tREFI),
+    }
+
+
+def _link_numbers(m: Machine) -> dict[str, object]:
+    byte_cost = Fraction(10**12 * COST_PER_PS, m.bytes_per_s(m.link.bandwidth))
+    sector = int(-(-(SECTOR_BYTES + m.link.header) * byte_cost // 1)) // COST_PER_PS
+    return {
+        "link_byte_cost": (byte_cost.numerator, byte_cost.denominator),
         "link_bytes_per_s": m.bytes_per_s(m.link.bandwidth),
-        "link_read_ps": max(0, m.ps(m.link.load_to_use) - l2 - link_sector),
+        "link_read_ps": max(0, m.ps(m.link.load_to_use) - m.ps(m.l2.load_to_use) - sector),
         "link_header_bytes": m.link.header,
         "link_packet_bytes": m.link.packet,
     }
+
+
+def _core_cycle_ps(m: Machine) -> int:
+    return _ps(1 / Fraction(m.clock.core.hz))
 
 
 def _ps(seconds: Fraction) -> int:

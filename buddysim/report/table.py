@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from buddysim.replay.schemes import BASELINE, counter_names
 from buddysim.report.quantities import bytes_text, rate_text, share_text, time_text
 
-BASELINE = "ideal"
 MOST_ALLOCATIONS = 8
 _NAME_WIDTH = 40
 _LONGEST_LINE = 400
@@ -96,9 +96,6 @@ _LINK: Sequence[Row] = (
     ("over-fetch", _bytes_of("link.overfetch_bytes")),
     ("read-modify-write", _bytes_of("link.read_modify_write_bytes")),
     ("write-back", _bytes_of("link.writeback_bytes")),
-    ("pages in", _bytes_of("link.migration_in_bytes")),
-    ("pages out", _bytes_of("link.migration_out_bytes")),
-    ("packet headers", _headers),
 )
 _LAST: Sequence[Row] = (
     ("busiest resource", _busiest),
@@ -125,8 +122,8 @@ def result_table(results: Results, full_result: str) -> RenderableType:
 
     Parameters
     ----------
-    results : what `Result.to_dict` gives, by scheme name
-    full_result : says where the whole of it is
+    results : what `ReplayResult.to_dict` gives, by scheme name
+    full_result : where the whole of it is, for the last line
     """
     first = next(iter(results.values()))
     parts: list[RenderableType] = [_heading(first), _comparison(results)]
@@ -174,7 +171,7 @@ def _comparison(results: Results) -> Table:
         _add(table, results, _sensitivity(baseline))
     _add(table, results, _RATES)
     _add_section(table, results, "device memory traffic", _TRAFFIC)
-    _add_section(table, results, "link traffic", _LINK)
+    _add_section(table, results, "link traffic", [*_LINK, *_scheme_traffic(), ("packet headers", _headers)])
     _add(table, results, _LAST)
     return table
 
@@ -194,6 +191,12 @@ def _sensitivity(baseline: Flat) -> list[Row]:
         ("  if gaps were half of the assumed ones", moved("sensitivity.half_gaps_time_ps")),
         ("  if they were twice as long", moved("sensitivity.double_gaps_time_ps")),
     ]
+
+
+def _scheme_traffic() -> list[Row]:
+    """What schemes move over the link for reasons of their own."""
+    keys = [key for key in counter_names() if key.startswith("link.")]
+    return [(key.removeprefix("link.").removesuffix("_bytes").replace("_", " "), _bytes_of(key)) for key in keys]
 
 
 def _add(table: Table, results: Results, rows: Sequence[Row], indent: str = "") -> None:
@@ -238,8 +241,8 @@ def assumptions(results: Results) -> Group:
             schemes_of.setdefault(assumption, []).append(scheme)
     lines = []
     for (subject, text), schemes in schemes_of.items():
-        of = "" if len(schemes) == len(results) else f" ({', '.join(schemes)})"
-        line = f"assumed: {_printable(subject)}{of}: {_printable(text, _LONGEST_LINE)}"
+        only = "" if len(schemes) == len(results) else f" ({', '.join(schemes)})"
+        line = f"assumed: {_printable(subject)}{only}: {_printable(text, _LONGEST_LINE)}"
         lines.append(Text(line, no_wrap=True, overflow="ellipsis"))
     return Group(*lines)
 

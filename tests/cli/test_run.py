@@ -16,6 +16,8 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.cli.run import chosen_kernels
+from buddysim.compress import DEFAULT
+from buddysim.compress.registry import entry_algorithms
 from buddysim.synthetic import make_trace
 
 NOT_COMPARED = ("speed.", "provenance")
@@ -109,6 +111,22 @@ def test_targets_of_a_file(stream, tmp_path, capsys):
     assert set(given["provenance"]["targets"].values()) == {"1.33x"}
 
 
+@pytest.mark.parametrize("compressor", entry_algorithms())
+def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
+    """Also where metadata do not tell 8 B from 32 B: one of the allocations of this trace then overflows 16x."""
+    trace = Path(__file__).parents[2] / "traces" / "vectoradd-turing.bin"
+    chosen = []
+    for state in ("true", "false"):
+        options = ("--set", f"buddy.eight_byte_state={state}", "--compressor", compressor, "--kernels", "0:1")
+        shown = json.loads(ran(capsys, trace, "--scheme", "buddy", "--json", "-", *options))["buddy"]
+        machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"buddy.eight_byte_state": state})
+        direct = buddysim.simulate(trace, machine, "buddy", compressor=compressor, kernels=slice(0, 1))
+        assert shown["provenance"]["targets"] == direct.provenance["targets"]
+        assert shown["provenance"]["compressor"] == direct.provenance["compressor"] == compressor
+        chosen.append(shown["provenance"]["targets"])
+    assert compressor != DEFAULT or chosen[0] != chosen[1]
+
+
 def test_assumed_gaps_are_halved_and_doubled(untimed, capsys):
     content = json.loads(ran(capsys, untimed, "--json", "-"))
     for scheme, result in content.items():
@@ -142,6 +160,8 @@ def test_sensitivity_can_be_left_out_and_known_gaps_need_none(untimed, stream, c
         (["--threshold", "3"], "expected a share from 0 to 1"),
         (["--threshold", "much"], "much"),
         (["--distribution", "nothing"], "isca20-hpc"),
+        (["--compressor", "bcp"], "nearest: bpc"),
+        (["--compressor", "zlib"], "zlib: size classes are of entries of 128 B"),
         (["--targets", "missing.toml"], "missing.toml"),
         (["--json", "missing/out.json"], "there is no folder missing"),
         (["--json", "."], "is a folder"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from buddysim.formats.maps import Activations
-from buddysim.training.contents.measured import shipped
+from buddysim.formats.maps import Activations, load
 
 
 @pytest.fixture(scope="module")
 def measured() -> Activations:
-    return shipped()
+    return load()
 
 
 def number(measured: Activations, name: str) -> int:

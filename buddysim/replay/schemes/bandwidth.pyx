@@ -34,7 +34,7 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
 
 
 cdef class Scheme(SchemeBase):
-    SUMMARY = "compression between L2 and device memory only: bandwidth, no capacity"
+    SUMMARY = "compression between L2 and device memory, for bandwidth alone"
     uses_sizes = True
 
     def __cinit__(self):

@@ -33,7 +33,7 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
 
 
 cdef class Scheme(SchemeBase):
-    SUMMARY = "Buddy Compression: target sectors in device memory, overflow in buddy memory"
+    SUMMARY = "Buddy Compression, what overflows its target in buddy memory behind the link"
     uses_targets = True
     uses_sizes = True
 

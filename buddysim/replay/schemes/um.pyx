@@ -159,7 +159,7 @@ class Um(Section):
 
 cdef class Scheme(SchemeBase):
     SECTION = Um
-    SUMMARY = "Unified Memory: pages migrate on fault, device memory is oversubscribed"
+    SUMMARY = "Unified Memory, pages migrating on fault into device memory that is too small"
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
         "the run begins with the lowest pages resident",

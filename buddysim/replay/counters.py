@@ -1,0 +1,149 @@
+"""What a run counted, by the names of docs/counters.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from buddysim.compress import SECTOR_BYTES
+from buddysim.replay.engine.kinds import Traffic
+from buddysim.replay.parameters import COST_PER_PS
+from buddysim.replay.schemes import counter_names
+
+if TYPE_CHECKING:
+    from buddysim.replay.driver import Run
+
+
+def counters_of(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
+    """The counters of a run.
+
+    Parameters
+    ----------
+    run : the run
+    raw : what the engine counted (`Engine.counters`)
+    """
+    return {
+        "time_ps": raw["now_ps"],
+        "cycles": raw["now_ps"] // _number(run.numbers, "cycle_ps"),
+        "warp_instructions": raw["warp_instructions"],
+        "memory_instructions": raw["memory_instructions"],
+        "line_accesses": raw["line_accesses"],
+        "load_sectors": raw["load_sectors"],
+        "store_sectors": raw["store_sectors"],
+        **_cache_counters(raw),
+        "l2.dirty_sectors_left": run.engine.dirty_sectors(),
+        **_memory_counters(raw),
+        **_compression_counters(run, raw),
+        **dict.fromkeys(counter_names(), 0),
+        **raw["scheme"],
+        "latency.l1_miss_mean_ps": raw["load_ps"] // raw["loads_missed"] if raw["loads_missed"] else 0,
+        "latency.l1_miss_histogram": raw["load_histogram"],
+        "latency.l2_miss_histogram": raw["memory_histogram"],
+        "trace.skipped_copies": run.skipped_copies,
+    }
+
+
+def _cache_counters(raw: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "l1.sector_accesses": raw["l1_accesses"],
+        "l1.sector_hits": raw["l1_hits"],
+        "l1.sector_merged": raw["l1_merged"],
+        "l1.line_accesses": raw["l1_lines"],
+        "l1.line_hits": raw["l1_line_hits"],
+        "l2.sector_accesses": raw["l2_reads"] + raw["l2_writes"],
+        "l2.sector_hits": raw["l2_read_hits"] + raw["l2_write_hits"],
+        "l2.sector_merged": raw["l2_read_merged"],
+        "l2.read_sectors": raw["l2_reads"],
+        "l2.read_sector_hits": raw["l2_read_hits"],
+        "l2.write_sectors": raw["l2_writes"],
+        "l2.write_sector_hits": raw["l2_write_hits"],
+        "l2.line_accesses": raw["l2_lines"],
+        "l2.line_hits": raw["l2_line_hits"],
+        "l2.demand_sectors": raw["demanded"],
+        "l2.fill_sectors": raw["fill_sectors"],
+        "l2.fills": raw["fills"],
+        "l2.writebacks": raw["writebacks"],
+        "l2.writeback_sectors": raw["writeback_sectors"],
+        "l2.dirtied_sectors": raw["dirtied_sectors"],
+        "l2.overwritten_sectors": raw["overwritten_sectors"],
+        "metadata.accesses": raw["metadata_accesses"],
+        "metadata.hits": raw["metadata_hits"],
+    }
+
+
+def _memory_counters(raw: dict[str, Any]) -> dict[str, Any]:
+    """Traffic of device memory and of the link, by its reason."""
+    device, link_in, link_out = raw["device"], raw["link_read"], raw["link_write"]
+    return {
+        "device.read_bytes": SECTOR_BYTES * sum(device[:3]),
+        "device.write_bytes": SECTOR_BYTES * device[Traffic.WRITE_BACK],
+        "device.metadata_bytes": SECTOR_BYTES * (device[Traffic.METADATA_READ] + device[Traffic.METADATA_WRITE]),
+        "device.demand_bytes": SECTOR_BYTES * device[Traffic.DEMAND],
+        "device.overfetch_bytes": SECTOR_BYTES * device[Traffic.OVERFETCH],
+        "device.read_modify_write_bytes": SECTOR_BYTES * device[Traffic.READ_MODIFY_WRITE],
+        "device.writeback_bytes": SECTOR_BYTES * device[Traffic.WRITE_BACK],
+        "device.bus_bytes": SECTOR_BYTES * sum(raw["dram_bursts"]),
+        "device.channel_bytes": [SECTOR_BYTES * bursts for bursts in raw["dram_bursts"]],
+        "device.queued_write_bytes": SECTOR_BYTES * sum(raw["dram_queued_bursts"]),
+        "device.row_hits": sum(raw["dram_row_hits"]),
+        "device.row_misses": sum(raw["dram_row_misses"]),
+        "link.read_bytes": raw["link_read_total_bytes"],
+        "link.write_bytes": raw["link_write_total_bytes"],
+        "link.demand_bytes": link_in[Traffic.DEMAND],
+        "link.overfetch_bytes": link_in[Traffic.OVERFETCH],
+        "link.read_modify_write_bytes": link_in[Traffic.READ_MODIFY_WRITE],
+        "link.writeback_bytes": link_out[Traffic.WRITE_BACK],
+    }
+
+
+def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
+    """Accesses to buddy memory, what the allocations occupy, and entry sizes."""
+    buddy = raw["buddy_fills"] + raw["buddy_writebacks"]
+    moves = raw["fills"] + raw["writebacks"]
+    footprint = run.footprint
+    entries = sum(p.end_entry - p.first_entry for p in run.layout.placed)
+    extrapolated = run.states.extrapolated_entries if run.states else 0
+    return {
+        "buddy.accesses": buddy,
+        "buddy.fills": raw["buddy_fills"],
+        "buddy.writebacks": raw["buddy_writebacks"],
+        "buddy.access_share": buddy / moves if moves else 0.0,
+        "compression.ratio": footprint.ratio,
+        "footprint.allocated_bytes": footprint.allocated,
+        "footprint.device_bytes": footprint.device,
+        "footprint.buddy_bytes": footprint.buddy,
+        "footprint.metadata_bytes": footprint.metadata,
+        "footprint.host_bytes": footprint.host,
+        "sizes.switches": raw["grown"] + raw["shrunk"],
+        "sizes.grown": raw["grown"],
+        "sizes.shrunk": raw["shrunk"],
+        "sizes.extrapolated_share": extrapolated / entries if entries else 0.0,
+    }
+
+
+def utilization_of(numbers: dict[str, object], raw: dict[str, Any]) -> dict[str, float]:
+    """Share of its limit that each kind of resource reached, its units together; of channels also the busiest one."""
+    time_ps: int = max(1, raw["now_ps"])
+
+    def share(busy_ps: float, units: int = 1) -> float:
+        return busy_ps / (units * time_ps)
+
+    burst_ps, pseudo = _number(numbers, "dram_burst_ps"), _number(numbers, "dram_pseudo")
+    sms, slices = _number(numbers, "sms"), _number(numbers, "slices")
+    link = _number(numbers, "link_bytes_per_s")
+    l2_sectors = raw["l2_reads"] + raw["l2_writes"]
+    return {
+        "dram_channels": share(sum(raw["dram_bursts"]) * burst_ps, pseudo),
+        "dram_busiest_channel": share(max(raw["dram_bursts"]) * burst_ps),
+        "link_read": share(raw["link_read_total_bytes"] * 10**12 / link),
+        "link_write": share(raw["link_write_total_bytes"] * 10**12 / link),
+        "l2_slices": share(l2_sectors * _number(numbers, "slice_cost") / COST_PER_PS, slices),
+        "crossbar_reply": share(raw["l2_reads"] * _number(numbers, "reply_cost") / COST_PER_PS, sms),
+        "l1_ports": share(raw["line_accesses"] * _number(numbers, "l1_line_ps"), sms),
+        "issue_slots": share(raw["issue_busy_ps"], sms * _number(numbers, "schedulers")),
+    }
+
+
+def _number(numbers: dict[str, object], name: str) -> int:
+    value = numbers[name]
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,79 @@
+"""`first-touch`: a page stays where there was room at its first miss: device memory until that is full, then host memory."""
+from typing import Annotated
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from pydantic import Field
+
+from buddysim.machine import fields
+from buddysim.machine.section import Section
+from buddysim.replay.engine.arena cimport Arena, arena_zeroed
+from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
+from buddysim.replay.engine.kinds cimport DEMAND, HOST, SECTOR_BYTES, WRITE_BACK
+from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
+from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
+
+cdef enum:
+    PAGE_BITS = 9               # log2 of the entries of a 64 KiB page
+    IN_DEVICE = 1               # values of `homes`; 0: not touched yet
+    IN_HOST = 2
+
+cdef struct Pages:
+    int64_t capacity            # pages that fit device memory
+    int64_t[3] count            # by home
+    uint8_t* homes              # [pages]
+
+cdef inline bint over_link(MemorySystem* m, Region* region, uint32_t entry) noexcept nogil:
+    cdef Pages* pages = <Pages*>m.scheme_state
+    cdef uint8_t* home = pages.homes + (entry >> PAGE_BITS)
+    if region.placement == HOST:
+        return True
+    if not home[0]:
+        home[0] = IN_DEVICE if pages.count[IN_DEVICE] < pages.capacity else IN_HOST
+        pages.count[home[0]] += 1
+    return home[0] == IN_HOST
+
+cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors, int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, at.entry)
+    region.fills += 1
+    if over_link(m, region, at.entry):
+        return link_read(m, SECTOR_BYTES * sector_count(sectors[0]), DEMAND, t)
+    return raw_fill(m, region, at, sectors[0], t)
+
+cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
+    cdef Region* region = region_of(m, entry)
+    region.writebacks += 1
+    if over_link(m, region, entry):
+        return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITE_BACK, t)
+    return raw_writeback(m, region, slice, entry, line, t)
+
+
+class FirstTouch(Section):
+    """The section `[first_touch]` of a machine file."""
+
+    fitting: Annotated[float, fields.number(0.0, 1.0)] = Field(default=0.5, description="share of the footprint that fits")
+
+
+cdef class Scheme(SchemeBase):
+    SUMMARY = "pages stay in the memory that had room at their first miss"
+    SECTION = FirstTouch
+    COUNTERS = {"first_touch.device_pages": "pages: in device memory", "first_touch.host_pages": "pages: in host memory"}
+    cdef int64_t capacity
+
+    def __cinit__(self):
+        self.fill, self.writeback = fill, writeback
+
+    def configure(self, machine, allocated_entries):
+        self.capacity = int(allocated_entries * machine.first_touch.fitting) >> PAGE_BITS
+
+    cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
+        cdef Pages* pages = <Pages*>arena_zeroed(arena, 1, sizeof(Pages))
+        pages.capacity = self.capacity
+        pages.homes = <uint8_t*>arena_zeroed(arena, (m.n_entries >> PAGE_BITS) + 1, 1)
+        m.scheme_state = pages
+        return 0
+
+    cdef dict counters(self, const MemorySystem* m):
+        cdef const Pages* pages = <const Pages*>m.scheme_state
+        return {"first_touch.device_pages": pages.count[IN_DEVICE], "first_touch.host_pages": pages.count[IN_HOST]}
