@@ -1,0 +1,33 @@
+"""A figure in a user's own file is listed and drawn as those of the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "docs" / "examples" / "plugins" / "kernel_times.py"
+
+
+def plot(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "buddysim", "plot", "--plugin", EXAMPLE, *arguments]
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+
+
+def test_the_example_is_listed_and_drawn(tmp_path: Path) -> None:
+    listed = plot()
+    assert listed.returncode == 0, listed.stderr
+    assert any(line.startswith("kernel-times ") and "TRACE.bin" in line for line in listed.stdout.splitlines())
+    picture = tmp_path / "kernels.svg"
+    drawn = plot("kernel-times", ROOT / "traces" / "lud256.bin", "-o", picture)
+    assert drawn.returncode == 0, drawn.stderr
+    written = picture.read_text(encoding="utf-8")
+    assert "time of each kernel against unlimited device memory" in written
+    assert all(scheme in written for scheme in ("buddy", "bandwidth", "host"))
+
+
+def test_the_example_asks_for_its_trace(tmp_path: Path) -> None:
+    refused = plot("kernel-times", "-o", tmp_path / "kernels.png")
+    assert refused.returncode == 2
+    assert refused.stderr == "buddysim: error: plot kernel-times: expected a trace file: plot kernel-times TRACE.bin\n"
