@@ -23,7 +23,7 @@ def test_the_example_is_listed_and_drawn(tmp_path: Path) -> None:
     drawn = plot("kernel-times", ROOT / "traces" / "lud256.bin", "-o", picture)
     assert drawn.returncode == 0, drawn.stderr
     written = picture.read_text(encoding="utf-8")
-    assert "time of each kernel against unlimited device memory" in written
+    assert "time of each kernel function against unlimited device memory" in written
     assert all(scheme in written for scheme in ("buddy", "bandwidth", "host"))
 
 

@@ -1,39 +1,38 @@
-"""A figure of one's own: how much longer each kernel of a trace takes under other memory configurations.
+"""A figure of one's own: the time of each kernel function under some memory configurations.
 
 ``python -m buddysim plot --plugin kernel_times.py kernel-times TRACE.bin -o kernels.png``
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from matplotlib.figure import Figure
 
 from buddysim.figures import Source
 from buddysim.figures.drawing import style
 
-TITLE = "time of each kernel against unlimited device memory (ideal)"
+TITLE = "time of each kernel function against unlimited device memory (ideal)"
 FILE = ("TRACE.bin", "a trace file")
 
 SCHEMES = ("buddy", "bandwidth", "host")
-Slowdowns = dict[str, dict[str, float]]
 
 
-def data(source: Source) -> Slowdowns:
-    """Time over ideal's, by scheme and kernel."""
-    results = source.replay(source.file, ("ideal", *SCHEMES))
-    ideal = {f"{kernel['index']} {kernel['name']}": kernel["time_ps"] for kernel in results["ideal"]["per_kernel"]}
-    return {
-        scheme: {
-            name: kernel["time_ps"] / ideal[name]
-            for name, kernel in zip(ideal, results[scheme]["per_kernel"], strict=True)
-        }
-        for scheme in SCHEMES
-    }
+def data(source: Source) -> dict[str, Counter[str]]:
+    """Picoseconds in all launches of a function, by scheme and function."""
+    times: dict[str, Counter[str]] = {}
+    for scheme, result in source.replay(source.file, ("ideal", *SCHEMES)).items():
+        times[scheme] = Counter()
+        for launch in result["per_kernel"]:
+            times[scheme][launch["name"]] += launch["time_ps"]
+    return times
 
 
-def draw(slowdowns: Slowdowns) -> Figure:
+def draw(times: dict[str, Counter[str]]) -> Figure:
     figure, axes = style.figure(TITLE)
-    kernels = list(slowdowns[SCHEMES[0]])
-    style.grouped(axes, kernels, {scheme: list(times.values()) for scheme, times in slowdowns.items()}, form="{:.2f}")
+    ideal = times["ideal"]
+    series = {scheme: [times[scheme][name] / ideal[name] for name in ideal] for scheme in SCHEMES}
+    style.grouped(axes, list(ideal), series, form="{:.2f}")
     axes.axhline(1, color=style.PALE, linewidth=0.8, linestyle=":")
     axes.set_ylabel("time over ideal's")
     style.legend(axes, len(SCHEMES))

@@ -1,0 +1,39 @@
+"""Replays a trace under several memory configurations and draws time and traffic of each.
+
+python plots/overview.py                                       regenerates plots/fdtd2048.png
+python plots/overview.py TRACE.bin -m MACHINE -o PICTURE.pdf    the same of another trace, on another machine
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import buddysim
+from buddysim.figures import overview, save
+
+HERE = Path(__file__).resolve().parent
+TRACE = HERE.parent / "traces" / "fdtd2048.bin"
+SCHEMES = ("ideal", "bandwidth", "buddy", "host")  # 'ideal' is what the others are compared with
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("trace", nargs="?", type=Path, default=TRACE, help=f"default: {TRACE.name}")
+    parser.add_argument("-m", "--machine", default="p100-nvlink2", help="preset or machine file (default: %(default)s)")
+    parser.add_argument("-s", "--scheme", default=",".join(SCHEMES), help="default: %(default)s")
+    parser.add_argument("-o", "--output", type=Path, help="default: TRACE.png in this script's folder")
+    args = parser.parse_args()
+    picture = args.output or HERE / f"{args.trace.stem}.png"
+    try:
+        results = {
+            scheme: buddysim.simulate(args.trace, args.machine, scheme).to_dict() for scheme in args.scheme.split(",")
+        }
+        save(overview.draw(results), picture)
+    except buddysim.BuddysimError as error:
+        parser.error(str(error))
+    print(picture)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Draws the figures of the vDNN and cDMA papers, with what the papers state.
+
+python plots/training_figures.py -o out/figures             all of them
+python plots/training_figures.py -o plots vdnn-fig14        regenerates plots/vdnn-fig14.png
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from buddysim import BuddysimError
+from buddysim.figures import REGISTRY, Source, plot
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="default: all that need no file")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for the pictures")
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="saves results here and reads them again")
+    parser.add_argument("--suffix", default=".png", choices=(".png", ".svg", ".pdf"))
+    args = parser.parse_args()
+    source = Source(args.results)
+    every = [name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE")]
+    try:
+        args.output.mkdir(parents=True, exist_ok=True)
+        for name in args.figures or every:
+            picture = args.output / f"{name}{args.suffix}"
+            plot(name, picture, source)
+            print(picture)
+    except (BuddysimError, OSError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()
