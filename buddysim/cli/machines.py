@@ -12,7 +12,7 @@ from rich.table import Table
 from buddysim.base.errors import BuddysimError
 from buddysim.base.settings import parse_settings
 from buddysim.machine import Bandwidth, Machine, Time
-from buddysim.machine.load import file_content, is_path, keys, training_presets
+from buddysim.machine.presets import file_content, is_path, training_presets
 from buddysim.machine.training import TrainingMachine
 from buddysim.machine.units import format_flops, format_size
 
@@ -139,12 +139,9 @@ def _show(machine: Machine) -> None:
     table.add_column("value", no_wrap=True)
     table.add_column("is", no_wrap=True, justify="right")
     table.add_column("source", overflow="fold")
-    for key, _ in keys():
+    for key in machine.dotted_keys():
         if key not in ("name", "description"):
             table.add_row(key, machine.text(key), _resolved(machine, machine.value(key)), machine.source(key))
-    if machine.training is not None:
-        for key in machine.training_keys():
-            table.add_row(key, machine.text(key), "", machine.source(key))
     _print(f"{machine.name}: {machine.description}", peak, "", table)
 
 

@@ -1,6 +1,6 @@
 """What is simulated: machines as typed descriptions, presets as TOML, quantities with units."""
 
-from buddysim.machine.load import Machine
+from buddysim.machine.model import Machine
 from buddysim.machine.training import TrainingMachine
 from buddysim.machine.units import Bandwidth, Frequency, Time
 

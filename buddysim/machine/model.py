@@ -1,265 +1,55 @@
-"""What is simulated: the typed, frozen description of a machine.
-
-Each section of a machine file is one class; each key one field, whose description `python -m buddysim machines`
-prints and `docs/machine-files.md` repeats. Rules between keys stand in the sections' validators.
-"""
+"""Machines that can replay a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Annotated
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
-from buddysim.machine import fields
-from buddysim.machine.section import Duration, PositiveDuration, Rate, Section, Switch
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint
+from buddysim.machine import presets
+from buddysim.machine.machine_file import MachineFile
+from buddysim.machine.scheme_sections import comes_with_buddysim, scheme_sections
+from buddysim.machine.section import Section, canonical_figures, field_keys, parse_section
+from buddysim.machine.sections import (
+    L1,
+    L2,
+    SECTOR_BYTES,
+    Buddy,
+    Clocks,
+    Compression,
+    Crossbar,
+    Dram,
+    DramTiming,
+    Kernel,
+    Link,
+    MetadataCache,
+    Sm,
+)
 from buddysim.machine.training_table import Training
-from buddysim.machine.units import Bandwidth, Frequency, Time, format_size, parse_time
-
-SECTOR_BYTES = 32
-LINE_BYTES = 128
+from buddysim.machine.units import Bandwidth, Frequency, Time, format_size
 
 LARGEST_L1S = 2**30
 """Bytes of all L1 caches together: a simulator keeps about a third of this as their tags and states."""
 
-MOST_BANKS = 2**16
-"""Of all channels: where a line lies is told with two bytes for its bank (`replay/places.h`)."""
-
 LONGEST_DRAM_TIMING_PS = 10**7
 
-
-class Clocks(Section):
-    """The clocks that cycles are counted in."""
-
-    core: Annotated[Frequency, fields.frequency()] = Field(description="clock of SMs, L1, crossbar and L2")
-    dram: Annotated[Frequency, fields.frequency()] = Field(
-        description="command clock of device memory (HBM2: two transfers per cycle, HBM3: four)"
-    )
+_NOT_SIMULATED = ("name", "description")
 
 
-class Sm(Section):
-    """The streaming multiprocessors and what limits the warps resident on one."""
+class Machine(MachineFile):
+    """A machine to simulate, with the source of each of its figures.
 
-    count: Annotated[int, fields.count(1, 1024)] = Field(description="SMs of the machine")
-    schedulers: Annotated[int, fields.count(1, 16)] = Field(
-        description="warp schedulers per SM; a warp belongs to the one of its number modulo this"
-    )
-    policy: Annotated[str, fields.one_of("gto", "lrr")] = Field(
-        description="gto: greedy, then oldest; lrr: loose round-robin"
-    )
-    warps: Annotated[int, fields.count(1, 64)] = Field(description="most warps resident on an SM")
-    blocks: Annotated[int, fields.count(1, 256)] = Field(description="most thread blocks resident on an SM")
-    threads: Annotated[int, fields.count(32, 8192)] = Field(description="most threads resident on an SM")
-    registers: Annotated[int, fields.count(32, 2**24)] = Field(description="32-bit registers of an SM")
-    shared_memory: Annotated[int, fields.size("0 B", "16 MiB")] = Field(description="scratchpad of an SM")
-    issue_interval: PositiveDuration = Field(description="least time between two instructions of one warp")
-    step_latency: Duration = Field(
-        description="what a dependent wait adds to the execution latency that the trace knows (pipeline from a "
-        "result to its use)"
-    )
-    assumed_instruction: Duration = Field(
-        description="time of one instruction of a warp where the trace knows no dependences, only how many there were"
-    )
-    blocking_atomics: Switch = Field(
-        default=False,
-        description="true: an atomic holds its warp until it is back, whoever uses its result; false: as a load",
-    )
+    ``Machine.load("p100-nvlink2")``, ``Machine.load("mine.toml")``; sections are attributes (``m.l2.size``), those of
+    replay schemes too (``m.um.page``); times and bandwidths are resolved by `ps` and `bytes_per_s`.
+    """
 
-    @model_validator(mode="after")
-    def _warps_fit_threads(self) -> Sm:
-        if self.threads < 32 * self.warps:
-            raise ValueError(f"threads {self.threads} do not hold warps {self.warps} of 32 threads")
-        return self
-
-
-class Kernel(Section):
-    """Starting kernels and thread blocks."""
-
-    launch_latency: Duration = Field(description="from a kernel's launch to its first thread block")
-    block_launch_interval: Duration = Field(description="least time between two thread blocks started on one SM")
-    block_latency: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="what a thread block spends besides its instructions: fetching the first, draining the last",
-    )
-    block_order: Annotated[str, fields.one_of("round_robin")] = Field(
-        default="round_robin", description="how thread blocks go to SMs that have room"
-    )
-    concurrent: Switch = Field(
-        default=True, description="true: kernels of different streams may overlap; false: one kernel at a time"
-    )
-
-
-class L1(Section):
-    """The private cache of an SM: write-through, no allocation on a store, invalidated at kernel boundaries."""
-
-    enabled: Switch = Field(default=True, description="false sends every access to the L2")
-    size: Annotated[int, fields.size("512 B", "16 MiB")] = Field(description="capacity per SM")
-    ways: Annotated[int, fields.count(1, 1024)] = Field(description="associativity")
-    line: Annotated[int, fields.size("128 B", "128 B")] = Field(
-        default=LINE_BYTES, description="line of four 32 B sectors; no other size is modelled"
-    )
-    load_to_use: PositiveDuration = Field(description="a hit on an idle machine, issue to use")
-    lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
-        description="lines of one instruction looked up per core cycle"
-    )
-    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="line requests on their way per SM")
-
-    @model_validator(mode="after")
-    def _sets_are_whole(self) -> L1:
-        _whole_sets(self.size, 1, self.ways, self.line)
-        return self
-
-
-class Crossbar(Section):
-    """SMs to L2 slices; each SM has one port in each direction."""
-
-    request_bandwidth: Rate = Field(description="SM to L2, per SM: store data and requests")
-    reply_bandwidth: Rate = Field(description="L2 to SM, per SM: load data")
-
-
-class L2(Section):
-    """The shared cache: write-back, each of a line's four sectors with its own valid and dirty state."""
-
-    size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="capacity in all")
-    slices: Annotated[int, fields.count(1, 1024)] = Field(description="slices, each with its own port")
-    ways: Annotated[int, fields.count(1, 1024)] = Field(description="associativity")
-    line: Annotated[int, fields.size("128 B", "128 B")] = Field(
-        default=LINE_BYTES, description="line of four 32 B sectors; no other size is modelled"
-    )
-    load_to_use: PositiveDuration = Field(description="a hit on an idle machine, issue to use")
-    bandwidth: Rate = Field(description="of one slice, in each direction")
-    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="line requests on their way per slice")
-    fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
-
-    @model_validator(mode="after")
-    def _sets_are_whole(self) -> L2:
-        _whole_sets(self.size, self.slices, self.ways, self.line)
-        return self
-
-
-class MetadataCache(Section):
-    """The cache of the entries' 4-bit size states, beside the L2 slices."""
-
-    size: Annotated[int, fields.size("32 B", "64 MiB")] = Field(default=128 * 1024, description="capacity in all")
-    slices: Annotated[int, fields.count(1, 1024)] = Field(default=32, description="slices")
-    ways: Annotated[int, fields.count(1, 1024)] = Field(default=4, description="associativity")
-    line: Annotated[int, fields.size("32 B", "128 B")] = Field(
-        default=32, description="bytes of a line: 32 B hold the states of 64 entries, one 8 KiB page"
-    )
-    hit_latency: Duration = Field(
-        default=parse_time("0 core_cycles"), description="what a lookup that hits adds to an L2 miss"
-    )
-    overlap: Switch = Field(
-        default=True, description="true: on a metadata miss the kept sectors are fetched with the metadata"
-    )
-    perfect: Switch = Field(
-        default=False, description="true: every size is known for nothing, to see what metadata cost"
-    )
-
-    @model_validator(mode="after")
-    def _sets_are_whole(self) -> MetadataCache:
-        if self.line not in (32, 64, 128):
-            raise ValueError(f"line {self.line} B is not 32 B, 64 B or 128 B")
-        _whole_sets(self.size, self.slices, self.ways, self.line)
-        return self
-
-
-class DramTiming(Section):
-    """Least times between the commands of device memory, named as in JESD235."""
-
-    tRCD: Duration = Field(description="row open to column command")
-    tRP: Duration = Field(description="row close to row open")
-    tCL: Duration = Field(description="read command to data")
-    tCWL: Duration = Field(description="write command to data")
-    tRAS: Duration = Field(description="row open to row close")
-    tCCD_S: Duration = Field(description="column to column command, other bank group")
-    tCCD_L: Duration = Field(description="column to column command, same bank group")
-    tRRD_S: Duration = Field(description="row open to row open, other bank group")
-    tRRD_L: Duration = Field(description="row open to row open, same bank group")
-    tFAW: Duration = Field(description="least time that holds five row opens")
-    tWR: Duration = Field(description="end of write data to row close")
-    tWTR: Duration = Field(description="end of write data to read command")
-    tRTW: Duration = Field(description="read command to write command")
-    tRTP: Duration = Field(description="read command to row close")
-    tRFC: Duration = Field(description="a refresh: banks closed this long")
-    tREFI: Duration = Field(description="mean time between refreshes; 0 switches refresh off")
-
-
-class Dram(Section):
-    """Device memory."""
-
-    model: Annotated[str, fields.one_of("banked", "simple")] = Field(
-        default="banked", description="banked: rows, bank groups, turnarounds, refresh; simple: bandwidth and latency"
-    )
-    capacity: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(description="device memory in all")
-    channels: Annotated[int, fields.count(1, 1024)] = Field(description="channels")
-    pseudo_channels: Annotated[int, fields.count(1, 16)] = Field(description="independent halves of a channel")
-    pseudo_channel_bandwidth: Rate = Field(description="peak of one pseudo-channel")
-    load_to_use: PositiveDuration = Field(description="an L2 miss to a closed bank on an idle machine, issue to use")
-    row_bytes: Annotated[int, fields.size("32 B", "1 MiB")] = Field(description="row of one bank of a pseudo-channel")
-    banks: Annotated[int, fields.count(1, 1024)] = Field(description="banks per pseudo-channel")
-    bank_groups: Annotated[int, fields.count(1, 1024)] = Field(description="bank groups per pseudo-channel")
-    write_queue: Annotated[int, fields.count(1, 128)] = Field(
-        description="write bursts that a pseudo-channel holds back and drains at once"
-    )
-    timing: DramTiming
-
-    @model_validator(mode="after")
-    def _geometry_is_whole(self) -> Dram:
-        if self.banks & (self.banks - 1):
-            raise ValueError(f"banks {self.banks} are not a power of two")
-        if self.banks % self.bank_groups:
-            raise ValueError(f"banks {self.banks} are not a multiple of bank_groups {self.bank_groups}")
-        if self.channels * self.pseudo_channels * self.banks > MOST_BANKS:
-            raise ValueError(f"channels x pseudo_channels x banks is more than {MOST_BANKS}")
-        if self.row_bytes % SECTOR_BYTES:
-            raise ValueError(f"row_bytes {self.row_bytes} B are not a multiple of the {SECTOR_BYTES} B burst")
-        return self
-
-
-class Link(Section):
-    """The interconnect to buddy and host memory: two independent directions."""
-
-    bandwidth: Rate = Field(description="of each direction")
-    load_to_use: PositiveDuration = Field(description="an L2 miss to memory behind the link, idle machine")
-    header: Annotated[int, fields.size("0 B", "4 KiB")] = Field(
-        default=0, description="bytes of header per packet; 0 B: bandwidth is goodput"
-    )
-    packet: Annotated[int, fields.size("32 B", "64 KiB")] = Field(
-        default=128, description="most payload bytes that one header covers"
-    )
-
-
-class Compression(Section):
-    """The (de)compressor beside each L2 slice."""
-
-    latency: Duration = Field(default=parse_time("11 dram_cycles"), description="added to a fill or a write-back")
-    interval: Duration = Field(default=parse_time("1 dram_cycles"), description="one entry per slice and this time")
-    whole_raw_entry: Switch = Field(
-        default=False, description="true: an entry that does not compress moves whole, not only the sectors asked for"
-    )
-
-
-class Buddy(Section):
-    """The carve-out of buddy memory."""
-
-    carve_out_ratio: Annotated[int, fields.count(0, 64)] = Field(
-        default=3, description="buddy memory as a multiple of device memory"
-    )
-    bypass_1x: Switch = Field(
-        default=True, description="true: an allocation with a 1x target is stored uncompressed and needs no metadata"
-    )
-    eight_byte_state: Switch = Field(
-        default=True, description="true: metadata tell an entry of 1 to 8 B from one of 32 B (16x targets need it)"
-    )
-
-
-class Description(Section):
-    """A whole machine: every section of a machine file."""
-
-    name: Annotated[str, fields.text(80)] = Field(description="name of the machine")
-    description: Annotated[str, fields.text(1000)] = Field(default="-", description="what it stands for")
     clock: Clocks
     sm: Sm
     kernel: Kernel
@@ -271,7 +61,40 @@ class Description(Section):
     link: Link
     compression: Compression = Field(default_factory=Compression)
     buddy: Buddy = Field(default_factory=Buddy)
-    training: Training | None = Field(default=None, description="what the training simulator needs of it, if it does")
+    training: Training | None = Field(default=None, description="what a simulated training needs of it, if it does")
+    #: Sections of replay schemes that differ from their defaults, by name.
+    _schemes: dict[str, Section] = PrivateAttr(default_factory=dict)
+
+    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """The section of a replay scheme."""
+            section = None if name.startswith("_") else scheme_sections().get(name)
+            if section is None:
+                return super().__getattr__(name)
+            return self._schemes.get(name) or section()
+
+    @classmethod
+    def presets(cls) -> list[str]:
+        """The names of the machines that come with buddysim, in alphabetical order."""
+        return presets.replay_presets()
+
+    @classmethod
+    def load(cls, machine: str | os.PathLike[str]) -> Machine:
+        """A preset by its name, or a machine file by its path.
+
+        Raises
+        ------
+        BuddysimError
+            where it is neither, is for training only, or has wrong or missing keys
+        """
+        name, known = os.fspath(machine), cls.presets()
+        if name in presets.training_presets():
+            raise BuddysimError(
+                f"{name} describes a GPU for training only and can't replay a trace: expected one of "
+                f"{', '.join(known)}, or a machine file ending in .toml{hint(name, known)}"
+            )
+        return cls._checked(presets.machine_content(name, known), name)
 
     @property
     def clocks(self) -> dict[str, Frequency]:
@@ -297,14 +120,66 @@ class Description(Section):
         return self.dram.channels * self.dram.pseudo_channels * one
 
     @model_validator(mode="after")
-    def _parts_fit_together(self) -> Description:
+    def _parts_fit_together(self) -> Machine:
         problems = list(_misfits(self))
         if problems:
             raise ValueError("; ".join(problems))
         return self
 
+    @classmethod
+    def _parsed(cls, content: Mapping[str, Any], problems: list[ErrorDetails]) -> Self | None:
+        sections = scheme_sections()
+        for name in sections:
+            if name in cls.model_fields:
+                raise BuddysimError(f"replay scheme {name}: SECTION: every machine file has a section [{name}] already")
+        machine = parse_section(cls, {name: value for name, value in content.items() if name not in sections}, problems)
+        for name, section in sections.items():
+            given = parse_section(section, content.get(name, {}), problems, name)
+            if machine is not None and given is not None and given != section():
+                machine._schemes[name] = given
+        return machine
 
-def _misfits(machine: Description) -> Iterator[str]:
+    @classmethod
+    def _possible_keys(cls) -> list[str]:
+        return [*(key for key, _ in keys()), *(key for key, _ in field_keys(Training, "training."))]
+
+    def _parts(self) -> Mapping[str, object]:
+        own = {name: getattr(self, name) for name in type(self).model_fields if name not in ("sources", "training")}
+        return own | {name: getattr(self, name) for name in scheme_sections()} | {"training": self.training}
+
+    def _is_simulated(self, key: str) -> bool:
+        """All but texts, the training table, and the sections of plug-ins' schemes that have their defaults.
+
+        The last so that loading a plug-in does not change the checksum of a machine that says nothing of it.
+        """
+        name = key.partition(".")[0]
+        if name in (*_NOT_SIMULATED, "training"):
+            return False
+        section = scheme_sections().get(name)
+        if section is None or comes_with_buddysim(section):
+            return True
+        return canonical_figures(getattr(self, name)) != canonical_figures(section())
+
+    def _is_of_others(self, key: str) -> bool:
+        """A file for training may name the sources of links that every machine has."""
+        return key.startswith("training.links.")
+
+
+def own_keys() -> Iterator[tuple[str, FieldInfo]]:
+    """Every dotted key of the sections that all machines have, with its field, in the order of a file."""
+    for key, field in field_keys(Machine):
+        if key not in ("sources", "training"):
+            yield key, field
+
+
+def keys() -> Iterator[tuple[str, FieldInfo]]:
+    """Every dotted key that a replay may depend on, with its field, those of replay schemes last."""
+    yield from own_keys()
+    for name, section in scheme_sections().items():
+        yield from field_keys(section, f"{name}.")
+
+
+def _misfits(machine: Machine) -> Iterator[str]:
     timing, dram = machine.dram.timing, machine.dram
     if machine.sm.count * machine.l1.size > LARGEST_L1S:
         one, most = format_size(machine.l1.size), format_size(LARGEST_L1S)
@@ -334,13 +209,3 @@ def _misfits(machine: Description) -> Iterator[str]:
         )
     if machine.exact_ps(timing.tREFI) and machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFC):
         yield f"dram.timing.tREFI: {timing.tREFI} leaves no time beside tRFC, {timing.tRFC}"
-
-
-def _whole_sets(size: int, slices: int, ways: int, line: int) -> None:
-    part = slices * ways * line
-    if size % part:
-        of_slices = f"{slices} slices x " if slices > 1 else ""
-        raise ValueError(
-            f"size {format_size(size)} is not a whole number of sets of {of_slices}{ways} ways x {line} B: "
-            f"expected a multiple of {format_size(part)}"
-        )

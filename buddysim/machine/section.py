@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from buddysim.machine import fields
-from buddysim.machine.units import Bandwidth, Time
+from buddysim.machine.units import Bandwidth, Frequency, Time
 
 Duration = Annotated[Time, fields.duration()]
 PositiveDuration = Annotated[Time, fields.duration(zero=False)]
@@ -24,6 +25,27 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=False)
 
 
+S = TypeVar("S", bound=Section)
+
+
+def parse_section(section: type[S], content: object, problems: list[ErrorDetails], name: str = "") -> S | None:
+    """A section from a file's content; None where that is wrong.
+
+    Parameters
+    ----------
+    section : its class
+    content : what the file says, a table if it is right
+    problems : takes what is wrong
+    name : of the section, which goes before its keys in `problems`
+    """
+    try:
+        return section.model_validate(content)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        problems += [{**problem, "loc": (name, *problem["loc"])} for problem in found] if name else found
+        return None
+
+
 def field_keys(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """The dotted keys of a section and of the sections in it, with their fields, in their order."""
     for name, field in section.model_fields.items():
@@ -31,3 +53,22 @@ def field_keys(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str
             yield from field_keys(field.annotation, f"{prefix}{name}.")
         else:
             yield prefix + name, field
+
+
+def figures(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
+    """The dotted keys of a section, or of sections by name, with their values; without those that are None."""
+    if isinstance(value, Section):
+        value = {name: getattr(value, name) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from figures(inner, f"{key}.{name}" if key else name)
+    elif value is not None:
+        yield key, value
+
+
+def canonical_figures(value: object, key: str = "") -> dict[str, Any]:
+    """`figures` as plain values: quantities in one unit, however a file wrote them."""
+    return {
+        name: figure.canonical() if isinstance(figure, Time | Frequency | Bandwidth) else figure
+        for name, figure in figures(value, key)
+    }

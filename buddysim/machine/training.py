@@ -1,109 +1,67 @@
-"""Machines for the training simulator: the `[training]` table of a machine file, read, checked and overridden.
+"""Machines for the training simulator: the `[training]` table of a machine file.
 
-Some machine files have this table beside the description that a replay needs; others have it alone.
+Some machine files have this table besides the description that a replay needs; others have it alone.
 """
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import json
 import os
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from importlib import resources
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import model_validator
 
+from buddysim.base.dotted import flat, unknown_key
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.textfile import parse_toml, toml_text
-from buddysim.machine import load
-from buddysim.machine.section import Section
+from buddysim.base.textfile import parse_toml
+from buddysim.machine import presets
+from buddysim.machine.machine_file import MachineFile
+from buddysim.machine.model import Machine
+from buddysim.machine.scheme_sections import scheme_sections
+from buddysim.machine.section import field_keys
 from buddysim.machine.training_table import LinkRate, Training
-from buddysim.machine.units import Bandwidth, Frequency, Time
 
 _LINKS = resources.files("buddysim.machine") / "links.toml"
 _PART = "training"
 
 
-class TrainingMachine(Section):
+class TrainingMachine(MachineFile):
     """A GPU in training, with the source of each of its figures.
 
     ``TrainingMachine.load("titan-x")``, ``TrainingMachine.load("mine.toml")``. Rates are plain integers (bytes or
     operations per second), times integer picoseconds. `links` holds the links that every machine has and its own.
     """
 
-    name: str
-    description: str = "-"
     training: Training
-    sources: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
     def names(cls) -> list[str]:
         """The machines that come with buddysim, in alphabetical order."""
-        both = [name for name in load.Machine.presets() if _PART in load.preset(name)]
-        return sorted([*both, *load.training_presets()])
+        both = [name for name in presets.replay_presets() if _PART in presets.preset(name)]
+        return sorted([*both, *presets.training_presets()])
 
     @classmethod
     def load(cls, machine: str | os.PathLike[str] | TrainingMachine) -> TrainingMachine:
-        """A machine that comes with buddysim by its name, or a machine file by its path."""
+        """A machine that comes with buddysim by its name, or a machine file by its path.
+
+        Raises
+        ------
+        BuddysimError
+            where it is neither, has no ``[training]`` table, or wrong or missing keys in it
+        """
         if isinstance(machine, TrainingMachine):
             return machine
         name = os.fspath(machine)
-        if name in load.every_preset():
-            content = load.preset(name)
-        elif load.is_path(name):
-            content = load.file_content(name)
-            load.check_sections(content, name)
-        else:
-            raise BuddysimError(
-                f"{shortened(name)} is not a machine: expected one of {', '.join(cls.names())}, "
-                f"or a machine file ending in .toml{hint(name, cls.names())}"
-            )
+        content = presets.machine_content(name, cls.names())
+        _check_sections(content, name)
         if _PART not in content:
             raise BuddysimError(
                 f"{name}: no [{_PART}] table, so it can't be used for training: expected one of "
                 f"{', '.join(cls.names())}, or a machine file with that table"
             )
         return cls._checked(_with_links(_own_part(content)), name)
-
-    def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> TrainingMachine:
-        """The same machine with some keys changed: ``{"training.link": "pcie4", "training.memory": "24 GiB"}``."""
-        where = where or self.name
-        return type(self)._checked(load.overridden(self.to_dict(), overrides, self.dotted_keys(), where), where)
-
-    def dotted_keys(self) -> list[str]:
-        """Every dotted key that can be overridden, those of the links after the others."""
-        return [key for key, _ in load.flat({_PART: self.training.model_dump()})]
-
-    def text(self, key: str) -> str:
-        """The value of a dotted key as a machine file would say it."""
-        return str(dict(load.flat(self.to_dict()))[key])
-
-    def source(self, key: str) -> str:
-        """Where the figure of a dotted key comes from."""
-        return self.sources.get(key, "not named by the machine file")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The machine as a machine file has it, every default filled in."""
-        return copy.deepcopy(self.model_dump())
-
-    def to_toml(self) -> str:
-        """The machine as the text of a machine file."""
-        return toml_text(self.to_dict())
-
-    @cached_property
-    def checksum(self) -> str:
-        """SHA-256 over every figure that a simulation may depend on, in hex; however the file wrote it."""
-        figures: dict[str, object] = {}
-        for key in self.dotted_keys():
-            found: Any = self
-            for name in key.split("."):
-                found = found[name] if isinstance(found, dict) else getattr(found, name)
-            figures[key] = found.canonical() if isinstance(found, Time | Frequency | Bandwidth) else found
-        return hashlib.sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()
 
     @property
     def fp32_flops(self) -> int:
@@ -166,28 +124,25 @@ class TrainingMachine(Section):
         return self.training.host_pinned
 
     @classmethod
-    def _checked(cls, content: dict[str, Any], where: str) -> TrainingMachine:
-        try:
-            machine = cls.model_validate(content)
-        except ValidationError as error:
-            problems = load.problems(error.errors(include_url=False), _known())
-            raise BuddysimError(f"{where}: {'; '.join(problems)}") from None
-        if machine.link not in machine.links:
-            near = hint(machine.link, machine.links)
-            raise BuddysimError(
-                f"{where}: {_PART}.link: {shortened(machine.link)} is not a link: expected one of "
-                f"{', '.join(machine.links)}{near}"
+    def _possible_keys(cls) -> list[str]:
+        return [key for key, _ in field_keys(Training, f"{_PART}.")]
+
+    def _parts(self) -> Mapping[str, object]:
+        return {_PART: self.training}
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> TrainingMachine:
+        if self.link not in self.links:
+            raise ValueError(
+                f"{_PART}.link: {shortened(self.link)} is not a link: expected one of "
+                f"{', '.join(self.links)}{hint(self.link, self.links)}"
             )
-        if machine.host_pinned_bytes > machine.host_memory_bytes:
-            raise BuddysimError(
-                f"{where}: {_PART}.host_pinned: {machine.text('training.host_pinned')} is more than "
-                f"{_PART}.host_memory, {machine.text('training.host_memory')}"
+        if self.host_pinned_bytes > self.host_memory_bytes:
+            raise ValueError(
+                f"{_PART}.host_pinned: {self.text('training.host_pinned')} is more than "
+                f"{_PART}.host_memory, {self.text('training.host_memory')}"
             )
-        known = machine.dotted_keys()
-        for key in machine.sources:
-            if key not in known:
-                raise BuddysimError(f"{where}: sources: {load.unknown(key, known)}")
-        return machine
+        return self
 
 
 def shared_links() -> dict[str, dict[str, str]]:
@@ -196,22 +151,28 @@ def shared_links() -> dict[str, dict[str, str]]:
     return found
 
 
-def _known() -> list[str]:
-    return [f"{_PART}.{name}" for name in Training.model_fields]
+def _check_sections(content: Mapping[str, Any], where: str) -> None:
+    """Refuses a section that no machine file has."""
+    known = [*Machine.model_fields, *scheme_sections()]
+    for name in content:
+        if name not in known:
+            raise BuddysimError(f"{where}: {unknown_key(name, known)}")
 
 
 def _own_part(content: Mapping[str, Any]) -> dict[str, Any]:
     """What a machine file says of training: its table and the sources of that."""
-    sources = dict(load.flat(content.get("sources", {})))
-    own = {key: source for key, source in sources.items() if key.startswith(f"{_PART}.")}
-    kept = {key: content[key] for key in ("name", "description", _PART) if key in content}
-    return {**kept, "sources": own}
+    kept = {name: content[name] for name in ("name", "description", _PART, "sources") if name in content}
+    if isinstance(kept.setdefault("sources", {}), Mapping):
+        kept["sources"] = {key: text for key, text in flat(kept["sources"]) if key.startswith(f"{_PART}.")}
+    return kept
 
 
 def _with_links(content: dict[str, Any]) -> dict[str, Any]:
     """The same with the links that every machine has; a machine's own of the same name counts."""
     table = content[_PART]
-    if not isinstance(table, Mapping) or not isinstance(table.get("links", {}), Mapping):
+    if not all(isinstance(given, Mapping) for given in (table, content["sources"])):
+        return content
+    if not isinstance(table.get("links", {}), Mapping):
         return content
     links: dict[str, Any] = {}
     sources: dict[str, str] = {}

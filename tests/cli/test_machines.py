@@ -13,7 +13,7 @@ import pytest
 import buddysim.cli
 from buddysim.cli import main
 from buddysim.machine import Machine, TrainingMachine
-from buddysim.machine.load import keys
+from buddysim.machine.model import keys
 
 
 def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:

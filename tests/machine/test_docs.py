@@ -1,11 +1,14 @@
-"""docs/machine-files.md names every key, its default and its meaning."""
+"""docs/machine-files.md names every key that all machines have, its default and its meaning.
+
+The sections of replay schemes are not in it: `python -m buddysim list replay-scheme NAME` prints them.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from buddysim.machine.load import keys
+from buddysim.machine.model import own_keys
 from buddysim.machine.training_table import LinkRate, Training
 from buddysim.machine.units import format_size
 
@@ -15,7 +18,7 @@ ROW = re.compile(r"^\| `(?P<key>[\w.]+)` \| (?P<kind>[^|]*) \| (?P<default>[^|]*
 
 def test_every_key_is_documented_as_it_is() -> None:
     rows = {row["key"]: row for row in ROW.finditer(DOCUMENT.read_text(encoding="utf-8"))}
-    fields = dict(keys())
+    fields = dict(own_keys())
     fields |= {f"training.{name}": field for name, field in Training.model_fields.items() if name != "links"}
     fields |= {f"training.links.NAME.{name}": field for name, field in LinkRate.model_fields.items()}
     assert list(rows) == list(fields)

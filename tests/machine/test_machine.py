@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
-from buddysim.machine.load import keys
+from buddysim.machine.model import keys
 
 PAPER = Machine.load("p100-nvlink2")
 KEYS = [key for key, _ in keys()]
@@ -171,7 +171,7 @@ def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
         (b"\0" * 100, "not valid TOML: "),
         ("x = " + "[" * 5000, "not valid TOML: "),
         ("a" * (2**20 + 1), "not a machine file: longer than 1048576 bytes"),
-        ('base = "v101"', "base: 'v101' is not a preset: expected one of 1080-ti, 2080-ti, a100, "),
+        ('base = "v101"', "base: 'v101' is not a preset: expected one of "),
         ("base = 3", "base: 3 is not a preset"),
         ('base = "v100"\nl2 = 3', "l2: 3 is not a section of keys"),
         ('base = "v100"\n[l2]\nwayz = 3', "l2.wayz: unknown key (nearest: l2.ways)"),

@@ -8,7 +8,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine, TrainingMachine
-from buddysim.machine.load import training_presets
+from buddysim.machine.presets import training_presets
 from buddysim.machine.training import shared_links
 
 EXPECTED = {"titan-x", "titan-xp", "k40", "m40", "p100", "v100", "2080-ti", "a100", "h100", "h200"}

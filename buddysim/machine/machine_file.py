@@ -1,0 +1,146 @@
+"""What both kinds of machine have in common: figures by dotted key, each with its source, from a machine file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+from pydantic_core import ErrorDetails
+
+from buddysim.base.dotted import flat, unknown_key
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.base.textfile import toml_text
+from buddysim.machine import fields
+from buddysim.machine.section import Section, canonical_figures, figures, parse_section
+
+MOST_PROBLEMS = 5
+
+
+class MachineFile(Section):
+    """A machine that a file describes; a subclass has its sections as fields and names them in `_parts`."""
+
+    name: Annotated[str, fields.text(80)] = Field(description="name of the machine")
+    description: Annotated[str, fields.text(1000)] = Field(default="-", description="what it stands for")
+    sources: dict[str, str] = Field(default_factory=dict, description="where each figure is from, by dotted key")
+
+    def dotted_keys(self) -> list[str]:
+        """Every dotted key that has a value and can be overridden, in the order of a file."""
+        return [key for key, _ in figures(self._parts())]
+
+    def value(self, key: str) -> Any:
+        """The value of a dotted key: an int, bool, str, float, or a quantity with its unit."""
+        return self._found(dict(figures(self._parts())), key)
+
+    def text(self, key: str) -> str:
+        """The value of a dotted key as a machine file would say it."""
+        value = self._found(dict(flat(self.to_dict())), key)
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def source(self, key: str) -> str:
+        """Where the figure of a dotted key comes from."""
+        return self.sources.get(key, "not named by the machine file")
+
+    def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> Self:
+        """The same machine with some keys changed, and that said in its sources.
+
+        Parameters
+        ----------
+        overrides : values by dotted key: ``{"l2.size": "6 MiB", "link.bandwidth": "50 GB/s"}``
+        where : what an error begins with; the machine's name if not given
+        """
+        where = where or self.name
+        content, known = self.to_dict(), self.dotted_keys()
+        for key, value in overrides.items():
+            if key not in known:
+                raise BuddysimError(f"{where}: {unknown_key(key, known)}")
+            *sections, last = key.split(".")
+            table = content
+            for section in sections:
+                table = table[section]
+            content["sources"][key] = f"given for this run (was: {table[last]})"
+            table[last] = value
+        return self._checked(content, where)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole machine as a machine file has it, every default filled in."""
+        parts = {"name": self.name, "description": self.description, **self._parts()}
+        content = {
+            name: part.model_dump() if isinstance(part, Section) else part
+            for name, part in parts.items()
+            if part is not None
+        }
+        return {**content, "sources": dict(self.sources)}
+
+    def to_toml(self) -> str:
+        """The whole machine as the text of a machine file."""
+        return toml_text(self.to_dict())
+
+    @cached_property
+    def checksum(self) -> str:
+        """SHA-256 over every figure that a simulation depends on, in hex; however the file wrote it."""
+        counted = {key: value for key, value in canonical_figures(self._parts()).items() if self._is_simulated(key)}
+        return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
+
+    @classmethod
+    def _checked(cls, content: Mapping[str, Any], where: str) -> Self:
+        """A machine from a file's content; a BuddysimError that begins with `where` has everything that is wrong."""
+        if isinstance(content.get("sources"), Mapping):
+            content = {**content, "sources": dict(flat(content["sources"]))}
+        problems: list[ErrorDetails] = []
+        machine = cls._parsed(content, problems)
+        if machine is None or problems:
+            raise BuddysimError(f"{where}: {'; '.join(_described(problems, cls._possible_keys()))}")
+        known = machine.dotted_keys()
+        for key in machine.sources:
+            if key not in known and not machine._is_of_others(key):
+                raise BuddysimError(f"{where}: sources: {unknown_key(key, known)}")
+        return machine
+
+    @classmethod
+    def _parsed(cls, content: Mapping[str, Any], problems: list[ErrorDetails]) -> Self | None:
+        return parse_section(cls, content, problems)
+
+    @classmethod
+    def _possible_keys(cls) -> list[str]:
+        """Every dotted key that a file may have, for messages."""
+        raise NotImplementedError
+
+    def _parts(self) -> Mapping[str, object]:
+        """The keys and sections whose figures the machine has, by name, in the order of a file."""
+        raise NotImplementedError
+
+    def _is_simulated(self, key: str) -> bool:
+        """Whether a simulation depends on the figure of a key."""
+        return True
+
+    def _is_of_others(self, key: str) -> bool:
+        """Whether a source may be of a key that the machine doesn't have."""
+        return False
+
+    def _found(self, values: Mapping[str, Any], key: str) -> Any:
+        if key not in values:
+            raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
+        return values[key]
+
+
+def _described(problems: Sequence[ErrorDetails], known: list[str]) -> Iterator[str]:
+    """What is wrong with a file's content, as parts of one line."""
+    sections = {key.rpartition(".")[0] for key in known} - {""}
+    for problem in problems[:MOST_PROBLEMS]:
+        path = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            yield unknown_key(path, [*known, *sections])
+        elif problem["type"] == "missing":
+            yield f"{path}: {'this section' if path in sections else 'this key'} is missing"
+        elif problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
+            yield f"{path}: {shortened(problem['input'])} is not a section of keys"
+        else:
+            text = str(problem.get("ctx", {}).get("error", problem["msg"]))
+            yield f"{path}: {text}" if path else text
+    if len(problems) > MOST_PROBLEMS:
+        yield f"and {len(problems) - MOST_PROBLEMS} more"

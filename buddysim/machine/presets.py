@@ -1,0 +1,91 @@
+"""The files of machines: those that come with buddysim, and users' own, which may start from one of those."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from buddysim.base.dotted import flat, merged
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import parse_toml, read_text
+
+LARGEST_FILE = 2**20
+_FOLDER = resources.files("buddysim.machine") / "presets"
+_TRAINING_FOLDER = _FOLDER / "training"
+
+
+def replay_presets() -> list[str]:
+    """The names of the machines that come with buddysim and can replay a trace, in alphabetical order."""
+    return _names_in(_FOLDER)
+
+
+def training_presets() -> list[str]:
+    """The names of the machines that come with buddysim and are for training only, in alphabetical order."""
+    return _names_in(_TRAINING_FOLDER)
+
+
+def every_preset() -> list[str]:
+    """The names of all machines that come with buddysim, in alphabetical order."""
+    return sorted([*replay_presets(), *training_presets()])
+
+
+def _names_in(folder: Traversable) -> list[str]:
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def preset(name: str) -> dict[str, Any]:
+    """The content of the file of a machine that comes with buddysim."""
+    folder = _TRAINING_FOLDER if name in training_presets() else _FOLDER
+    return parse_toml((folder / f"{name}.toml").read_text(encoding="utf-8"), name)
+
+
+def is_path(name: str) -> bool:
+    """Whether what a user gave is meant as a file, not as the name of a machine."""
+    return name.endswith(".toml") or os.sep in name or Path(name).exists()
+
+
+def file_content(path: str) -> dict[str, Any]:
+    """The content of a machine file, on top of that of the preset that it names as its ``base``."""
+    content = parse_toml(read_text(path, "machine file", LARGEST_FILE), path)
+    if "base" not in content:
+        return content
+    base = content.pop("base")
+    if base not in every_preset():
+        raise BuddysimError(
+            f"{path}: base: {shortened(base)} is not a preset: expected one of {', '.join(every_preset())}"
+            f"{hint(str(base), every_preset())}"
+        )
+    below = preset(base)
+    changed = {key for key, _ in flat(content)}
+    below["sources"] = {key: source for key, source in flat(below.get("sources", {})) if key not in changed}
+    if isinstance(content.get("sources"), dict):
+        content["sources"] = dict(flat(content["sources"]))
+    return merged(below, content)
+
+
+def machine_content(name: str, expected: Sequence[str]) -> dict[str, Any]:
+    """The content of a preset by its name, or of a machine file by its path.
+
+    Parameters
+    ----------
+    name : what a user gave
+    expected : the names that a message offers where it is neither
+
+    Raises
+    ------
+    BuddysimError
+        where it is neither, or the file can't be read
+    """
+    if name in every_preset():
+        return preset(name)
+    if is_path(name):
+        return file_content(name)
+    raise BuddysimError(
+        f"{shortened(name)} is not a machine: expected one of {', '.join(expected)}, or a machine file ending in .toml"
+        f"{hint(name, expected)}"
+    )

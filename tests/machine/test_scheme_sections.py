@@ -1,0 +1,120 @@
+"""Sections of machine files that belong to replay schemes, those of plug-ins too."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from buddysim.base import plugins
+from buddysim.base.errors import BuddysimError
+from buddysim.machine import Machine, fields
+from buddysim.machine.scheme_sections import comes_with_buddysim, scheme_sections
+from buddysim.machine.section import Duration, Section
+from buddysim.machine.units import parse_time
+from buddysim.replay.engine.scheme import SchemeBase
+
+
+class Mine(Section):
+    """The section of a plug-in's scheme."""
+
+    knob: Annotated[int, fields.count(1, 100)] = Field(default=3, description="a knob")
+    delay: Duration = Field(default=parse_time("1 us"), description="a delay")
+
+
+class Scheme(SchemeBase):
+    SECTION = Mine
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Registers the scheme above as that of a plug-in, for one test."""
+
+    def register(module_name: str) -> None:
+        module = ModuleType(f"{plugins.PACKAGE}.{module_name}")
+        vars(module).update(Scheme=Scheme)
+        monkeypatch.setitem(plugins._loaded, Path(f"{module_name}.py"), module)
+
+    yield register
+    monkeypatch.undo()
+    scheme_sections()  # the registry sees that the plug-in is gone
+
+
+@pytest.mark.parametrize("name", scheme_sections())
+def test_every_section_has_defaults_and_describes_its_keys(name: str) -> None:
+    section = scheme_sections()[name]
+    machine = Machine.load("p100-nvlink2")
+    assert isinstance(getattr(machine, name), section)
+    assert comes_with_buddysim(section)
+    for key, field in section.model_fields.items():
+        assert field.description, key
+        assert not field.is_required(), f"{name}.{key} has no default"
+        assert f"{name}.{key}" in machine.dotted_keys()
+
+
+def test_a_plug_ins_section_is_there_once_it_is_loaded(registered: Callable[[str], None]) -> None:
+    before = Machine.load("v100")
+    assert not hasattr(before, "my_scheme")
+    with pytest.raises(BuddysimError, match="my_scheme.knob: unknown key"):
+        before.with_overrides({"my_scheme.knob": 4})
+    registered("my_scheme")
+    after = Machine.load("v100")
+    for machine in (before, after):
+        assert machine.my_scheme.knob == 3
+        assert machine.with_overrides({"my_scheme.knob": "4"}).my_scheme.knob == 4
+        assert machine.text("my_scheme.delay") == "1 us"
+    assert before == after
+
+
+def test_it_counts_in_the_checksum_where_it_differs_from_its_defaults(registered: Callable[[str], None]) -> None:
+    checksum = Machine.load("v100").checksum
+    registered("my_scheme")
+    machine = Machine.load("v100")
+    assert machine.checksum == checksum
+    assert machine.with_overrides({"my_scheme.delay": "1000 ns"}).checksum == checksum
+    changed = machine.with_overrides({"my_scheme.knob": 4})
+    assert changed.checksum != checksum
+    assert pickle.loads(pickle.dumps(changed)).checksum == changed.checksum
+    assert pickle.loads(pickle.dumps(changed)) == changed != machine
+
+
+def test_it_is_read_from_a_file_and_written_to_one(registered: Callable[[str], None], tmp_path: Path) -> None:
+    registered("my_scheme")
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "v100"\n[my_scheme]\nknob = 7\n[sources]\n"my_scheme.knob" = "a guess"\n')
+    machine = Machine.load(path)
+    assert (machine.my_scheme.knob, machine.source("my_scheme.knob")) == (7, "a guess")
+    path.write_text(machine.to_toml())
+    assert Machine.load(path) == machine
+    assert Machine.load(path).checksum == machine.checksum
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("[my_scheme]\nknob = 0", "my_scheme.knob: 0 is out of range"),
+        ("[my_scheme]\nknop = 4", r"my_scheme.knop: unknown key \(nearest: my_scheme.knob\)"),
+        ("my_scheme = 4", "my_scheme: 4 is not a section of keys"),
+        ("[my_schem]\nknob = 4", r"my_schem: unknown key \(nearest: my_scheme\)"),
+        ("[l2]\nways = 0\n[my_scheme]\nknob = 0", "l2.ways: 0 is out of range.*; my_scheme.knob: 0 is out of range"),
+    ],
+)
+def test_what_is_wrong_in_it_is_said_as_of_any_section(
+    registered: Callable[[str], None], tmp_path: Path, table: str, problem: str
+) -> None:
+    registered("my_scheme")
+    path = tmp_path / "mine.toml"
+    path.write_text(f'base = "v100"\n{table}\n')
+    with pytest.raises(BuddysimError, match=problem):
+        Machine.load(path)
+
+
+def test_a_section_cannot_take_the_name_of_one_that_machines_have(registered: Callable[[str], None]) -> None:
+    registered("link")
+    with pytest.raises(BuddysimError, match=r"replay scheme link: SECTION: every machine file has a section \[link\]"):
+        Machine.load("v100")
