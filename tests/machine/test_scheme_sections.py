@@ -60,7 +60,7 @@ def test_every_section_has_defaults_and_describes_its_keys(name: str) -> None:
 def test_a_plug_ins_section_is_there_once_it_is_loaded(registered: Callable[[str], None]) -> None:
     before = Machine.load("v100")
     assert not hasattr(before, "my_scheme")
-    with pytest.raises(BuddysimError, match="my_scheme.knob: unknown key"):
+    with pytest.raises(BuddysimError, match=r"my_scheme\.knob: unknown key"):
         before.with_overrides({"my_scheme.knob": 4})
     registered("my_scheme")
     after = Machine.load("v100")
