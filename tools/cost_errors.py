@@ -19,6 +19,7 @@ from buddysim.training.cost.evaluate import (
     independent_networks,
     mean_median,
     median_error,
+    median_interval,
     of_kind,
     one_gpu_left_out,
     one_network_left_out,
@@ -44,7 +45,8 @@ of this page were looked at once.
 ## Shapes held out
 
 A quarter of the shapes, all batches and passes of them, is held out (`buddysim/training/cost/split.py`), the same
-shapes on every GPU. Asked for: at most 15 % on held-out shapes.
+shapes on every GPU. Asked for: at most 15 % on held-out shapes. *95 %* is the bootstrap interval of the held-out median:
+2,000 draws of as many shapes, each with all its timings.
 """
 
 ONE_NETWORK = """\
@@ -90,7 +92,7 @@ def page() -> Iterator[str]:
 
 
 def _by_gpu() -> Iterator[str]:
-    heading = ["GPU, library", "CONV timings", "CONV, seen", "cross-validated", "**CONV, held out**", "verdict"]
+    heading = ["GPU, library", "CONV timings", "CONV, seen", "cross-validated", "**CONV, held out**", "95 %", "verdict"]
     heading += [f"held out, {name}" for name, _ in COLUMNS]
     heading += ["one share of the peak, held out"]
     yield from _table(heading)
@@ -101,11 +103,13 @@ def _by_gpu() -> Iterator[str]:
         off = {name: errors(model, filter(of_kind("conv"), timings)) for name, timings in parts.items()}
         of_parts[key] = off
         outside = median_error(off["validation"])
+        held_conv = list(filter(of_kind("conv"), parts["validation"]))
         cells = [
             f"{len(off['calibration'])} + {len(off['validation'])}",
             f"{median_error(off['calibration']):.1%}",
             f"{median_error(folds[key]):.1%}",
             f"**{outside:.1%}**",
+            "{:.0%} to {:.0%}".format(*median_interval(held_conv, off["validation"])),
             "met" if outside <= TARGET else f"missed by {100 * (outside - TARGET):.1f} points",
         ]
         for _, chosen in COLUMNS:

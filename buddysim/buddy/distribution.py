@@ -7,7 +7,6 @@ same name, seed, allocation and entry give the same class on every machine, what
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
 from buddysim.buddy.entry_sizes import draw_classes
-from buddysim.compress import STUDY_CLASSES
+from buddysim.compress import DEFAULT, STUDY_CLASSES
 
 #: The distribution wherever none is named.
 DEFAULT_DISTRIBUTION = "isca20-hpc"
@@ -35,6 +35,7 @@ class Distribution:
     stray_pages : 8 KB pages, of 65536, that draw a class of their own instead of their allocation's
     stray_entries : entries, of 65536, that draw one of their own instead of their page's
     source : where the numbers come from
+    algorithm : the compressor whose sizes these are; None: assumed sizes, for any compressor
     """
 
     name: str
@@ -42,6 +43,7 @@ class Distribution:
     stray_pages: int
     stray_entries: int
     source: str
+    algorithm: str | None = None
 
     @classmethod
     def load(cls, name: str) -> Distribution:
@@ -50,20 +52,31 @@ class Distribution:
             size = name.removeprefix("uniform:")
             if size not in map(str, STUDY_CLASSES):
                 sizes = ", ".join(map(str, STUDY_CLASSES))
-                raise BuddysimError(f"distribution {name!r}: {size!r} is no size class, expected one of {sizes}")
+                raise BuddysimError(
+                    f"distribution {shortened(name)}: {shortened(size)} is no size class, expected one of {sizes}"
+                )
             return _uniform(name, int(size))
         for known in _NAMED:
             if known.name == name:
                 return known
-        names = [*cls.names(), "uniform:BYTES"]
-        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-        hint = f" (nearest: {near[0]})" if near else ""
-        raise BuddysimError(f"distribution {name!r}: unknown, expected one of {', '.join(names)}{hint}")
+        names = cls.names()
+        raise BuddysimError(
+            f"distribution {shortened(name)}: unknown, expected one of {', '.join(names)}{hint(name, names)}"
+        )
 
     @staticmethod
     def names() -> list[str]:
-        """Names that `load` knows, ``uniform:BYTES`` apart."""
-        return [known.name for known in _NAMED]
+        """What `load` takes; the last one, ``uniform:BYTES``, stands for every size class."""
+        return [*(known.name for known in _NAMED), "uniform:BYTES"]
+
+    def check_algorithm(self, algorithm: str, where: str) -> None:
+        """Refuses to stand for the sizes of a compressor that these aren't of; `where` names what has no values."""
+        if self.algorithm not in (None, algorithm):
+            assumed = [known.name for known in _NAMED if known.algorithm is None]
+            raise BuddysimError(
+                f"{where}: the trace has neither sizes by {algorithm} nor contents, and the distribution {self.name} "
+                f"has sizes by {self.algorithm}: expected one of {', '.join(assumed)}, uniform:BYTES"
+            )
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -108,6 +121,7 @@ _NAMED = (
         stray_pages=128,
         stray_entries=64,
         source=_FIG_5B.format("HPC", "0.11 %"),
+        algorithm=DEFAULT,
     ),
     Distribution(
         "isca20-dl",
@@ -115,6 +129,7 @@ _NAMED = (
         stray_pages=4096,
         stray_entries=4096,
         source=_FIG_5B.format("DL", "4 %"),
+        algorithm=DEFAULT,
     ),
     _uniform("all-zero", 0),
     _uniform("incompressible", 128),

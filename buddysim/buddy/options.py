@@ -10,7 +10,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
 from buddysim.compress import DEFAULT
-from buddysim.compress.registry import find
+from buddysim.compress.registry import find_for_entries
 
 POLICIES = ("naive", "per-allocation", "final")
 AGGREGATES = ("worst", "mean")
@@ -26,7 +26,7 @@ class ProfileOptions:
     aggregate : ``"worst"``: the threshold holds in every snapshot; ``"mean"``: on average
     policy : ``"final"``: a ratio per allocation, 16x for mostly-zero ones; ``"per-allocation"``: without 16x;
         ``"naive"``: one ratio for all, the largest not above the free-placement ratio (the paper doesn't give its rule)
-    algorithm : name of the compressor
+    algorithm : name of the compressor whose sizes entries have
     seed, distribution : of the sizes that the trace doesn't know
     mostly_zero : least share of entries that fit 8 B, in every snapshot, for 16x
     eight_byte_state : whether metadata tell an entry of 8 B from one of 32 B; if not, it overflows 16x. A machine says
@@ -54,7 +54,7 @@ class ProfileOptions:
         _check_choice("aggregate", self.aggregate, AGGREGATES)
         exact_share("threshold", self.threshold)
         exact_share("mostly_zero", self.mostly_zero)
-        find(self.algorithm, {})
+        find_for_entries(self.algorithm)
         Distribution.load(self.distribution)
         checked_seed(self.seed)
 

@@ -207,6 +207,7 @@ def _observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
         if counted:
             counts = np.array([row for _, row in counted], dtype=np.int64)
         else:
+            distribution.check_algorithm(options.algorithm, f"{trace.path}: allocation {a.name}")
             counts = _drawn(distribution, options.seed, a)[np.newaxis]
         rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, tuple(s for s, _ in counted), counts))
     return rows

@@ -71,6 +71,7 @@ class SizeSource:
         if described.space == "host":
             out.fill(_WHOLE)
         else:
+            self.distribution.check_algorithm(self.algorithm, f"{self.trace.path}: allocation {described.name}")
             self.distribution.write(out, self.seed, allocation)
         return 0
 

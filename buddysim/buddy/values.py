@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
-from buddysim.compress.registry import find
+from buddysim.compress.registry import find_for_entries
 from buddysim.trace import Contents, SizeMap, Trace
 
 PAGE_ENTRIES = 64
@@ -29,7 +29,7 @@ class EntryValues:
     """
 
     def __init__(self, trace: Trace, algorithm: str = DEFAULT) -> None:
-        find(algorithm, {})
+        find_for_entries(algorithm)
         self.trace, self.algorithm = trace, algorithm
         self._known: dict[tuple[int, int], Contents | SizeMap] = {}
         for snapshot in trace.snapshots:

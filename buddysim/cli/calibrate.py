@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost.calibration import common, version_of
     from buddysim.training.cost.curve import Peak
-    from buddysim.training.cost.fit import Dataset, fit_calibration
+    from buddysim.training.cost.dataset import Dataset
+    from buddysim.training.cost.fit import fit_calibration
     from buddysim.training.cost.model import CostModel
     from buddysim.training.cost.timings import read_timings
 

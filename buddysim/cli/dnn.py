@@ -64,8 +64,8 @@ def _list(args: argparse.Namespace) -> None:
 
 def _info(args: argparse.Namespace) -> None:
     from buddysim.training.networks import describe
-    from buddysim.training.networks.toml_writer import to_toml
     from buddysim.training.networks.graph import Network
+    from buddysim.training.networks.toml_writer import to_toml
 
     if not 1 <= args.batch <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--distribution",
         default=ProfileOptions.distribution,
         metavar="NAME",
-        help=f"of those sizes: {', '.join(Distribution.names())} or uniform:BYTES (default: %(default)s)",
+        help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
     )
     parser.add_argument("-o", "--output", metavar="FILE.toml", help="write the targets to a file for run --targets")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -104,7 +104,7 @@ def find_for_entries(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS
     if in_windows(compressor, options):
         raise BuddysimError(
             f"{algorithm}: size classes are of entries of 128 B, not of a tensor's windows: "
-            f"expected one of {', '.join(entry_algorithms())} without a window"
+            f"expected one of {', '.join(entry_algorithms())}, without a window"
         )
     return compressor
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import Distribution, SizeSource
+from buddysim.buddy import Distribution, SizeSource, profile
+from buddysim.compress import DEFAULT, algorithms, entry_classes
+from buddysim.compress.registry import entry_algorithms
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 from tests.buddy.traces import BASE, PAGE, entries, write_trace
 
@@ -126,3 +128,28 @@ def test_a_wrong_seed_is_refused(tmp_path: Path, seed: int) -> None:
 def test_an_unknown_compressor_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="nearest: bpc"):
         SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}), algorithm="bcp")
+
+
+@pytest.mark.parametrize("name", [name for name in entry_algorithms() if name != DEFAULT])
+def test_sizes_of_another_compressor_come_from_contents_or_not_at_all(tmp_path: Path, name: str) -> None:
+    known = [0, 1, 2, 3, 4, 5, 6, 7]
+    trace = write_trace(tmp_path / "contents.bin", {"a": 8}, [(0, {"a": known})])
+    expected = entry_classes(entries(known), name).tolist()
+    assert expected != known
+    assert classes_of(SizeSource(trace, name), 0, 0) == (expected, 0)
+
+    maps_alone = write_trace(tmp_path / "maps.bin", {"a": 8}, [(0, {"a": known})], maps=True)
+    with pytest.raises(BuddysimError, match=f"allocation a: the trace has neither sizes by {name} nor contents"):
+        classes_of(SizeSource(maps_alone, name), None, 0)
+    with pytest.raises(BuddysimError, match=f"{DEFAULT}: expected one of all-zero, incompressible, uniform:BYTES"):
+        profile(maps_alone, algorithm=name)
+    assert classes_of(SizeSource(maps_alone, name, distribution="uniform:64"), None, 0) == ([4] * 8, 0)
+    assert profile(maps_alone, algorithm=name, distribution="uniform:64").rows[0].drawn
+
+
+@pytest.mark.parametrize("name", sorted(set(algorithms()) - set(entry_algorithms())))
+def test_a_compressor_of_tensors_has_no_sizes_of_entries(tmp_path: Path, name: str) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 2})
+    for call in (lambda: SizeSource(trace, name), lambda: profile(trace, algorithm=name)):
+        with pytest.raises(BuddysimError, match=f"{name}: size classes are of entries of 128 B"):
+            call()

@@ -213,11 +213,11 @@ def test_a_measurement_made_now_is_what_is_compressed(monkeypatch, capsys):
     """The training itself is tested in tests/training; here it leaves the measurement that ships."""
     import shutil
 
-    from buddysim.formats import maps as activations
     from buddysim.training.contents import measure
+    from buddysim.training.contents.measured import shipped
 
     def copied(path, settings, progress):
-        shutil.copyfile(activations.load().path, path)
+        shutil.copyfile(shipped().path, path)
 
     monkeypatch.setattr(measure, "measure", copied)
     assert train("alexnet", "--batch", "8", "--scheme", "cdma-zv", "--measure") == 0

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from buddysim.formats.maps import Activations, load
+from buddysim.formats.maps import Activations
+from buddysim.training.contents.measured import shipped
 
 
 @pytest.fixture(scope="module")
 def measured() -> Activations:
-    return load()
+    return shipped()
 
 
 def number(measured: Activations, name: str) -> int:

@@ -10,6 +10,7 @@ carries all of it over to other networks.
 from __future__ import annotations
 
 import re
+from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,13 @@ from buddysim.training.contents.maps import Codec, MapContents
 from buddysim.training.contents.observed import Observed, ObservedContents
 from buddysim.training.networks.graph import Network
 
+SHIPPED = resources.files("buddysim.training.contents") / "data" / "fashion-mnist.maps"
 _POOLS = ("maxpool", "avgpool")
+
+
+def shipped() -> Activations:
+    """The measurement that ships with the package."""
+    return load(str(SHIPPED))
 
 
 class MeasuredContents:
@@ -129,7 +136,7 @@ class MeasuredContents:
 
 def measured(path: str | None, epoch: float | None = None, repeats: bool = True) -> MeasuredContents:
     """From an activations file; None: the one that ships with the package."""
-    return MeasuredContents(load(path), epoch, repeats)
+    return MeasuredContents(shipped() if path is None else load(path), epoch, repeats)
 
 
 def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:

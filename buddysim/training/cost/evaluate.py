@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
+import numpy as np
+from numpy.typing import NDArray
+
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.calibration import Calibration, Common, common, shipped
-from buddysim.training.cost.fit import Dataset, deviations, fit_calibration, fit_curves
+from buddysim.training.cost.curve_search import fit_curves
+from buddysim.training.cost.dataset import Dataset, passes_of
+from buddysim.training.cost.fit import deviations, fit_calibration
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.shipping import (
     BOUNDED,
@@ -28,13 +33,12 @@ from buddysim.training.cost.work import PASSES, Pass
 from buddysim.training.networks.graph import Network
 
 FOLDS = 5
+RESAMPLES = 2000
 
 
 def predicted_ms(model: CostModel, timing: Timing) -> float:
-    """What the model says of a measured pass."""
-    passes: tuple[Pass, ...] = tuple(
-        pass_ for pass_ in PASSES if timing.pass_ == pass_ or (timing.pass_ == "backward" and pass_ != "forward")
-    )
+    """The modelled time of a measured pass, in milliseconds."""
+    passes = passes_of(timing)
     if timing.kind == "conv":
         wanted = "implicit_precomp_gemm" if model.calibration and model.calibration.bounded_workspace else None
         return sum(_conv_ps(model, timing, pass_, wanted) for pass_ in passes) / 1e9
@@ -57,6 +61,36 @@ def errors(model: CostModel, timings: Iterable[Timing]) -> list[float]:
 def median_error(found: Sequence[float]) -> float:
     """Median of the absolute relative errors."""
     return median(abs(error) for error in found)
+
+
+def median_interval(timings: Sequence[Timing], found: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the median of absolute relative errors: bootstrap over shapes.
+
+    A shape's batches and passes tend to be off together, so shapes are drawn with all their timings.
+
+    Parameters
+    ----------
+    timings, found : what was measured, and its error
+    """
+    from scipy import stats
+
+    by_shape: dict[str, list[float]] = {}
+    for timing, error in zip(timings, found, strict=True):
+        by_shape.setdefault(timing.shape, []).append(abs(error))
+    shapes = [np.array(off) for off in by_shape.values()]
+
+    def drawn_median(drawn: NDArray[np.int64]) -> float:
+        return float(np.median(np.concatenate([shapes[number] for number in drawn])))
+
+    interval = stats.bootstrap(
+        (np.arange(len(shapes)),),
+        drawn_median,
+        n_resamples=RESAMPLES,
+        vectorized=False,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return float(interval.low), float(interval.high)
 
 
 def of_kind(kind: str, passes: Sequence[str] = ()) -> Callable[[Timing], bool]:

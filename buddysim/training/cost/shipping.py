@@ -13,7 +13,9 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.algorithms import MEMORY_OPTIMAL
 from buddysim.training.cost.calibration import Calibration, Common, common_toml
 from buddysim.training.cost.curve import Peak
-from buddysim.training.cost.fit import DIGITS, Dataset, deviations, fit_bandwidth, fit_calibration, fit_curves
+from buddysim.training.cost.curve_search import fit_curves
+from buddysim.training.cost.dataset import Dataset
+from buddysim.training.cost.fit import DIGITS, deviations, fit_bandwidth, fit_calibration
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.timings import Timing, read_timings
 from buddysim.training.cost.work import PASSES, WINOGRAD_CLASSES, ConvWork, Pass

@@ -19,16 +19,19 @@ from buddysim.training.cost.calibration import (
     version_of,
 )
 from buddysim.training.cost.curve import Peak
+from buddysim.training.cost.curve_search import fit_curve
+from buddysim.training.cost.dataset import Dataset
 from buddysim.training.cost.evaluate import (
     errors,
     held_out,
     independent_networks,
     median_error,
+    median_interval,
     of_kind,
     predicted_ms,
     shipped_model,
 )
-from buddysim.training.cost.fit import Dataset, fit_calibration, fit_curve
+from buddysim.training.cost.fit import fit_calibration
 from buddysim.training.cost.shipping import DATA_FOLDER, FITTED_NETWORKS, fitted_files, part, totals
 from buddysim.training.cost.split import held_out_shapes, split
 from buddysim.training.cost.timings import Timing
@@ -97,6 +100,18 @@ def test_held_out_shapes_are_within_15_percent(key: tuple[str, str]) -> None:
     assert median_error(errors(shipped_model(key), outside)) <= 0.15
 
 
+def test_the_interval_of_a_median_draws_shapes_with_all_their_timings() -> None:
+    timings = [timing for timing in PARTS["validation"]["v100", "cudnn7"] if timing.kind == "conv"]
+    found = errors(shipped_model(("v100", "cudnn7")), timings)
+    low, high = median_interval(timings, found)
+    assert 0 < low < median_error(found) < high < 0.5
+    assert median_interval(timings, found) == (low, high)
+    assert median_interval(timings, [-0.1] * len(timings)) == (0.1, 0.1)
+    apart = [replace(timing, in_channels=number + 1) for number, timing in enumerate(timings)]
+    alone = median_interval(apart, found)
+    assert alone[1] - alone[0] < high - low  # as if every timing were independent of the others
+
+
 def test_networks_that_no_fit_has_seen() -> None:
     """VGG and ResNets on three GPUs, measured by others with versions 4 and 5.0 of cuDNN."""
     older = [one for one in independent_networks() if one.machine != "k40" and not one.version.startswith("5.1")]
@@ -131,13 +146,11 @@ def test_a_known_curve_is_found_again() -> None:
     machine = TrainingMachine.load("m40")
     model = CostModel(machine, "cudnn5", shipped()["m40", "cudnn5"], common())
     data = Dataset("m40", "cudnn5", Peak.of(machine), tuple(made_timings(model, 2)))
-    rows = [row for row in data.measured("forward") if row[0].group not in ("3x3", "3x3-wide")]
+    rows = [row for row in data.measured("forward") if row.group not in ("3x3", "3x3-wide")]
     shipped_curve = common().curves["forward"]
     assert fit_curve(rows, start=shipped_curve) is not None
     found = fit_curve(rows)
-    off = [
-        abs(found.compute_s(one.product, peak) / shipped_curve.compute_s(one.product, peak)) for one, peak, _ in rows
-    ]
+    off = [found.compute_s(row.product, row.peak) / shipped_curve.compute_s(row.product, row.peak) for row in rows]
     assert max(off) / min(off) < 1.5
 
 

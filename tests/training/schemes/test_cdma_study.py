@@ -7,9 +7,8 @@ from statistics import mean
 
 import pytest
 
-from buddysim.formats.maps import load
 from buddysim.training.contents import Codec, GeneratedContents, TableContents
-from buddysim.training.contents.measured import MeasuredContents, measured
+from buddysim.training.contents.measured import MeasuredContents, measured, shipped
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes.cdma_study import NETWORKS, figure_11, figure_13, gains, offloaded_maps, ratios
 
@@ -80,7 +79,7 @@ def test_performance_lies_between_vdnn_and_the_oracle() -> None:
 def test_the_shipped_measurement_on_the_papers_networks() -> None:
     zvc, paper, zlib = Codec(), Codec(masks=False), Codec("zlib", "NHWC")
     sparsity, exact, counted, with_repeats, without_repeats = [], [], [], [], []
-    flat = MeasuredContents(load(), repeats=False)
+    flat = MeasuredContents(shipped(), repeats=False)
     for name, batch in NETWORKS.values():
         network = Network.load(name)
         found = ratios(network, batch, measured(None), [zvc, paper, zlib])

@@ -1,0 +1,50 @@
+"""Bytes of an activations file: header, heads of sections, heads of values."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zstandard
+
+from buddysim.base.errors import BuddysimError
+
+MAGIC = b"\x8fMAPS\x01\r\n"
+FORMAT_VERSION = 1
+
+HEADER = struct.Struct("<8sIIII")
+SECTION = struct.Struct("<4sIQII")
+VALUES_HEAD = struct.Struct("<IIIBBH")
+PROVENANCE, MAPS, POINT, VALUES, END = b"PROV", b"MAPS", b"PONT", b"VALU", b"DONE"
+LONGEST_PAYLOAD = 2**31
+LONGEST_TEXT = 64 * 2**20
+DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f4"), 2: np.dtype("<f2"), 3: np.dtype("u1")}
+
+
+class ActivationsError(BuddysimError):
+    """An activations file that can't be read: the file, the section, its offset, what was expected."""
+
+    def __init__(self, path: str | os.PathLike[str], section: str, offset: int, problem: str) -> None:
+        super().__init__(f"{os.fspath(path)}: {section} at offset {offset}: {problem}")
+
+
+def decompressed(path: Path, where: str, at: int, frame: bytes, expected: int | None) -> bytes:
+    """The contents of a zstd frame that states their size.
+
+    Parameters
+    ----------
+    where, at : the section and its offset, for errors
+    expected : the size in bytes that it has to state; None: a text, of any size up to `LONGEST_TEXT`
+    """
+    try:
+        size = zstandard.frame_content_size(frame)
+        most = LONGEST_TEXT if expected is None else expected
+        if not 0 <= size <= most or (expected is not None and size != expected) or size > 2**15 * max(len(frame), 1):
+            wanted = f"at most {most}" if expected is None else str(expected)
+            raise ActivationsError(path, where, at, f"{size} bytes when decompressed, expected {wanted}")
+        return zstandard.ZstdDecompressor().decompress(frame)
+    except zstandard.ZstdError as error:
+        raise ActivationsError(path, where, at, f"can't be decompressed: {error}") from None

@@ -1,0 +1,168 @@
+"""Reads activations files: every section is checked, interrupted files end with their last whole section."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from zlib_ng.zlib_ng import crc32
+
+from buddysim.base.errors import BuddysimError
+from buddysim.formats.maps import layout, records
+from buddysim.formats.maps.activations import Activations, StoredValues
+from buddysim.formats.maps.layout import ActivationsError, decompressed
+from buddysim.formats.maps.records import MapInfo, Point
+
+T = TypeVar("T")
+
+
+def load(path: str | os.PathLike[str]) -> Activations:
+    """An activations file.
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be read, or isn't one: the section, its offset, what was expected
+    """
+    return _Reader(Path(path)).read()
+
+
+class _Reader:
+    """Reads a file section by section; what the sections before hold decides what the next may be."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            if path.is_dir():
+                raise BuddysimError(f"{path}: is a folder: expected an activations file")
+            self.data = path.read_bytes()
+        except (OSError, ValueError) as error:
+            raise BuddysimError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from None
+        self.provenance: dict[str, str] | None = None
+        self.maps: list[MapInfo] | None = None
+        self.points: list[Point] = []
+        self.values: dict[tuple[int, int], StoredValues] = {}
+        self.end: records.End | None = None
+
+    def read(self) -> Activations:
+        self._check_header()
+        at, payload = layout.HEADER.size, b""
+        for kind, at, payload in self._sections():
+            self._add(kind, at, payload)
+        if self.end is not None and at + layout.SECTION.size + len(payload) != len(self.data):
+            self._fail("end of file", at, "something comes after the end")
+        if self.provenance is None or self.maps is None:
+            self._fail("end of file", at, "no provenance and maps: the file was interrupted before its first point")
+        state = self.end.state if self.end else "interrupted: the file has no end"
+        return Activations(self.path, self.provenance, tuple(self.maps), tuple(self.points), state, self.values)
+
+    def _add(self, kind: bytes, at: int, payload: bytes) -> None:
+        """Takes in the next section."""
+        where = f"section {kind.decode('ascii', 'replace')!r}"
+        if self.end is not None:
+            self._fail(where, at, "comes after the end")
+        expected = layout.PROVENANCE if self.provenance is None else layout.MAPS if self.maps is None else None
+        if (expected is not None and kind != expected) or (
+            expected is None and kind in (layout.PROVENANCE, layout.MAPS)
+        ):
+            self._fail(where, at, "out of order: expected one PROV, one MAPS, then points and values")
+        if kind == layout.PROVENANCE:
+            self.provenance = self._json(records.PROVENANCE, where, at, payload)
+        elif kind == layout.MAPS:
+            self.maps = self._json(records.MAPS, where, at, payload)
+        elif kind == layout.POINT:
+            self.points.append(self._point(payload, at))
+        elif kind == layout.VALUES:
+            point, map_, found = self._stored_values(payload, at)
+            if (point, map_) in self.values:
+                self._fail(where, at, f"values of map {map_} at point {point} are there twice")
+            self.values[point, map_] = found
+        elif kind == layout.END:
+            self.end = self._json(records.END, where, at, payload)
+            counted = len(self.points), len(self.values)
+            if (self.end.points, self.end.values) != counted:
+                stated = f"counts {self.end.points} points, {self.end.values} values"
+                self._fail(where, at, f"{stated}, not {counted[0]}, {counted[1]}")
+        else:
+            self._fail(where, at, "unknown")
+
+    def _fail(self, section: str, offset: int, problem: str) -> NoReturn:
+        raise ActivationsError(self.path, section, offset, problem) from None
+
+    def _check_header(self) -> None:
+        if len(self.data) < layout.HEADER.size:
+            self._fail("header", 0, f"the file has {len(self.data)} bytes, expected at least {layout.HEADER.size}")
+        magic, version, zero, crc, zero2 = layout.HEADER.unpack_from(self.data)
+        if magic != layout.MAGIC:
+            self._fail("header", 0, f"begins with {magic!r}, expected {layout.MAGIC!r}: not an activations file")
+        if crc != crc32(self.data[:16]) or zero or zero2:
+            self._fail("header", 0, "wrong checksum")
+        if version != layout.FORMAT_VERSION:
+            self._fail("header", 8, f"format version {version}, this program reads {layout.FORMAT_VERSION}")
+
+    def _sections(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """Type, offset and payload of each; ends at the section in whose middle an interrupted file ends."""
+        at = layout.HEADER.size
+        while at < len(self.data):
+            if at + layout.SECTION.size > len(self.data):
+                return
+            kind, zero, length, crc, head_crc = layout.SECTION.unpack_from(self.data, at)
+            if head_crc != crc32(self.data[at : at + 20]) or zero:
+                self._fail("section", at, "wrong checksum of its head")
+            start = at + layout.SECTION.size
+            if length > layout.LONGEST_PAYLOAD:
+                self._fail("section", at, f"{length} bytes, at most {layout.LONGEST_PAYLOAD} are allowed")
+            if start + length > len(self.data):
+                return
+            payload = self.data[start : start + length]
+            if crc != crc32(payload):
+                self._fail(f"section {kind.decode('ascii', 'replace')!r}", at, "wrong checksum")
+            yield kind, at, payload
+            at = start + length
+
+    def _json(self, type_: TypeAdapter[T], where: str, at: int, payload: bytes) -> T:
+        text = decompressed(self.path, where, at, payload, None)
+        try:
+            return type_.validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"])
+            self._fail(where, at, f"{field or 'text'}: {first['msg']}".replace("\n", " "))
+
+    def _point(self, payload: bytes, at: int) -> Point:
+        where = f"point {len(self.points)}"
+        point = self._json(records.POINT, where, at, payload)
+        if self.points and point.iteration < self.points[-1].iteration:
+            self._fail(where, at, f"iteration {point.iteration} comes after {self.points[-1].iteration}")
+        maps, seen = len(self.maps or ()), set()
+        for statistics in point.maps:
+            if statistics.map >= maps or statistics.map in seen:
+                self._fail(where, at, f"map {statistics.map}: expected each of 0 to {maps - 1} at most once")
+            seen.add(statistics.map)
+            if statistics.nonzero > statistics.elements:
+                self._fail(where, at, f"map {statistics.map}: {statistics.nonzero} of {statistics.elements} not zero")
+            if statistics.sizes and not statistics.sized_elements:
+                self._fail(where, at, f"map {statistics.map}: sizes of no elements")
+        return point
+
+    def _stored_values(self, payload: bytes, at: int) -> tuple[int, int, StoredValues]:
+        """Numbers of point and map, and where their values lie."""
+        where, head, maps = "values", layout.VALUES_HEAD, self.maps or []
+        if len(payload) < head.size:
+            self._fail(where, at, f"{len(payload)} bytes, expected at least {head.size}")
+        point, map_, elements, code, axes, zero = head.unpack_from(payload)
+        valid = point < len(self.points) and map_ < len(maps) and code in layout.DTYPES and 2 <= axes <= 4 and not zero
+        if not valid:
+            self._fail(where, at, f"of map {map_} at point {point}, type {code}, {axes} axes: expected known ones")
+        if len(payload) < head.size + 4 * axes:
+            self._fail(where, at, f"{len(payload)} bytes, too few for {axes} axes")
+        shape = struct.unpack_from(f"<{axes}I", payload, head.size)
+        if shape[1:] != maps[map_].shape or not shape[0] or math.prod(shape) != elements:
+            self._fail(where, at, f"shape {shape}, {elements} elements: expected (samples, {maps[map_].shape})")
+        start = at + layout.SECTION.size
+        return point, map_, StoredValues(start, crc32(payload), len(payload), shape, layout.DTYPES[code])

@@ -1,0 +1,147 @@
+"""What an activations file says: maps, points of the training, and statistics of each map at each point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from buddysim.compress.tensors import TensorRatio
+
+Count = Annotated[int, Field(ge=0, lt=2**62)]
+Positive = Annotated[int, Field(ge=1, lt=2**40)]
+Text = Annotated[str, Field(max_length=65536)]
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class MapInfo:
+    """A feature map of the network.
+
+    Attributes
+    ----------
+    name : of the layer that writes it last, as the program names it
+    kind : of that layer: ``"input"``, ``"conv"``, ``"fc"``, ``"relu"``, ``"maxpool"``, ``"dropout"``, ...
+    shape : of one sample, (C, H, W) or (features,)
+    follows : the kind of layer whose output it works on: of a ReLU ``"conv"``, ``"fc"``, ``"batchnorm"``, ``"add"``
+    weight_layers : CONV and FC layers at or before it, along the order in which they ran
+    depth : 0 behind the first CONV layer, 1 behind the last one; in the classifier the same with FC layers
+    part : ``"features"``, or ``"classifier"`` from the first FC layer on
+    """
+
+    __pydantic_config__ = _STRICT
+
+    name: Text
+    kind: Text
+    shape: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=3)]
+    follows: Text = ""
+    weight_layers: Count = 0
+    depth: Annotated[float, Field(ge=0, le=1)] = 0.0
+    part: Literal["features", "classifier"] = "features"
+
+    @property
+    def elements(self) -> int:
+        """Elements of one sample."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class CodeSize:
+    """Size of a map under a compressor: the codes of all its windows, in bits.
+
+    `mask_bits` of them only say where the zeros are (ZVC). See `buddysim.compress.tensors`.
+    """
+
+    __pydantic_config__ = _STRICT
+
+    algorithm: Text
+    layout: Text
+    window: Positive
+    bits: Count
+    mask_bits: Count = 0
+
+
+@dataclass(frozen=True)
+class MapStatistics:
+    """A map at one point of the training.
+
+    Attributes
+    ----------
+    map : its number
+    elements, nonzero : of all samples; a word is zero if all its bits are
+    sizes : of its codes
+    sized_elements : of the samples that `sizes` are of
+    """
+
+    __pydantic_config__ = _STRICT
+
+    map: Count
+    elements: Positive
+    nonzero: Count
+    sizes: tuple[CodeSize, ...] = ()
+    sized_elements: Count = 0
+
+    @property
+    def density(self) -> float:
+        """Share of the elements that aren't zero."""
+        return self.nonzero / self.elements
+
+    def ratios(self) -> list[TensorRatio]:
+        """The sizes as `buddysim.compress.tensors.tensor_ratios` gives them, of words of 4 bytes."""
+        raw = 4 * self.sized_elements
+        return [TensorRatio(s.algorithm, s.layout, s.window, raw, s.bits, s.mask_bits) for s in self.sizes]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of the training.
+
+    Attributes
+    ----------
+    iteration : optimizer steps before it
+    epoch : passes over the data before it; 0 at every point where it is unknown
+    samples : of the batch that the maps are of
+    maps : statistics, by the order of their maps
+    loss : of the last training batch before it; None before the first, and where it wasn't finite
+    accuracy : share of held-out samples that were classified right, where it was measured
+    learning_rate : of the next step, where it is known
+    """
+
+    __pydantic_config__ = _STRICT
+
+    iteration: Count
+    epoch: Annotated[float, Field(ge=0)]
+    samples: Positive
+    maps: tuple[MapStatistics, ...]
+    loss: float | None = None
+    accuracy: Annotated[float, Field(ge=0, le=1)] | None = None
+    learning_rate: float | None = None
+
+    def statistics(self, map: int) -> MapStatistics | None:
+        """Of one map, None where it wasn't seen at this point."""
+        return next((found for found in self.maps if found.map == map), None)
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a file: how much it holds, and what ended the capture."""
+
+    __pydantic_config__ = _STRICT
+
+    points: Count
+    values: Count
+    state: Text
+
+
+PROVENANCE: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str], config=ConfigDict(strict=True))
+MAPS = TypeAdapter(list[MapInfo])
+POINT = TypeAdapter(Point)
+END = TypeAdapter(End)
+
+
+def code_sizes(ratios: Iterable[TensorRatio]) -> tuple[CodeSize, ...]:
+    """Results of `buddysim.compress.tensors.tensor_ratios` as a point holds them."""
+    return tuple(CodeSize(r.algorithm, r.layout, r.window, r.bits, r.mask_bits) for r in ratios)

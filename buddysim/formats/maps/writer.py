@@ -1,0 +1,151 @@
+"""Writes activations files."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+from zlib_ng.zlib_ng import crc32
+
+from buddysim.base.errors import BuddysimError
+from buddysim.formats.maps import layout, records
+from buddysim.formats.maps.records import MapInfo, Point
+
+
+class ActivationsWriter:
+    """Writes an activations file; a context manager.
+
+    The file appears under its name when it is complete. With `partial` it has its name from the start, and what was
+    written stays if writing is interrupted: a reader takes every complete section.
+
+    Parameters
+    ----------
+    path : the file to write
+    provenance : texts by subject: ``tool``, ``version``, ``source``, ``licence``, ``command``, ``network``, ...
+    maps : of the network
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        provenance: dict[str, str],
+        maps: Sequence[MapInfo],
+        *,
+        partial: bool = False,
+        compression_level: int = 9,
+    ) -> None:
+        self.path = Path(path)
+        self.partial = partial
+        self.maps = tuple(maps)
+        self._written_to = self.path if partial else self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+        self._compressor = zstandard.ZstdCompressor(level=compression_level, write_content_size=True)
+        self._points = self._values = 0
+        self._file: BinaryIO | None = None
+        try:
+            self._file = self._written_to.open("wb")
+        except OSError as error:
+            raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
+        head = layout.HEADER.pack(layout.MAGIC, layout.FORMAT_VERSION, 0, 0, 0)[:16]
+        self._put(head + struct.pack("<II", crc32(head), 0))
+        self._text(layout.PROVENANCE, records.PROVENANCE.dump_json(provenance))
+        self._text(layout.MAPS, records.MAPS.dump_json(list(self.maps)))
+
+    def __enter__(self) -> ActivationsWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def add_point(self, point: Point) -> int:
+        """Adds a point of the training and returns its number."""
+        known = set()
+        for statistics in point.maps:
+            if not statistics.map < len(self.maps) or statistics.map in known:
+                raise ValueError(f"point {self._points}: map {statistics.map} is unknown, or there twice")
+            known.add(statistics.map)
+        self._text(layout.POINT, records.POINT.dump_json(_finite(point)))
+        self._points += 1
+        return self._points - 1
+
+    def add_values(self, point: int, map: int, values: NDArray[Any]) -> None:
+        """Adds the values of a map at a point, (samples, *shape): float32, float16, or bool for "is not zero"."""
+        if not (0 <= point < self._points and 0 <= map < len(self.maps)):
+            raise ValueError(f"values of map {map} at point {point}: there is no such map or point")
+        if values.ndim < 2 or values.shape[1:] != self.maps[map].shape or not len(values):
+            raise ValueError(f"values of shape {values.shape}: expected (samples, {self.maps[map].shape})")
+        if values.dtype == np.bool_:
+            values = values.view(np.uint8)
+        code = next((code for code, dtype in layout.DTYPES.items() if dtype == values.dtype), None)
+        if code is None:
+            raise ValueError(f"values of type {values.dtype}: expected float32, float16 or bool")
+        planes = np.ascontiguousarray(values).reshape(-1, 1).view(np.uint8).T
+        head = layout.VALUES_HEAD.pack(point, map, math.prod(values.shape), code, values.ndim, 0)
+        shape = struct.pack(f"<{values.ndim}I", *values.shape)
+        self._section(layout.VALUES, head + shape + self._compressor.compress(planes.tobytes()))
+        self._values += 1
+
+    def close(self, state: str = "finished") -> None:
+        """Ends the file and gives it its name; `state` is what ended the capture."""
+        if self._file is None:
+            return
+        try:
+            self._text(layout.END, records.END.dump_json(records.End(self._points, self._values, state)))
+            self._file.close()
+            self._file = None
+            if not self.partial:
+                self._written_to.replace(self.path)
+        except OSError as error:
+            self.abort()
+            raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
+        except BaseException:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Gives up: removes what was written, or with `partial` keeps its complete sections."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            with contextlib.suppress(OSError):
+                file.close()
+            if not self.partial:
+                self._written_to.unlink(missing_ok=True)
+
+    def _text(self, kind: bytes, text: bytes) -> None:
+        self._section(kind, self._compressor.compress(text))
+
+    def _section(self, kind: bytes, payload: bytes) -> None:
+        head = layout.SECTION.pack(kind, 0, len(payload), crc32(payload), 0)[:20]
+        self._put(head + struct.pack("<I", crc32(head)) + payload)
+
+    def _put(self, data: bytes) -> None:
+        if self._file is None:
+            raise ValueError("the activations file is closed")
+        try:
+            self._file.write(data)
+            if self.partial:
+                self._file.flush()
+        except OSError as error:
+            raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
+
+
+def _finite(point: Point) -> Point:
+    """The point with None for a loss or a rate that isn't a number."""
+    numbers = {
+        name: value if value is None or math.isfinite(value) else None
+        for name, value in (("loss", point.loss), ("learning_rate", point.learning_rate))
+    }
+    return Point(**{**{name: getattr(point, name) for name in point.__dataclass_fields__}, **numbers})

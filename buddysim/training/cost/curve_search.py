@@ -1,0 +1,99 @@
+"""Searches the constants of curves on a grid, one constant at a time, so that every machine finds the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from buddysim.training.cost.curve import TILE, Curve, curve_name
+from buddysim.training.cost.dataset import Dataset, Measured
+from buddysim.training.cost.work import PASSES
+
+SHORTEST_S = 2e-6
+"""A timing shorter than its launch counts as this long, without the launch."""
+
+GRID: dict[str, tuple[float, ...]] = {
+    "rows": (0, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048),
+    "cols": (0, 4, 8, 12, 16, 24, 32, 48, 64, 96),
+    "inner": (0, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024),
+    "tail": (0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 4),
+    "bandwidth": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
+    "launch_us": (0, 5, 10, 15, 20, 30, 40, 60),
+}
+START = Curve(rows=128.0, cols=16.0, inner=64.0, tail=0.5, bandwidth=0.7, launch_us=10.0)
+ROUNDS = 6
+
+
+def fit_curves(datasets: Iterable[Dataset], start: Mapping[str, Curve] | None = None) -> dict[str, Curve]:
+    """The curves that several GPUs share."""
+    datasets = list(datasets)
+    begin = start or {}
+    curves = {}
+    for pass_ in PASSES:
+        by_name: dict[str, list[Measured]] = {}
+        for data in datasets:
+            for one in data.measured(pass_):
+                by_name.setdefault(curve_name(pass_, one.group, data.winograd), []).append(one)
+        for name, measured in sorted(by_name.items()):
+            curves[name] = fit_curve(measured, begin.get(name, START))
+    fully_connected = [one for data in datasets for one in data.measured("forward", "fc")]
+    curves["fc"] = fit_curve(fully_connected, begin.get("fc", START))
+    return curves
+
+
+def fit_curve(measured: Sequence[Measured], start: Curve = START) -> Curve:
+    """The curve on the grid with the least loss that a search along one constant at a time finds."""
+    timings = _Timings(measured)
+    best, least = start, timings.loss(start)
+    for _ in range(ROUNDS):
+        before = least
+        for name, values in GRID.items():
+            for value in values:
+                candidate = replace(best, **{name: float(value)})
+                loss = timings.loss(candidate)
+                if loss < least - 1e-9:
+                    best, least = candidate, loss
+        if least > before - 1e-7:
+            break
+    return best
+
+
+class _Timings:
+    """Timings of one pass as arrays, an element per timing."""
+
+    def __init__(self, measured: Sequence[Measured]) -> None:
+        def column(value: Callable[[Measured], float]) -> NDArray[np.float64]:
+            return np.array([value(one) for one in measured], dtype=np.float64)
+
+        self.rows = column(lambda one: one.product.rows)
+        self.cols = column(lambda one: one.product.cols)
+        self.inner = column(lambda one: one.product.inner)
+        self.tiles = column(lambda one: one.product.rows * one.product.cols * one.product.count / TILE)
+        self.base_s = column(lambda one: one.product.flops * one.waste / one.peak.flops)
+        self.multiprocessors = column(lambda one: one.peak.multiprocessors)
+        self.moved_s = column(lambda one: one.moved / one.peak.bytes_per_s)
+        self.seconds = column(lambda one: one.seconds)
+        names = sorted({(one.machine, one.group) for one in measured})
+        number = {name: at for at, name in enumerate(names)}
+        self.group = np.array([number[one.machine, one.group] for one in measured], dtype=np.int64)
+        self.groups = np.arange(len(names))
+
+    def compute_s(self, curve: Curve) -> NDArray[np.float64]:
+        """Seconds at an efficiency of one."""
+        stretched = 1 + curve.rows / self.rows + curve.tail * self.multiprocessors / self.tiles
+        result: NDArray[np.float64] = (
+            self.base_s * stretched * (1 + curve.cols / self.cols) * (1 + curve.inner / self.inner)
+        )
+        return result
+
+    def loss(self, curve: Curve) -> float:
+        """Mean of the absolute logarithms of predicted over measured, at each group's median efficiency."""
+        compute = self.compute_s(curve)
+        implied = np.log(compute / np.maximum(self.seconds - curve.launch_s, SHORTEST_S))
+        log_efficiency = np.asarray(ndimage.median(implied, self.group, self.groups))[self.group]
+        predicted = curve.launch_s + np.maximum(compute / np.exp(log_efficiency), self.moved_s / curve.bandwidth)
+        return float(np.abs(np.log(predicted / self.seconds)).mean())

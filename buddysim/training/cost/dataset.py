@@ -1,0 +1,77 @@
+"""Timings of one GPU with one library version, as a fit takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from buddysim.training.cost.calibration import version_of
+from buddysim.training.cost.curve import Peak
+from buddysim.training.cost.timings import Timing
+from buddysim.training.cost.work import PASSES, WINOGRAD_CLASSES, Pass, Product
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One timing of one pass on one GPU, ready to be fitted.
+
+    Attributes
+    ----------
+    group : timings of one group and GPU share an efficiency
+    waste : operations that the fastest algorithm does over those needed, since its tiles overhang the map
+    moved : bytes
+    """
+
+    machine: str
+    peak: Peak
+    group: str
+    product: Product
+    waste: float
+    moved: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The timings of one GPU with one library version."""
+
+    machine: str
+    library: str
+    peak: Peak
+    timings: tuple[Timing, ...]
+
+    @property
+    def winograd(self) -> bool:
+        """Whether the fastest algorithm for 3x3 windows is Winograd's."""
+        version = version_of(self.library)
+        return version is None or version >= 5
+
+    def of_pass(self, pass_: str, kind: str = "conv") -> list[Timing]:
+        """The timings of one pass of one kind of layer."""
+        return [timing for timing in self.timings if timing.kind == kind and timing.pass_ == pass_]
+
+    def measured(self, pass_: Pass, kind: str = "conv") -> list[Measured]:
+        """What a curve is fitted to."""
+        return [self._measured(timing, pass_) for timing in self.of_pass(pass_, kind)]
+
+    def _measured(self, timing: Timing, pass_: Pass) -> Measured:
+        product = product_of(timing, pass_)
+        moved = float(timing.work.bytes) if timing.kind == "conv" else product.bytes
+        waste = self.waste(timing, pass_)
+        return Measured(self.machine, self.peak, timing.group, product, waste, moved, timing.ms / 1e3)
+
+    def waste(self, timing: Timing, pass_: str) -> float:
+        """Operations that the fastest algorithm does over those needed, since its tiles overhang the map."""
+        overhangs = self.winograd and timing.group in WINOGRAD_CLASSES and pass_ != "backward_filter"
+        return timing.work.tile_waste if overhangs else 1.0
+
+
+def product_of(timing: Timing, pass_: Pass) -> Product:
+    """The matrix product of a CONV's or an FC's pass."""
+    return timing.work.product(pass_) if timing.kind == "conv" else timing.product.of_pass(pass_)
+
+
+def passes_of(timing: Timing) -> tuple[Pass, ...]:
+    """The passes that a timing covers: both backward passes where it is of them together."""
+    return tuple(
+        pass_ for pass_ in PASSES if timing.pass_ == pass_ or (timing.pass_ == "backward" and pass_ != "forward")
+    )
