@@ -45,8 +45,8 @@ of this page were looked at once.
 ## Shapes held out
 
 A quarter of the shapes, all batches and passes of them, is held out (`buddysim/training/cost/split.py`), the same
-shapes on every GPU. Asked for: at most 15 % on held-out shapes. *95 %* is the bootstrap interval of the held-out median:
-2,000 draws of as many shapes, each with all its timings.
+shapes on every GPU. Asked for: at most 15 % on held-out shapes. *95 %* is the bootstrap interval of that median: 2,000
+draws of as many shapes, each with all its timings.
 """
 
 ONE_NETWORK = """\
