@@ -6,9 +6,15 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 import numpy as np
 
+from buddysim import compress
+
 cdef enum:
-    UNKNOWN = 15
-    ENTRIES_PER_PAGE = 64
+    UNKNOWN = 15                # the class number of an entry whose size isn't known
+    CLASSES = 8
+    ENTRIES_PER_PAGE = 64       # of 8 KB, in which drawn sizes cluster
+
+if (UNKNOWN, CLASSES) != (compress.UNKNOWN_CLASS, len(compress.STUDY_CLASSES)):
+    raise ImportError("the class numbers that are compiled here are not those of buddysim.compress")
 
 cdef uint64_t STEP = 0x9E3779B97F4A7C15u    # 2^64 / golden ratio, odd
 
@@ -48,7 +54,7 @@ def draw_classes(
     ends : 8 ends of the classes' parts of 0 .. 2^32, the last one 2^32
     seed, allocation : what the draw depends on
     """
-    if ends.shape[0] != 8 or ends[7] != <uint64_t>1 << 32:
+    if ends.shape[0] != CLASSES or ends[CLASSES - 1] != <uint64_t>1 << 32:
         raise ValueError("expected eight ends, the last one 2^32")
     cdef uint64_t key = mix(mix(seed + STEP) ^ (allocation + 1) * STEP)
     cdef uint8_t dominant = pick(&ends[0], mix(key) >> 32)

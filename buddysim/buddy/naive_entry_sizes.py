@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-UNKNOWN = 15
+from buddysim.compress import UNKNOWN_CLASS
+
 ENTRIES_PER_PAGE = 64
 MODULUS = 2**64
 STEP = 0x9E3779B97F4A7C15
@@ -21,10 +22,10 @@ def draw_class(
     entry: int, ends: Sequence[int], seed: int, allocation: int, stray_pages: int, stray_entries: int
 ) -> int:
     """The class of one entry of an allocation; parameters as in `entry_sizes.draw_classes`."""
-    page, place = divmod(entry, ENTRIES_PER_PAGE)
+    page, index = divmod(entry, ENTRIES_PER_PAGE)
     key = mix(mix((seed + STEP) % MODULUS) ^ (allocation + 1) * STEP % MODULUS)
     page_draw = mix((key + (page + 1) * STEP) % MODULUS)
-    draw = mix((page_draw + (place + 1) * STEP) % MODULUS)
+    draw = mix((page_draw + (index + 1) * STEP) % MODULUS)
     if draw % 65536 < stray_entries:
         return _pick(ends, draw >> 32)
     if page_draw % 65536 < stray_pages:
@@ -35,21 +36,21 @@ def draw_class(
 def fill_unsampled(classes: Sequence[int], page_entries: int) -> tuple[list[int], int]:
     """The classes with those of 15 filled, and how many were filled; as `entry_sizes.fill_unsampled`."""
     pages = [list(classes[first : first + page_entries]) for first in range(0, len(classes), page_entries)]
-    sampled = [number for number, page in enumerate(pages) if any(c != UNKNOWN for c in page)]
-    unknown = sum(c == UNKNOWN for c in classes)
+    sampled = [number for number, page in enumerate(pages) if any(c != UNKNOWN_CLASS for c in page)]
+    unknown = sum(c == UNKNOWN_CLASS for c in classes)
     if not sampled:
         return list(classes), unknown
     whole = {number: _filled_page(pages[number]) for number in sampled}
     filled: list[int] = []
     for number, page in enumerate(pages):
         source = whole[min(sampled, key=lambda other: (abs(other - number), other))]
-        filled += [source[place % len(source)] for place in range(len(page))]
+        filled += [source[index % len(source)] for index in range(len(page))]
     return filled, unknown
 
 
 def _filled_page(page: list[int]) -> list[int]:
-    known = [place for place, c in enumerate(page) if c != UNKNOWN]
-    return [page[min(known, key=lambda other: (abs(other - place), other))] for place in range(len(page))]
+    known = [index for index, c in enumerate(page) if c != UNKNOWN_CLASS]
+    return [page[min(known, key=lambda other: (abs(other - index), other))] for index in range(len(page))]
 
 
 def _pick(ends: Sequence[int], draw: int) -> int:

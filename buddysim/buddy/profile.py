@@ -18,14 +18,17 @@ from buddysim.buddy.distribution import Distribution
 from buddysim.buddy.options import ProfileOptions, exact_share
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.buddy.values import N_CLASSES, EntryValues
-from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
+from buddysim.compress import ENTRY_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace
 
 #: What the histogram counts: sectors needed, 8 B apart because a 16x target keeps that much.
 STATES = ("0", "8 B", "1", "2", "3", "4")
 LARGEST_RATIO = 4  # the carve-out is three times device memory (section 3.2)
 
-_STATE_OF_CLASS = (0, 1, 2, 2, 3, 4, 4, 5)
+_EIGHT_BYTES = TARGET["16x"].device_bytes_per_entry
+_STATE_OF_CLASS = tuple(
+    sectors + (size > _EIGHT_BYTES) for size, sectors in zip(STUDY_CLASSES, SECTORS_OF_CLASS, strict=True)
+)
 _WINDOW = 2**20  # entries
 
 

@@ -9,10 +9,10 @@ from buddysim.base.errors import BuddysimError
 from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
 from buddysim.buddy.entry_sizes import fill_unsampled
 from buddysim.buddy.values import EntryValues
-from buddysim.compress import DEFAULT
+from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace
 
-_WHOLE = 7  # class of 128 B
+_WHOLE = STUDY_CLASSES.index(ENTRY_BYTES)
 
 
 class SizeSource:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
 from buddysim.compress.registry import find_for_entries
 from buddysim.trace import Contents, SizeMap, Trace
+from buddysim.trace.format import PAGE_BYTES
 
-PAGE_ENTRIES = 64
+PAGE_ENTRIES = PAGE_BYTES // ENTRY_BYTES
 N_CLASSES = len(STUDY_CLASSES)
 
 

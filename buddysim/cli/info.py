@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from buddysim.compress import STUDY_CLASSES
 from buddysim.trace import open_trace
 from buddysim.trace.describe import describe
 
@@ -19,7 +20,7 @@ HELP = "show what a trace file holds"
 _WIDTH_WHEN_PIPED = 160
 _FIRST_ROWS, _LAST_ROWS = 12, 4  # of a long list; all of it is in the JSON
 _NAME_WIDTH = 48
-_CLASS_NAMES = ("0 B", "8 B", "16 B", "32 B", "64 B", "80 B", "96 B", "128 B")
+_CLASS_NAMES = tuple(f"{size} B" for size in STUDY_CLASSES)
 
 Row = dict[str, Any]
 

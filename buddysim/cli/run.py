@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--distribution",
         metavar="NAME",
         default=ProfileOptions.distribution,
-        help=f"of those sizes: {', '.join(Distribution.names())} or uniform:BYTES (default: %(default)s)",
+        help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
     )
     parser.add_argument(
         "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"

@@ -20,7 +20,7 @@ SECTOR_CLASSES = (0, 32, 64, 96, 128)
 #: The number of an entry whose size isn't known.
 UNKNOWN_CLASS = 15
 #: Sectors that an entry of class 0 to 7 needs.
-SECTORS_OF_CLASS = (0, 1, 1, 1, 2, 3, 3, 4)
+SECTORS_OF_CLASS = tuple(-(-size // SECTOR_BYTES) for size in STUDY_CLASSES)
 
 
 @overload

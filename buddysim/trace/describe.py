@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from buddysim.trace.format import N_CLASSES, UNKNOWN_CLASS
+from buddysim.compress import UNKNOWN_CLASS
+from buddysim.trace.format import N_CLASSES
 from buddysim.trace.model import Event, KernelLaunch
 from buddysim.trace.reader import Kernel, Trace
 from buddysim.trace.values import Contents, SizeMap

@@ -7,6 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
+
 MAGIC: Final = b"\x8fBUDDY\r\n"
 END_MAGIC: Final = b"BUDDYEND"
 FORMAT_VERSION: Final = 2
@@ -81,15 +83,14 @@ MAX_GRID_BLOCKS: Final = 1 << 32
 MAX_BLOCK_THREADS: Final = 1 << 16
 MAX_PAGE_BYTES: Final = 1 << 20
 
-LINE_BYTES: Final = 128
-ENTRY_BYTES: Final = 128
+LINE_BYTES: Final = ENTRY_BYTES
 WARP_THREADS: Final = 32
 CHUNK_OPS: Final = 1 << 15  # a chunk is closed before it would pass this
 CHUNK_LINES: Final = 1 << 16
 CONTENTS_BLOCK_BYTES: Final = 1 << 20  # of memory contents in one section
 SIZE_MAP_BLOCK_ENTRIES: Final = 1 << 20  # entries in one section
-UNKNOWN_CLASS: Final = 15
-N_CLASSES: Final = 8
+N_CLASSES: Final = len(STUDY_CLASSES)
+PAGE_BYTES: Final = 8192  # of sampled contents
 
 
 def padding(length: int) -> int:

@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.trace.format import ENTRY_BYTES, WARP_THREADS
+from buddysim.compress import ENTRY_BYTES
+from buddysim.trace.format import WARP_THREADS
 
 Dim3: TypeAlias = tuple[int, int, int]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS
 from buddysim.trace import format as fmt
 from buddysim.trace.model import Allocation
 from buddysim.trace.sections import SectionFile
@@ -130,7 +131,7 @@ class SizeMap:
             np.bitwise_and(packed, 15, out=classes[0::2])
             np.right_shift(packed, 4, out=classes[1::2])
             classes = classes[:n]
-            if np.any((classes >= fmt.N_CLASSES) & (classes != fmt.UNKNOWN_CLASS)):
+            if np.any((classes >= fmt.N_CLASSES) & (classes != UNKNOWN_CLASS)):
                 self.file.fail(where, offset, "a class that isn't 0 to 7 or 15")
             start = max(first, block_first)
             yield start, classes[start - block_first : end - block_first]
@@ -168,7 +169,7 @@ class ValueBlocks:
         fields = fmt.CONTENTS_HEAD.unpack(self._head(row, fmt.CONTENTS_HEAD.size, "contents"))
         snapshot, allocation, page_bytes, whole, n_pages, first, count, zero = fields
         owner = self._owner(snapshot, allocation, "contents", offset)
-        if not 0 < page_bytes <= fmt.MAX_PAGE_BYTES or page_bytes % fmt.ENTRY_BYTES or whole > 1 or zero:
+        if not 0 < page_bytes <= fmt.MAX_PAGE_BYTES or page_bytes % ENTRY_BYTES or whole > 1 or zero:
             self._file.fail("contents", offset, f"pages of {page_bytes} bytes, whole = {whole}")
         contents, done = self._contents.get(
             (snapshot, allocation),

@@ -16,7 +16,7 @@ import zstandard
 from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import TraceFileError
-from buddysim.compress import DEFAULT
+from buddysim.compress import DEFAULT, ENTRY_BYTES, UNKNOWN_CLASS
 from buddysim.trace import format as fmt
 from buddysim.trace.codec import check_records, count_instructions, encode_columns
 from buddysim.trace.live import LiveAllocations
@@ -491,15 +491,15 @@ class TraceWriter:
         allocation: int,
         data: npt.NDArray[np.uint8] | bytes,
         pages: npt.ArrayLike | None = None,
-        page_bytes: int = 8192,
+        page_bytes: int = fmt.PAGE_BYTES,
     ) -> None:
         """Bytes of an allocation in a snapshot: all of them, or those of the sampled `pages` (ascending numbers).
 
         The last page of the allocation may be short.
         """
         where, target = self._values_of("contents", snapshot, allocation, ("contents",))
-        if not (0 < page_bytes <= fmt.MAX_PAGE_BYTES and page_bytes % fmt.ENTRY_BYTES == 0):
-            self._fail(where, f"pages of {page_bytes} bytes, expected a multiple of {fmt.ENTRY_BYTES} up to 1 MiB")
+        if not (0 < page_bytes <= fmt.MAX_PAGE_BYTES and page_bytes % ENTRY_BYTES == 0):
+            self._fail(where, f"pages of {page_bytes} bytes, expected a multiple of {ENTRY_BYTES} up to 1 MiB")
         values = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray) else np.asarray(data)
         if values.dtype != np.uint8 or values.ndim != 1:
             self._fail(where, f"its data is {values.dtype} of {values.ndim} dimensions, expected a row of uint8")
@@ -543,7 +543,7 @@ class TraceWriter:
             self._fail(where, f"classes are {classes.dtype} {classes.shape}, expected uint8 ({target.entries},)")
         for first in range(0, target.entries, fmt.SIZE_MAP_BLOCK_ENTRIES):
             part = classes[first : first + fmt.SIZE_MAP_BLOCK_ENTRIES]
-            if np.any((part >= fmt.N_CLASSES) & (part != fmt.UNKNOWN_CLASS)):
+            if np.any((part >= fmt.N_CLASSES) & (part != UNKNOWN_CLASS)):
                 self._fail(where, "a class that isn't 0 to 7 or 15")
             low, high = part[0::2], part[1::2]
             packed = low.copy()

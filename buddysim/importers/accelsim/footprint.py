@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-LINE_BYTES = 128
+from buddysim.trace.format import LINE_BYTES
+
 _PAGE_LINES = (2 << 20) // LINE_BYTES
 _PAGE_SHIFT = np.uint64(_PAGE_LINES.bit_length() - 1)
 

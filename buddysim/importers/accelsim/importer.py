@@ -13,15 +13,15 @@ import numpy as np
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import UNKNOWN_CLASS, entry_classes
-from buddysim.importers.accelsim.footprint import LINE_BYTES, Footprint, Range, merged, without
+from buddysim.importers.accelsim.footprint import Footprint, Range, merged, without
 from buddysim.importers.accelsim.image import MemoryImage
 from buddysim.importers.accelsim.kernel_file import KernelTrace
 from buddysim.importers.accelsim.kernelslist import Copy, Free, KernelFile, KernelsList, Malloc, read_kernelslist
 from buddysim.importers.accelsim.opcodes import timing_of
+from buddysim.trace.format import LINE_BYTES, PAGE_BYTES
 from buddysim.trace.model import Provenance
 from buddysim.trace.writer import TraceWriter
 
-PAGE_BYTES = 8192
 _MAX_SNAPSHOT_BYTES = 1 << 36
 _READ_BYTES = 1 << 24
 

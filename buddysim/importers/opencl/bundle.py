@@ -12,8 +12,6 @@ from buddysim.base.errors import BuddysimError
 from buddysim.trace.format import MAX_ALLOCATION_BYTES, MAX_BLOCK_THREADS, MAX_GRID_BLOCKS
 from buddysim.trace.model import Dim3, warps_per_block
 
-PAGE_BYTES = 8192
-
 
 @dataclass
 class Buffer:

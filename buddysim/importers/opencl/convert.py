@@ -13,15 +13,15 @@ import numpy.typing as npt
 
 import buddysim
 from buddysim.base.errors import BuddysimError
-from buddysim.compress import UNKNOWN_CLASS, entry_classes
+from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
 from buddysim.importers.opencl.assumed import DEPENDENCIES_TEXT, GAPS_TEXT
-from buddysim.importers.opencl.bundle import PAGE_BYTES, Buffer, BufferFile, Bundle, read_bundle
+from buddysim.importers.opencl.bundle import Buffer, BufferFile, Bundle, read_bundle
 from buddysim.importers.opencl.decoder import PackedDecoder
+from buddysim.trace.format import PAGE_BYTES
 from buddysim.trace.model import Provenance
 from buddysim.trace.writer import TraceWriter
 
 _PIECE_BYTES = 1 << 22
-_ENTRY_BYTES = 128
 
 
 @dataclass
@@ -244,8 +244,8 @@ def _read_pages(file: BufferFile, buffer: Buffer) -> tuple[npt.NDArray[np.uint8]
 def _classes(data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: Buffer) -> npt.NDArray[np.uint8]:
     """Size class of every entry of the buffer, unknown where its page isn't there."""
     found = entry_classes(data)
-    entries = -(-buffer.bytes // _ENTRY_BYTES)
-    per_page = PAGE_BYTES // _ENTRY_BYTES
+    entries = -(-buffer.bytes // ENTRY_BYTES)
+    per_page = PAGE_BYTES // ENTRY_BYTES
     classes = np.full(-(-entries // per_page) * per_page, UNKNOWN_CLASS, dtype=np.uint8)
     padded = np.full(len(pages) * per_page, UNKNOWN_CLASS, dtype=np.uint8)
     padded[: len(found)] = found
