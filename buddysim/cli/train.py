@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,14 @@ HELP = """simulate one training iteration of a network under memory schemes, sid
 
 Which schemes fit the GPU's memory (and what is missing where one doesn't), what they hold on average, what they move to
 the host, and their time against a GPU with enough memory. --max-batch finds the largest batch that fits; --budget finds
-the fastest scheme that fits in so much memory. Schemes: base-m, base-p, oracle, vdnn-none-m, vdnn-none-p, vdnn-all-m,
-vdnn-all-p, vdnn-conv-m, vdnn-conv-p, vdnn-dyn, cdma-zv, cdma-rl, cdma-zl, cdma-bw, save-on-cpu, checkpoint."""
+the fastest scheme that fits in so much memory."""
 
 DEFAULT_SCHEMES = ("base-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 
-_CDMA = ("activations", "epoch", "densities", "density", "cluster", "seed", "layout", "window", "masks")
+#: Values of options that schemes declare have this before their names in the parsed arguments.
+_SCHEME_OPTION = "scheme_option_"
+#: Where the contents of maps come from: one of these options, or ``--measure``.
+_SOURCES = ("activations", "densities", "density")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,23 +69,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write streams and memory over time: .json for Perfetto; .png, .svg or .pdf as a picture",
     )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
-    _add_cdma_arguments(parser.add_argument_group("what cDMA compresses (default: the measurement that comes along)"))
+    measuring = parser.add_argument_group("contents of feature maps, measured here and now")
+    measuring.add_argument("--measure", action="store_true", help="train a network and observe it (needs PyTorch)")
+    measuring.add_argument("--data", metavar="FOLDER", help="with --measure: the four files of Fashion-MNIST")
+    _add_scheme_options(parser)
+    parser.epilog = _schemes_text()
 
 
-def _add_cdma_arguments(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--activations", metavar="FILE", help="feature maps observed in training")
-    group.add_argument("--measure", action="store_true", help="train a network here and observe it (needs PyTorch)")
-    group.add_argument("--data", metavar="FOLDER", help="with --measure: the four files of Fashion-MNIST")
-    group.add_argument("--epoch", metavar="N", type=float, help="the observations nearest to that epoch, not the mean")
-    group.add_argument("--densities", metavar="FILE", help="a table of densities or ratios by layer, TOML or CSV")
-    group.add_argument("--density", metavar="SHARE", type=float, help="generated: share of elements that aren't zero")
-    group.add_argument("--cluster", metavar="N", type=int, help="generated: mean run of zeros or non-zeros")
-    group.add_argument("--seed", metavar="N", type=int, help="generated: seed")
-    group.add_argument("--layout", metavar="NAME", help="of the maps: NCHW, NHWC or CHWN")
-    group.add_argument("--window", metavar="BYTES", type=int, help="what is compressed at a time (default: 4096)")
-    group.add_argument(
-        "--no-masks", action="store_false", dest="masks", default=None, help="leave ZVC's masks out, as the paper does"
-    )
+def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
+    """An argument for every option that a scheme declares, in its group."""
+    from buddysim.base.errors import BuddysimError
+    from buddysim.training import schemes
+
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for name, option in schemes.options().items():
+        if option.group not in groups:
+            groups[option.group] = parser.add_argument_group(option.group)
+        group, flag, dest, text = groups[option.group], option.flag(name), _SCHEME_OPTION + name, option.flag_help()
+        try:
+            if option.type is bool:
+                group.add_argument(flag, dest=dest, action="store_const", const=not option.default, help=text)
+            else:
+                group.add_argument(flag, dest=dest, metavar=option.metavar, type=option.type, help=text)
+        except argparse.ArgumentError:
+            owner = schemes.schemes_with(name)[0]
+            raise BuddysimError(f"scheme {owner}: option {name!r}: train has {flag} of its own") from None
+
+
+def _schemes_text() -> str:
+    from buddysim.training import schemes
+
+    width = max(map(len, schemes.REGISTRY.names()))
+    lines = [f"  {name:{width}}  {module.SUMMARY[name]}" for name, module in schemes.REGISTRY.items()]
+    return "\n".join(["schemes:", *lines])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,15 +115,15 @@ def run(args: argparse.Namespace) -> int:
     schemes = chosen_schemes(args)
     network = Network.load(args.network)
     machine = _machine(args)
-    given = _options(args)
-    _check_contents(args, schemes)
+    given = _scheme_options(args, schemes)
+    options = _options(args)
     for path in _outputs(args):
-        _keep_inputs(path, args)
+        _keep_inputs(path, [args.network, args.machine, args.calibration, *given.values()])
         check_writable(path)
-    with measured(args) as activations:
+    with measured(args, given) as activations:
         if activations is not None:
             given["activations"] = activations
-        results, batches = _simulate(network, machine, schemes, args, given)
+        results, batches = _simulate(network, machine, schemes, args, {**options, **given})
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline
 
@@ -119,40 +137,55 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
     """The names, each once; a BuddysimError names the nearest of an unknown one."""
     from buddysim.training import schemes
 
+    def bounded(name: str) -> bool:
+        return not getattr(schemes.REGISTRY.find(name), "UNLIMITED", False)
+
     if args.scheme == "every" or (args.scheme is None and args.budget is not None):
-        return [name for name in schemes.names() if args.budget is None or name != "oracle"]
+        return [name for name in schemes.REGISTRY.names() if args.budget is None or bounded(name)]
     if args.scheme is None:
-        return [name for name in DEFAULT_SCHEMES if not (args.max_batch and name == "oracle")]
+        return [name for name in DEFAULT_SCHEMES if not args.max_batch or bounded(name)]
     chosen = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
     for name in chosen:
-        schemes.load(name)
+        schemes.REGISTRY.find(name)
     return chosen
 
 
-def _check_contents(args: argparse.Namespace, schemes: list[str]) -> None:
-    """What maps hold plays a part only where something compresses them."""
+def _scheme_options(args: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
+    """The options of schemes that are given, by name; each must be one of a chosen scheme."""
     from buddysim.base.errors import BuddysimError
+    from buddysim.training import schemes
 
-    given = ["--no-masks"] if args.masks is False else []
-    given += [f"--{name}" for name in _CDMA if name != "masks" and getattr(args, name) is not None]
-    given += ["--measure"] if args.measure else []
-    if given and not any(name.startswith("cdma") for name in schemes):
-        raise BuddysimError(f"{given[0]}: is about what cDMA compresses: expected one of its schemes")
+    declared = schemes.options()
+    given = {name: getattr(args, _SCHEME_OPTION + name) for name in declared}
+    given = {name: value for name, value in given.items() if value is not None}
+    flags = {declared[name].flag(name): name for name in given}
+    if args.measure:
+        flags["--measure"] = "activations"
+    for flag, name in flags.items():
+        takers = schemes.schemes_with(name)
+        if not set(takers) & set(chosen):
+            raise BuddysimError(f"{flag}: is an option of {', '.join(takers)}: expected one of these schemes")
+    return given
 
 
 @contextmanager
-def measured(args: argparse.Namespace) -> Iterator[str | None]:
-    """The file of a measurement made here and now, where one is asked for; it is gone afterwards."""
+def measured(args: argparse.Namespace, given: Mapping[str, Any]) -> Iterator[str | None]:
+    """The file of a measurement made here and now, where one is asked for; it is gone afterwards.
+
+    Parameters
+    ----------
+    given : options of schemes
+    """
     from buddysim.base.errors import BuddysimError
 
     if not args.measure:
         if args.data is not None:
-            raise BuddysimError("--data: is the data to train with: expected --measure beside it")
+            raise BuddysimError("--data: is the data to train with: expected --measure too")
         yield None
         return
-    given = [f"--{name}" for name in ("activations", "densities", "density") if getattr(args, name) is not None]
-    if given:
-        raise BuddysimError(f"--measure and {given[0]}: expected one source of activations")
+    sources = [f"--{name}" for name in _SOURCES if name in given]
+    if sources:
+        raise BuddysimError(f"--measure and {sources[0]}: expected one source of activations")
     from buddysim.report.progress import progress_bars
     from buddysim.training.contents.measure import MeasureSettings, measure
 
@@ -161,7 +194,7 @@ def measured(args: argparse.Namespace) -> Iterator[str | None]:
         path = str(Path(folder) / "measured.maps")
         with progress_bars("iterations") as start_bar:
             bar = start_bar("training") if start_bar else None
-            measure(path, settings, (lambda done, of, loss: bar(done, of)) if bar else None)
+            measure(path, settings, (lambda done, total, loss: bar(done, total)) if bar else None)
         yield path
 
 
@@ -178,26 +211,25 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.base.errors import BuddysimError
     from buddysim.machine.units import parse_size
 
-    given: dict[str, Any] = {name: getattr(args, name) for name in ("link", "prefetch", "library", "fit")}
-    given |= {name: getattr(args, name) for name in _CDMA if getattr(args, name) is not None}
+    options: dict[str, Any] = {name: getattr(args, name) for name in ("link", "prefetch", "library", "fit")}
     if args.budget is not None:
         try:
-            given["memory_bytes"] = parse_size(args.budget)
+            options["memory_bytes"] = parse_size(args.budget)
         except ValueError as error:
             raise BuddysimError(f"--budget: {error}") from None
-        if given["memory_bytes"] < 1:
+        if options["memory_bytes"] < 1:
             raise BuddysimError(f"--budget: {args.budget}: expected more than nothing")
-    return given
+    return options
 
 
 def _simulate(
-    network: Network, machine: TrainingMachine, schemes: list[str], args: argparse.Namespace, given: Mapping[str, Any]
+    network: Network, machine: TrainingMachine, schemes: list[str], args: argparse.Namespace, chosen: Mapping[str, Any]
 ) -> tuple[dict[str, TrainingResult], dict[str, int] | None]:
     from buddysim.training.cost import CostModel
     from buddysim.training.driver import make_options, simulate
     from buddysim.training.search import largest_batch
 
-    options = make_options(**given)
+    options = make_options(**chosen)
     cost = CostModel.load(machine, options.library, args.calibration)
 
     def simulated(scheme: str, batch: int) -> TrainingResult:
@@ -220,12 +252,12 @@ def _outputs(args: argparse.Namespace) -> list[str]:
     return [path for path in (args.json, args.timeline) if path not in (None, "-")]
 
 
-def _keep_inputs(path: str, args: argparse.Namespace) -> None:
-    """An output must not replace what the simulation reads."""
+def _keep_inputs(path: str, inputs: Iterable[object]) -> None:
+    """An output must not replace what the simulation reads: `inputs`, of which the texts may be paths."""
     from buddysim.base.errors import BuddysimError
 
-    for given in (args.network, args.machine, args.activations, args.densities, args.calibration):
-        if given is not None and Path(given).exists() and Path(path).resolve() == Path(given).resolve():
+    for name in inputs:
+        if isinstance(name, str) and Path(name).exists() and Path(path).resolve() == Path(name).resolve():
             raise BuddysimError(f"{path}: is an input of this simulation: expected another file to write")
 
 

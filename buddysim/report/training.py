@@ -125,13 +125,14 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
 
 
 def _decisions(results: Results) -> Group:
-    """What a scheme decided, a line each; of profiling passes all, in one line."""
+    """What each scheme decided, in one line; decisions that are among the assumptions stand there."""
     lines = []
     for name, result in results.items():
-        told = (line for line in result["provenance"]["decisions"] if not line.startswith("activations:"))
-        decided = "; ".join(told)  # where activations come from is among the assumptions
-        if decided:
-            lines.append(Text(f"{name}: {decided}", overflow="fold"))
+        run = result["provenance"]
+        assumed = {f"{subject}: {text}" for subject, text in run["assumptions"].items()}
+        decisions = [decision for decision in run["decisions"] if decision not in assumed]
+        if decisions:
+            lines.append(Text(f"{name}: {'; '.join(decisions)}", overflow="fold"))
     return Group(*lines)
 
 

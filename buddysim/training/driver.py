@@ -18,6 +18,7 @@ from buddysim.training.iteration.schedule import Schedule, schedule
 from buddysim.training.networks.graph import Network
 from buddysim.training.outcome import Baseline, Outcome
 from buddysim.training.result import TrainingResult
+from buddysim.training.schemes import baseline as network_wide
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.search import LARGEST_BATCH
 
@@ -43,7 +44,7 @@ def simulate_outcome(
     network : a graph, the name of one of the zoo, or the path of a TOML file
     batch : samples
     machine : a machine or its name
-    scheme : a name of `buddysim.training.schemes.names`
+    scheme : a name of `buddysim.training.schemes.REGISTRY`
     options, given : an `Options`, or its fields by name; a name that it doesn't have goes to ``Options.extra``
     cost : layer times; None loads the model of the machine
     """
@@ -57,7 +58,7 @@ def simulate_outcome(
     if not 1 <= batch <= LARGEST_BATCH:
         raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
     cost = cost or CostModel.load(machine, options.library)
-    plan = schemes.load(scheme).plan(network, batch, machine, cost, scheme, options)
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
     return carry_out(network, batch, machine, cost, plan, options)
 
 
@@ -79,11 +80,13 @@ def make_options(**given: Any) -> Options:
     """An `Options` from keywords."""
     known = {name: given.pop(name) for name in list(given) if name in Options.__dataclass_fields__ and name != "extra"}
     extra = {**given.pop("extra", {}), **given}
-    for name in extra:
-        if name not in schemes.option_names():
-            others = [field for field in Options.__dataclass_fields__ if field != "extra"]
-            every = sorted([*others, *schemes.option_names()])
+    declared = schemes.options() if extra else {}
+    for name, value in extra.items():
+        if name not in declared:
+            every = sorted({*Options.__dataclass_fields__, *declared} - {"extra"})
             raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(every)}{hint(name, every)}")
+        if value is not None:
+            declared[name].check(name, value)
     if known.get("memory_bytes") is not None:
         known["memory_bytes"] = _whole("memory_bytes", known["memory_bytes"])
     options = Options(**known, extra=extra)
@@ -128,7 +131,7 @@ def carry_out(
 
 def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:
     """The network-wide allocation with the fastest algorithms, and the oracle's time."""
-    plan = schemes.load("base-p").plan(network, batch, machine, cost, "base-p", options)
+    plan = network_wide.plan(network, batch, machine, cost, "base-p", options)
     program: Program = build(network, batch, cost, plan, link_rate(machine, options.link))
     timed: Schedule = schedule(program)
     features = [step.compute_ps for step in program.steps if step.part == "features"]

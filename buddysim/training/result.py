@@ -174,8 +174,6 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
     machine, options, cost = outcome.machine, outcome.options, outcome.cost
     name = options.link or machine.link
     link = machine.links[name]
-    contents = getattr(outcome.plan.compression, "source", None)
-    held = {"activations": str(contents)} if contents else {}
     return {
         **software(),
         "simulator_checksum": simulator_checksum(),
@@ -196,7 +194,7 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
         "prefetch": outcome.plan.prefetch,
         "fit": options.fit,
         "decisions": list(outcome.plan.notes),
-        "assumptions": {**cost.assumptions, **held, "model": MODEL},
+        "assumptions": {**cost.assumptions, **outcome.plan.assumptions, "model": MODEL},
     }
 
 
@@ -209,7 +207,7 @@ def simulator_checksum() -> str:
     """SHA-256 over the sources and data that a result of this engine depends on, in hex."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for part in ("compress", "formats", "machine", "training"):
+    for part in ("base", "compress", "formats", "machine", "training"):
         for path in sorted((package / part).rglob("*")):
             if path.suffix in _SOURCES:
                 digest.update(path.relative_to(package).as_posix().encode())

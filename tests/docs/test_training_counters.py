@@ -8,7 +8,7 @@ from buddysim.training import schemes, simulate
 from tests.docs.test_counters import documented
 
 
-@pytest.mark.parametrize("scheme", schemes.names())
+@pytest.mark.parametrize("scheme", schemes.REGISTRY.names())
 def test_every_key_is_documented_and_every_documented_key_exists(scheme):
     result = simulate("alexnet-cifar10", 4, "titan-x", scheme).to_dict()
     keys = {key for key in result if key not in ("per_layer", "provenance")}

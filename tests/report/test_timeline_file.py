@@ -12,14 +12,14 @@ from buddysim.report.timeline_file import check_timeline, write_timeline
 from buddysim.training.driver import carry_out
 from buddysim.training.iteration.plan import Options
 from buddysim.training.outcome import Outcome
-from buddysim.training.schemes import load
+from buddysim.training.schemes import vdnn
 from tests.training.doubles import MS, Cost, chain, machine
 
 
 @pytest.fixture
 def outcome() -> Outcome:
     network, cost = chain("crcpcf"), Cost(default_ps=MS // 2)
-    plan = load("vdnn-all-p").plan(network, 1, machine(), cost, "vdnn-all-p", Options())
+    plan = vdnn.plan(network, 1, machine(), cost, "vdnn-all-p", Options())
     return carry_out(network, 1, machine(), cost, plan, Options())
 
 

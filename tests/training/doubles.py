@@ -59,7 +59,13 @@ class Link:
 def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | None = None) -> SimpleNamespace:
     """As much of a TrainingMachine as the substrate reads."""
     return SimpleNamespace(
-        name="double", memory_bytes=memory_bytes, host_pinned_bytes=pinned, link="wire", links={"wire": link or Link()}
+        name="double",
+        memory_bytes=memory_bytes,
+        host_pinned_bytes=pinned,
+        link="wire",
+        links={"wire": link or Link()},
+        dram_bytes_per_s=336 * 10**9,
+        fp32_flops=7 * 10**12,
     )
 
 

@@ -17,15 +17,13 @@ from buddysim.training.outcome import Outcome
 from tests.training.doubles import Link, machine
 from tests.training.random_networks import costs, networks
 
-LAYERWISE = [name for name in schemes.names() if name.startswith("vdnn") or name in ("save-on-cpu", "checkpoint")]
-
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> Outcome:
     network = draw(networks())
     batch = draw(st.integers(1, 3))
     cost = draw(costs(network))
-    scheme = draw(st.sampled_from(LAYERWISE))
+    scheme = draw(st.sampled_from(schemes.REGISTRY.names()))
     tight = draw(st.booleans())
     options = Options(
         prefetch=draw(st.sampled_from(PREFETCHES)),
@@ -33,7 +31,7 @@ def outcomes(draw: st.DrawFn) -> Outcome:
         memory_bytes=draw(st.integers(1, 200)) * 1024 if tight else None,
     )
     wire = Link(draw(st.integers(10**8, 10**11)), draw(st.integers(10**8, 10**11)), draw(st.integers(0, 1000)))
-    plan = schemes.load(scheme).plan(network, batch, machine(link=wire), cost, scheme, options)
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(link=wire), cost, scheme, options)
     return carry_out(network, batch, machine(link=wire), cost, plan, options)
 
 

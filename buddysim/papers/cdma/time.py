@@ -71,7 +71,7 @@ def performance_without_concat(name: str, batch: int, machine_name: str, scheme:
     network, machine = Network.load(name), TrainingMachine.load(machine_name)
     chosen = make_options(link=LINK, library=CUDNN[machine_name], **options)
     cost = CostModel.load(machine, chosen.library)
-    plan = schemes.load(scheme).plan(network, batch, machine, cost, scheme, chosen)
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, chosen)
     kept = frozenset(index for index in plan.offload if network.layers[index].kind != "concat")
     return 100 * carry_out(network, batch, machine, cost, replace(plan, offload=kept), chosen).features.time_vs_oracle
 

@@ -1,7 +1,7 @@
 """What a training scheme decides before an iteration runs: a `Plan`, made from `Options`.
 
-A scheme (one file of `buddysim/training/schemes/`) answers to some names and turns a network, a batch, a machine and
-a cost model into a plan; the substrate (`program`, `memory`, `timeline`) carries the plan out and knows no scheme.
+A scheme (one file of `buddysim/training/schemes/`) turns a network, a batch, a machine and a cost model into a plan;
+`program`, `memory` and `timeline` carry the plan out and know no scheme.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Plan:
     offload_saved : names and bytes of what is copied out after a layer's forward step and back before its backward
         step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
+    assumptions : by subject, for the result's provenance; a note that repeats one ("subject: text") isn't shown twice
     """
 
     scheme: str
@@ -77,6 +78,7 @@ class Plan:
     saved_bytes: Mapping[int, int] = field(default_factory=dict)
     offload_saved: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    assumptions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Options:
     library : version of the CONV library; None takes the one that the machine is calibrated for
     fit : how the pool picks a free piece
     memory_bytes : GPU memory to use; None takes the machine's
-    extra : options of one family of schemes (cDMA's densities, algorithm, window ...), by name
+    extra : options that schemes declare (`buddysim.training.option`), by name
     """
 
     link: str | None = None

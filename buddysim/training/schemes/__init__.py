@@ -1,60 +1,47 @@
-"""Schemes for training with too little GPU memory, one file each; adding one is adding a file.
+"""Training schemes: how one training iteration uses the memory of the GPU, one file of this folder per family.
 
-A scheme's file defines ``NAMES`` (the names it answers to), ``SUMMARY`` (one line by name) and
-``plan(network, batch, machine, cost, name, options) -> Plan``; where it has options of its own, ``OPTIONS`` by name,
-which reach it as ``Options.extra``.
+A scheme's file has ``SUMMARY``, a line about each name that it answers to, and ``plan(network, batch, machine, cost,
+name, options) -> Plan``. It may have ``OPTIONS`` (`buddysim.training.option`), by name; ``ORDER``, its position in
+lists; and ``UNLIMITED = True`` where it is simulated on a GPU with as much memory as it takes.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from functools import cache
+from collections.abc import Mapping
 from types import ModuleType
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import hint, shortened
+from buddysim.base.registry import Registry
+from buddysim.training.option import Option
 
-ORDER = (
-    "base-m", "base-p", "oracle", "vdnn-none-m", "vdnn-none-p", "vdnn-all-m", "vdnn-all-p", "vdnn-conv-m",
-    "vdnn-conv-p", "vdnn-dyn", "cdma-zv", "cdma-rl", "cdma-zl", "cdma-bw", "save-on-cpu", "checkpoint",
-)  # fmt: skip
+CONTRACT = ("SUMMARY", "plan")
 
 
-@cache
-def _found() -> dict[str, ModuleType]:
-    schemes = {}
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-        loaded = importlib.import_module(f"{__name__}.{module.name}")
-        for name in getattr(loaded, "NAMES", ()):
-            schemes[name] = loaded
-    return schemes
+def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:
+    summary = getattr(module, "SUMMARY", None)
+    return dict.fromkeys(summary, module) if isinstance(summary, Mapping) and hasattr(module, "plan") else {}
 
 
-def names() -> tuple[str, ...]:
-    """Every name that a scheme answers to: the known ones in the order of the documentation, then others by name."""
-    rank = {name: position for position, name in enumerate(ORDER)}
-    return tuple(sorted(_found(), key=lambda name: (rank.get(name, len(rank)), name)))
+#: The file of each scheme, by the name that it answers to.
+REGISTRY: Registry[ModuleType] = Registry("training scheme", __name__, CONTRACT, _adopt)
 
 
-def load(name: str) -> ModuleType:
-    """The file of the scheme that answers to `name`.
+def options() -> dict[str, Option]:
+    """The options of all schemes, by name, in the order of the schemes.
 
     Raises
     ------
     BuddysimError
-        where none does; the nearest name is in the message
+        where two schemes declare an option of the same name differently
     """
-    if name in _found():
-        return _found()[name]
-    raise BuddysimError(f"scheme {shortened(name)}: expected one of {', '.join(names())}{hint(name, names())}")
+    found: dict[str, Option] = {}
+    for _, module in REGISTRY.items():
+        for name, option in getattr(module, "OPTIONS", {}).items():
+            if found.setdefault(name, option) != option:
+                raise BuddysimError(f"{module.__file__}: option {name!r}: another scheme declares it differently")
+    return found
 
 
-def option_names() -> tuple[str, ...]:
-    """The options that schemes have of their own, by name (``OPTIONS`` of their files)."""
-    return tuple(sorted({option for module in _found().values() for option in getattr(module, "OPTIONS", ())}))
-
-
-def summary(name: str) -> str:
-    """One line about the scheme that answers to `name`."""
-    return str(load(name).SUMMARY[name])
+def schemes_with(option: str) -> list[str]:
+    """The names of the schemes that have an option of that name."""
+    return [name for name, module in REGISTRY.items() if option in getattr(module, "OPTIONS", {})]

@@ -16,7 +16,7 @@ SUMMARY = {
     "base-m": "everything stays on the GPU; CONV algorithms without workspace",
     "base-p": "everything stays on the GPU; the fastest CONV algorithms",
 }
-NAMES = tuple(SUMMARY)
+ORDER = 10
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:

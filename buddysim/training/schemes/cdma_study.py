@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.training.contents import Codec, Source, average_share
-from buddysim.training.iteration.plan import Direction, Options, Plan
+from buddysim.training.iteration.plan import Direction, Options
 from buddysim.training.networks.graph import Network
-from buddysim.training.schemes import load
+from buddysim.training.schemes import vdnn
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -72,7 +72,7 @@ def offloaded_maps(network: Network, batch: int, machine: TrainingMachine | str 
     machine = TrainingMachine.load(machine)
     cost = CostModel.load(machine)
     seen = _Seen({})
-    plan: Plan = load("vdnn-all-p").plan(network, batch, machine, cost, "vdnn-all-p", Options())
+    plan = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", Options())
     build(network, batch, cost, replace(plan, compression=seen), machine.link_rate)
     return seen.maps
 

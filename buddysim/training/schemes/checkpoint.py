@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"checkpoint": "activation checkpointing: segments keep their input and run forward again"}
-NAMES = tuple(SUMMARY)
+ORDER = 80
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:

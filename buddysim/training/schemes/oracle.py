@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"oracle": "the fastest CONV algorithms on a GPU with enough memory"}
-NAMES = tuple(SUMMARY)
+ORDER = 20
+#: The GPU has as much memory as the iteration takes.
+UNLIMITED = True
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """The same as base-p, without the bound."""
-    return Plan(name, _algorithms.fastest(network, batch, cost), layerwise=False, unlimited=True)
+    return Plan(name, _algorithms.fastest(network, batch, cost), layerwise=False, unlimited=UNLIMITED)

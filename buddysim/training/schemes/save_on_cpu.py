@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Layer, Network
 
 SUMMARY = {"save-on-cpu": "PyTorch's save_on_cpu: every saved tensor is copied out and back without overlap"}
-NAMES = tuple(SUMMARY)
+ORDER = 70
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:

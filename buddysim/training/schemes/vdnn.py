@@ -19,7 +19,7 @@ _WHAT = {
 }
 _HOW = {"m": "CONV algorithms without workspace", "p": "the fastest CONV algorithms"}
 SUMMARY = {f"vdnn-{what}-{how}": f"{_WHAT[what]}; {_HOW[how]}" for what in _WHAT for how in _HOW}
-NAMES = tuple(SUMMARY)
+ORDER = 30
 
 
 def offloaded(network: Network, policy: str) -> frozenset[int]:

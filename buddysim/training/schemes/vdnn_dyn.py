@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"vdnn-dyn": "profiling passes choose what is offloaded and the CONV algorithm of each layer"}
-NAMES = tuple(SUMMARY)
+ORDER = 40
 
 _WHERE = {"gpu": "GPU memory", "host": "pinned host memory"}
 

@@ -61,7 +61,7 @@ def module() -> nn.Sequential:
 
 def simulated(scheme: ModuleType) -> Outcome:
     net, cost = network(), Cost()
-    plan = scheme.plan(net, BATCH, machine(), cost, scheme.NAMES[0], Options())
+    plan = scheme.plan(net, BATCH, machine(), cost, next(iter(scheme.SUMMARY)), Options())
     return carry_out(net, BATCH, machine(), cost, plan, Options())
 
 

@@ -35,7 +35,7 @@ def test_no_larger_batch_fits(data: st.DataObject):
     limit = 40
 
     def simulated(batch: int) -> TrainingResult:
-        plan = schemes.load(scheme).plan(network, batch, machine(), cost, scheme, options)
+        plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(), cost, scheme, options)
         return Tried(carry_out(network, batch, machine(), cost, plan, options))  # type: ignore[return-value]
 
     found, result = largest_batch(simulated, limit)

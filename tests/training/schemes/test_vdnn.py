@@ -23,14 +23,14 @@ TITAN_X = 12 * GIB
 
 def run(network: Network, scheme: str, cost: Cost, memory_bytes: int | None = None, **options) -> Outcome:
     chosen = Options(memory_bytes=memory_bytes, **options)
-    plan = schemes.load(scheme).plan(network, 1, machine(), cost, scheme, chosen)
+    plan = schemes.REGISTRY.find(scheme).plan(network, 1, machine(), cost, scheme, chosen)
     return carry_out(network, 1, machine(), cost, plan, chosen)
 
 
 def vgg(batch: int, scheme: str, **options) -> Outcome:
     """On 12 GiB, without workspace: memory numbers that need no cost model."""
     network, cost, chosen = Network.load("vgg19"), Cost(), Options(memory_bytes=TITAN_X, **options)
-    plan = schemes.load(scheme).plan(network, batch, machine(), cost, scheme, chosen)
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(), cost, scheme, chosen)
     return carry_out(network, batch, machine(), cost, plan, chosen)
 
 
@@ -124,7 +124,7 @@ def test_every_policy_runs_on_a_real_machine():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"scheme": "vdnn-al-m"}, "scheme 'vdnn-al-m': expected one of base-m"),
+        ({"scheme": "vdnn-al-m"}, "training scheme 'vdnn-al-m': unknown, expected one of base-m"),
         ({"link": "pcie33"}, "link 'pcie33': expected one of pcie3"),
         ({"link": "pcie33", "scheme": "vdnn-dyn"}, "link 'pcie33': expected one of pcie3"),
         ({"prefetch": "later"}, "prefetch 'later': expected one of published, just-in-time, on-demand"),

@@ -1,0 +1,68 @@
+"""Options of schemes that compress feature maps: where the contents of maps come from, and how they are compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.compress.tensors import LAYOUTS
+from buddysim.compress.windows import check_window
+from buddysim.training.contents import Codec, GeneratedContents, Source, TableContents
+from buddysim.training.contents.measured import measured
+from buddysim.training.option import Option, values
+
+_GROUP = "contents of feature maps, for schemes that compress them (default: the measurement that ships)"
+
+OPTIONS = {
+    "activations": Option(str, "feature maps observed in training", "FILE", group=_GROUP),
+    "epoch": Option(float, "the observations nearest to that epoch, not the mean", "N", group=_GROUP),
+    "repeats": Option(
+        bool, "keep repeated values of a measurement (if not, noise replaces all but zeros)", default=True, group=_GROUP
+    ),
+    "densities": Option(str, "a table of densities or ratios by layer, TOML or CSV", "FILE", group=_GROUP),
+    "density": Option(float, "generated: share of elements that aren't zero", "SHARE", group=_GROUP),
+    "cluster": Option(int, "generated: side of the squares that are zero as a whole", "N", 1, _GROUP),
+    "seed": Option(int, "generated: seed", "N", 0, _GROUP),
+    "layout": Option(str, f"order of the maps' axes in memory: {', '.join(LAYOUTS)}", "NAME", LAYOUTS[0], _GROUP),
+    "window": Option(int, "bytes that are compressed at a time", "BYTES", 4096, _GROUP),
+    "masks": Option(
+        bool, "count masks in the sizes of codes (the cDMA paper's ratios do not)", default=True, group=_GROUP
+    ),
+}
+
+_SOURCES = ("activations", "densities", "density")
+#: Options that make sense with one source only.
+_BELONGS = {"cluster": "density", "seed": "density", "epoch": "activations", "repeats": "activations"}
+
+
+def make_source(given: Mapping[str, Any]) -> Source:
+    """Where the contents of maps come from: exactly one of a measurement, a table, generated activations.
+
+    Parameters
+    ----------
+    given : options by name; None stands for those that aren't given
+    """
+    chosen = values(OPTIONS, given)
+    named = [name for name in _SOURCES if chosen[name] is not None]
+    if len(named) > 1:
+        raise BuddysimError(f"{' and '.join(named)}: expected one source of activations")
+    source = named[0] if named else "activations"
+    for name, owner in _BELONGS.items():
+        if given.get(name) is not None and owner != source:
+            raise BuddysimError(f"{name}: goes with {owner}, not with {source}")
+    if source == "densities":
+        return TableContents.read(chosen["densities"])
+    if source == "density":
+        return GeneratedContents(chosen["density"], chosen["cluster"], chosen["seed"])
+    return measured(chosen["activations"], chosen["epoch"], chosen["repeats"])
+
+
+def make_codec(compressor: str, given: Mapping[str, Any]) -> Codec:
+    """How maps are compressed."""
+    chosen = values(OPTIONS, given)
+    if chosen["layout"] not in LAYOUTS:
+        raise BuddysimError(f"layout {shortened(chosen['layout'])}: expected one of {', '.join(LAYOUTS)}")
+    check_window(compressor, chosen["window"], 4)
+    return Codec(compressor, chosen["layout"], chosen["window"], chosen["masks"] or compressor != "zvc")

@@ -1,0 +1,75 @@
+"""Options that training schemes declare.
+
+A scheme's file has ``OPTIONS``, an `Option` by name. The command line makes its arguments, their help and their checks
+from these declarations; `buddysim.training.simulate` takes the same names as keywords. What the user gives reaches the
+scheme in `Options.extra`, and `values` checks it and fills in the defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+
+_EXPECTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Attributes
+    ----------
+    type : bool, int, float (whole numbers too) or str
+    help : one line; of a bool, what it does when it is True, beginning with a verb
+    metavar : the value's name in help texts; a bool has no value there
+    default : None where there is none
+    group : heading under which help texts list it
+    """
+
+    type: type[Any]
+    help: str
+    metavar: str = "VALUE"
+    default: Any = None
+    group: str = "options of schemes"
+
+    def __post_init__(self) -> None:
+        if self.type not in _EXPECTED:
+            raise ValueError(f"type {self.type!r}: expected one of bool, int, float, str")
+
+    def flag(self, name: str) -> str:
+        """How the command line spells it: ``--my-option``, or ``--no-my-option`` for a bool that is True by default."""
+        negated = "no-" if self.type is bool and self.default else ""
+        return f"--{negated}{name.replace('_', '-')}"
+
+    def flag_help(self) -> str:
+        """The help text of its flag, with the default."""
+        if self.type is bool:
+            return f"do not {self.help}" if self.default else self.help
+        return self.help if self.default is None else f"{self.help} (default: {self.default})"
+
+    def check(self, name: str, value: object) -> None:
+        """Raises a BuddysimError where a value isn't of the option's type."""
+        accepted = (int, float) if self.type is float else self.type
+        if not isinstance(value, accepted) or (isinstance(value, bool) and self.type is not bool):
+            raise BuddysimError(f"option {name}: {shortened(value)}: expected {_EXPECTED[self.type]}")
+
+
+def values(declared: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every declared option: as given, else its default; None counts as not given.
+
+    Raises
+    ------
+    BuddysimError
+        where a given value isn't of its option's type
+    """
+    found = {}
+    for name, option in declared.items():
+        found[name] = option.default
+        if given.get(name) is not None:
+            option.check(name, given[name])
+            found[name] = given[name]
+    return found

@@ -1,0 +1,28 @@
+"""cDMA with any compressor of `buddysim.compress`, in its windows or, where it has none, in entries of 128 B."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.option import Option, values
+from buddysim.training.schemes.cdma import compressed_plan
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"cdma": "vdnn-all-p, copies compressed by --compressor"}
+ORDER = 60
+OPTIONS = {
+    "compressor": Option(str, "what compresses the copies of scheme cdma: a compressor", "NAME", "zvc", "cDMA"),
+    **CONTENTS_OPTIONS,
+}
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """cDMA's plan with the chosen compressor."""
+    compressor = values(OPTIONS, options.extra)["compressor"]
+    return compressed_plan(network, batch, machine, cost, name, options, compressor)

@@ -1,0 +1,27 @@
+"""A training scheme of your own: vDNN that offloads large maps only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.option import Option, values
+from buddysim.training.schemes import vdnn
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"vdnn-large": "vdnn-all-p that offloads X only where it is larger than --larger-than"}
+OPTIONS = {"larger_than": Option(float, "the size above which X is offloaded, in MiB", "MIB", 16.0, "vdnn-large")}
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """The plan of vdnn-all-p without the layers whose X is small."""
+    least = values(OPTIONS, options.extra)["larger_than"] * 2**20
+    everything = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", options)
+    large = frozenset(layer for layer in everything.offload if network.input_bytes(layer, batch) > least)
+    note = f"X of {len(large)} of {len(everything.offload)} layers is offloaded"
+    return replace(everything, scheme=name, offload=large, notes=(note,))

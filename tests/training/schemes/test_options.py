@@ -1,0 +1,111 @@
+"""Options that schemes declare reach them from Python and from the command line; a plug-in's too."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training import schemes, simulate
+from buddysim.training.iteration.plan import Options
+from buddysim.training.option import Option, values
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "docs" / "examples" / "plugins" / "vdnn_large.py"
+
+
+def train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "buddysim", "train", "alexnet", "--batch", "64", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", schemes.REGISTRY.names())
+def test_every_scheme_meets_the_contract(name: str) -> None:
+    module = schemes.REGISTRY.find(name)
+    assert module.SUMMARY[name]
+    declared = getattr(module, "OPTIONS", {})
+    assert not set(declared) & set(Options.__dataclass_fields__)
+    for key, option in declared.items():
+        assert key.isidentifier()
+        if option.default is not None:
+            option.check(key, option.default)
+    result = simulate("alexnet-cifar10", 4, "titan-x", name)
+    assert result.scheme == name
+    assert (result.counters["memory.capacity_bytes"] is None) == getattr(module, "UNLIMITED", False)
+
+
+def test_values_are_those_given_or_the_defaults() -> None:
+    declared = {"a": Option(int, "a number", default=3), "b": Option(str, "a text"), "c": Option(float, "a number")}
+    assert values(declared, {"a": None, "c": 2, "unrelated": 1}) == {"a": 3, "b": None, "c": 2}
+    for wrong in ({"a": 2.0}, {"a": True}, {"b": 1}, {"c": "2"}, {"c": False}):
+        with pytest.raises(BuddysimError, match=f"option {next(iter(wrong))}: .*: expected"):
+            values(declared, wrong)
+
+
+def test_a_value_is_checked_whichever_scheme_runs() -> None:
+    with pytest.raises(BuddysimError, match=r"option window: 2\.5: expected a whole number"):
+        simulate("alexnet", 4, "titan-x", "oracle", window=2.5)
+
+
+@pytest.mark.parametrize(
+    ("option", "flag", "text"),
+    [
+        (Option(int, "things", "N"), "--two-words", "things"),
+        (Option(int, "things", "N", 3), "--two-words", "things (default: 3)"),
+        (Option(bool, "count them"), "--two-words", "count them"),
+        (Option(bool, "count them", default=True), "--no-two-words", "do not count them"),
+    ],
+)
+def test_flags(option: Option, flag: str, text: str) -> None:
+    assert (option.flag("two_words"), option.flag_help()) == (flag, text)
+
+
+def test_the_document_has_every_option() -> None:
+    document = (ROOT / "docs" / "cdma.md").read_text(encoding="utf-8")
+    for name, option in schemes.options().items():
+        value = "" if option.type is bool else f" {option.metavar}"
+        assert f"| `{option.flag(name)}{value}` | `{name}` | {option.flag_help()} |" in document
+
+
+def test_the_example_has_its_option_on_the_command_line(tmp_path: Path) -> None:
+    offloaded = {}
+    for least in ("0", "30", "1e6"):
+        arguments = ["--plugin", str(EXAMPLE), "--scheme", "vdnn-large,vdnn-all-p", "--larger-than", least]
+        done = train(tmp_path, *arguments, "--json", "-")
+        assert done.returncode == 0, done.stderr
+        results: Mapping[str, Mapping] = json.loads(done.stdout)
+        offloaded[least] = results["vdnn-large"]["offload.bytes"]
+        plugins = results["vdnn-large"]["provenance"]["plugins"]
+        assert plugins == {"vdnn_large.py": hashlib.sha256(EXAMPLE.read_bytes()).hexdigest()}
+    assert offloaded["0"] == results["vdnn-all-p"]["offload.bytes"] > offloaded["30"] > offloaded["1e6"] == 0
+    helped = train(tmp_path, "--plugin", str(EXAMPLE), "--help").stdout
+    assert "--larger-than MIB" in helped
+    assert "vdnn-all-p that offloads X only" in helped
+    refused = train(tmp_path, "--plugin", str(EXAMPLE), "--scheme", "oracle", "--larger-than", "3")
+    assert "--larger-than: is an option of vdnn-large: expected one of these schemes" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("declared", "problem"),
+    [
+        ('"batch": Option(int, "ours")', "scheme mine: option 'batch': train has --batch of its own"),
+        ('"window": Option(str, "another window")', "option 'window': another scheme declares it differently"),
+    ],
+)
+def test_options_that_are_taken(tmp_path: Path, declared: str, problem: str) -> None:
+    text = EXAMPLE.read_text().replace("vdnn-large", "mine")
+    start = text.index("OPTIONS = ")
+    text = text[:start] + f"OPTIONS = {{{declared}}}\n" + text[text.index("\n", start) + 1 :]
+    (tmp_path / "mine.py").write_text(text)
+    refused = train(tmp_path, "--plugin", "mine.py", "--scheme", "mine")
+    assert refused.returncode == 2
+    assert problem in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
