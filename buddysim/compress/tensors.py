@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress import compressed_bits
+from buddysim.compress import ENTRY_BYTES, compressed_bits
 from buddysim.compress.registry import find, tensor_algorithms
 from buddysim.compress.windows import TENSOR_WINDOW
 
@@ -80,7 +80,7 @@ def tensor_ratios(
     ----------
     tensor : (N, C, H, W) or (N, features); a compressor that has an option ``word_bits`` is given the elements' size
     layouts : of `LAYOUTS`
-    windows : bytes
+    windows : bytes; compressors without windows take entries of 128 B instead, the last one filled up with zeros
     algorithms : names of compressors; None: all of tensors
 
     Returns
@@ -94,14 +94,24 @@ def tensor_ratios(
         arranged = in_layout(tensor, layout)
         for window in windows:
             for algorithm in algorithms:
-                compressor = find(algorithm)
-                options: dict[str, Any] = {"window": window}
-                if "word_bits" in compressor.OPTIONS:
-                    options["word_bits"] = 8 * arranged.dtype.itemsize
-                bits = int(compressed_bits(arranged, algorithm, **options).sum(dtype=np.int64))
-                masks = arranged.size * getattr(compressor, "MASK_BITS_PER_WORD", 0)
-                found.append(TensorRatio(algorithm, layout, window, arranged.nbytes, bits, masks))
+                found.append(_ratio(arranged, layout, window, algorithm))
     return found
+
+
+def _ratio(arranged: NDArray[Any], layout: str, window: int, algorithm: str) -> TensorRatio:
+    compressor = find(algorithm)
+    data, options = arranged, dict[str, Any]()
+    if "window" in compressor.OPTIONS:
+        options["window"] = window
+    else:
+        window = ENTRY_BYTES
+        raw = arranged.reshape(-1).view(np.uint8)
+        data = np.pad(raw, (0, -len(raw) % ENTRY_BYTES))
+    if "word_bits" in compressor.OPTIONS:
+        options["word_bits"] = 8 * arranged.dtype.itemsize
+    bits = int(compressed_bits(data, algorithm, **options).sum(dtype=np.int64))
+    masks = arranged.size * getattr(compressor, "MASK_BITS_PER_WORD", 0)
+    return TensorRatio(algorithm, layout, window, arranged.nbytes, bits, masks)
 
 
 def described(algorithms: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
-"""What a network's feature maps hold, as far as compressing them goes: densities, and sizes of their codes.
+"""Contents of a network's feature maps, as far as compressing them goes: densities, and sizes of their codes.
 
-A source (`Source`) says it for every map of a network: observed while a network was trained, the user's table, or
-generated activations. CDMA asks it, and whatever else compresses maps.
+A `Source` gives them for every map of a network: from maps observed while a network was trained, from the user's table,
+or from generated activations. Schemes that compress maps take them from it; `options` has the options that choose one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ __all__ = [
 
 
 class Source(Protocol):
-    """Says what the maps of a network hold."""
+    """Gives the contents of a network's maps."""
 
     #: Where it comes from, for results.
     description: str
-    #: What made the sizes of its codes, with the versions of libraries.
-    compressors: str
+
+    def made_by(self, codec: Codec) -> str:
+        """What made the sizes of its codes, with the versions of libraries, for results."""
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output, compressed by `codec`."""

@@ -6,15 +6,15 @@ from functools import cache
 
 import numpy as np
 
-from buddysim.compress import compressed_bits
+from buddysim.compress.tensors import tensor_ratios
 from buddysim.training.contents.maps import Codec, MapContents
 
 
 @cache
 def dense(codec: Codec) -> MapContents:
-    """A map without zeros, of numbers that no dictionary knows: the code of one window of noise."""
+    """A map without zeros, of random numbers: the code of one window of noise."""
     if codec.from_density is not None:
         return MapContents(1.0, codec.from_density(1.0), "no zeros")
-    noise = np.random.default_rng(0).integers(1, 2**32, codec.window // 4, dtype=np.uint32)
-    bits = int(compressed_bits(noise, codec.algorithm, window=codec.window)[0])
-    return MapContents(1.0, bits / (8 * codec.window), "no zeros")
+    noise = np.random.default_rng(0).integers(1, 2**32, (1, codec.window // 4), dtype=np.uint32)
+    (ratio,) = tensor_ratios(noise, [codec.layout], [codec.window], [codec.algorithm])
+    return MapContents(1.0, codec.share(ratio), "no zeros")

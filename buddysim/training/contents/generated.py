@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.registry import tensor_algorithms
 from buddysim.compress.tensors import density, described, tensor_ratios
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.maps import Codec, MapContents, Role, walk
@@ -27,11 +26,6 @@ _MOST_SAMPLES = 16
 _MOST_CHANNELS = 64
 
 Shape4 = tuple[int, int, int, int]
-
-
-def compressors_used() -> str:
-    """The compressors here and now, for results."""
-    return f"buddysim.compress: {described(tensor_algorithms())}"
 
 
 class GeneratedContents:
@@ -52,8 +46,11 @@ class GeneratedContents:
         if seed < 0:
             raise BuddysimError(f"seed {seed!r}: expected a number from 0")
         self.share_alive, self.cluster, self.seed = float(share_alive), cluster, seed
-        self.compressors = compressors_used()
         self.description = f"generated: density {share_alive:g} behind ReLU, squares of {cluster}, seed {seed}"
+
+    def made_by(self, codec: Codec) -> str:
+        """The compressor as it is here and now."""
+        return f"buddysim.compress: {described([codec.algorithm])}"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output."""
@@ -105,8 +102,7 @@ def _measured(
         before = (n, c, (h - 1) * pool.stride_h + pool.kernel_h, (w - 1) * pool.stride_w + pool.kernel_w)
         tensor = max_pool(relu_map(before, share_alive, cluster, seed), pool)
     (ratio,) = tensor_ratios(tensor, [codec.layout], [codec.window], [codec.algorithm])
-    bits = ratio.bits if codec.masks else ratio.bits - ratio.mask_bits
-    return density(tensor), bits / (8 * ratio.raw_bytes)
+    return density(tensor), codec.share(ratio)
 
 
 def _shape(batch: int, output_shape: tuple[int, ...]) -> Shape4:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from buddysim.compress.registry import find
+from buddysim.compress.tensors import TensorRatio
 from buddysim.compress.zvc import share_of_density as zvc_share
 from buddysim.training.networks.graph import Layer, Network
 
@@ -30,9 +31,14 @@ ASKED = ("relu", "fc-relu", "pool")
 
 @dataclass(frozen=True)
 class Codec:
-    """How maps are compressed: `algorithm` of `buddysim.compress`, `layout` and `window` (bytes) of the tensors.
+    """How maps are compressed.
 
-    Without `masks`, mask bits (ZVC's) are not counted, as in the cDMA paper's ratios (60 % zeros: 2.5, not 2.32).
+    Attributes
+    ----------
+    algorithm : a compressor of `buddysim.compress`
+    layout : of the tensors
+    window : bytes that are compressed on their own; 128 for compressors of memory entries, which have no windows
+    masks : whether mask bits (ZVC's) count; in the cDMA paper's ratios they don't (60 % zeros: 2.5, not 2.32)
     """
 
     algorithm: str = "zvc"
@@ -46,9 +52,15 @@ class Codec:
         stated: Callable[[float, bool], float] | None = getattr(find(self.algorithm), "share_of_density", None)
         return None if stated is None else lambda density: stated(density, self.masks)
 
+    def share(self, ratio: TensorRatio) -> float:
+        """Bytes of a tensor's code over the tensor's."""
+        bits = ratio.bits if self.masks else ratio.bits - ratio.mask_bits
+        return bits / (8 * ratio.raw_bytes)
+
     def __str__(self) -> str:
         masks = "" if self.masks else ", masks not counted"
-        return f"{self.algorithm}{masks}, {self.layout}, windows of {self.window} B"
+        pieces = "windows" if "window" in find(self.algorithm).OPTIONS else "entries"
+        return f"{self.algorithm}{masks}, {self.layout}, {pieces} of {self.window} B"
 
 
 @dataclass(frozen=True)

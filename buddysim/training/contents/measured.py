@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.compress.tensors import TensorRatio, described, tensor_ratios
 from buddysim.compress.tensors import density as density_of
-from buddysim.compress.tensors import tensor_ratios
 from buddysim.compress.zvc import share_of_density as zvc_share
 from buddysim.formats.maps import Activations, MapInfo, load
-from buddysim.training.contents.generated import compressors_used, relu_map
+from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.interpolate import mean_over
 from buddysim.training.contents.maps import Codec, MapContents
 from buddysim.training.contents.observed import Observed, ObservedContents
@@ -59,9 +59,12 @@ class MeasuredContents:
                 raise BuddysimError(f"epoch {epoch!r}: expected a number from 0")
             self.points = [self._nearest(self.points)]
         self.description = self._description()
-        self.compressors = (
-            activations.provenance.get("compressors", "not named by the file") if repeats else compressors_used()
-        )
+
+    def made_by(self, codec: Codec) -> str:
+        """The compressors that the file names; where it has no sizes of this codec, the compressor here and now."""
+        if any(self._stored_ratios(number, codec) for number in range(len(self.activations.maps))):
+            return self.activations.provenance.get("compressors", "compressors that the file does not name")
+        return f"buddysim.compress: {described([codec.algorithm])}"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output; the batch plays no part, since a share has no size."""
@@ -82,33 +85,42 @@ class MeasuredContents:
             if densities:
                 density = mean_over(densities)
                 relation = None if codec.from_density else self._relation(number, codec)
-                shares = {} if relation is None else {codec: relation * zvc_share(density)}
+                shares = {} if relation is None else {codec: relation * zvc_share(density, codec.masks)}
                 found.append(Observed(kind, info.depth, density, shares))
         return found
 
     def _relation(self, number: int, codec: Codec) -> float | None:
-        """Bytes of a map's code over ZVC's, if the file tells."""
-        found = {}
-        for point, seen in enumerate(self.activations.points if self.repeats else ()):
-            statistics = seen.statistics(number)
-            same = [
-                ratio
-                for ratio in (statistics.ratios() if statistics else ())
-                if (ratio.algorithm, ratio.layout, ratio.window) == (codec.algorithm, codec.layout, codec.window)
-            ]
-            if statistics and same:
-                found[point] = same[0].bits / (8 * same[0].raw_bytes) / zvc_share(statistics.density)
-        for point, stored in () if found else self.activations.stored_values:
-            values = self.activations.values(point, number) if stored == number else None
-            if values is not None and values.dtype == np.float32 and values.ndim in (2, 4):
-                values = values if self.repeats else _noise_for_values(values)
-                (ratio,) = tensor_ratios(values, [codec.layout], [codec.window], [codec.algorithm])
-                found[point] = ratio.bits / (8 * ratio.raw_bytes) / zvc_share(density_of(values))
+        """Bytes of a map's code over ZVC's; None where the file has neither sizes nor values of the map."""
+        seen = self._stored_ratios(number, codec) or self._computed_ratios(number, codec)
+        references = {point: zvc_share(density, codec.masks) for point, (density, _) in seen.items()}
+        found = {point: codec.share(seen[point][1]) / share for point, share in references.items() if share}
         if not found:
             return None
         if self.epoch is not None:
             return found[self._nearest(list(found))]
         return mean_over((self._iteration(point), relation) for point, relation in found.items())
+
+    def _stored_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
+        """Density and code of a map by point, as the file has them."""
+        found = {}
+        for point, seen in enumerate(self.activations.points if self.repeats else ()):
+            statistics = seen.statistics(number)
+            for ratio in statistics.ratios() if statistics else ():
+                if (ratio.algorithm, ratio.layout, ratio.window) == (codec.algorithm, codec.layout, codec.window):
+                    assert statistics is not None
+                    found[point] = (statistics.density, ratio)
+        return found
+
+    def _computed_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
+        """Density and code of a map by point, computed where the file has the map itself."""
+        found = {}
+        for point, stored in self.activations.stored_values:
+            values = self.activations.values(point, number) if stored == number else None
+            if values is not None and values.dtype == np.float32 and values.ndim in (2, 4):
+                values = values if self.repeats else _noise_for_values(values)
+                (ratio,) = tensor_ratios(values, [codec.layout], [codec.window], [codec.algorithm])
+                found[point] = (density_of(values), ratio)
+        return found
 
     def _iteration(self, point: int) -> float:
         return float(self.activations.points[point].iteration)

@@ -48,7 +48,6 @@ class ObservedContents:
     def __init__(self, observed: Iterable[Observed], description: str) -> None:
         self.observed = tuple(observed)
         self.description = description
-        self.compressors = "not named"
         if not any(o.kind == "relu" for o in self.observed):
             raise BuddysimError(f"{description}: has no map behind a CONV layer and a ReLU: expected at least one")
         self._density = {
@@ -57,6 +56,10 @@ class ObservedContents:
         self._zeros_kept = Line.through(
             (o.depth, _zeros_kept(self._density["relu"].at(o.depth), o.density)) for o in self._of("pool")
         )
+
+    def made_by(self, codec: Codec) -> str:
+        """Unknown: observations are only shares."""
+        return "unknown compressors"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output; the batch plays no part, since a share has no size."""
@@ -83,7 +86,8 @@ class ObservedContents:
         """A code's bytes over ZVC's, by depth."""
         sized = [o for o in self.observed if codec in o.shares]
         of_kind = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
-        points = [(o.depth, o.shares[codec] / zvc_share(o.density)) for o in of_kind]
+        references = [(o, zvc_share(o.density, codec.masks)) for o in of_kind]
+        points = [(o.depth, o.shares[codec] / reference) for o, reference in references if reference]
         if not points:
             known = sorted({str(key) for o in self.observed for key in o.shares})
             raise BuddysimError(

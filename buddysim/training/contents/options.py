@@ -7,6 +7,8 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
+from buddysim.compress import ENTRY_BYTES
+from buddysim.compress.registry import find
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.compress.windows import check_window
 from buddysim.training.contents import Codec, GeneratedContents, Source, TableContents
@@ -60,9 +62,22 @@ def make_source(given: Mapping[str, Any]) -> Source:
 
 
 def make_codec(compressor: str, given: Mapping[str, Any]) -> Codec:
-    """How maps are compressed."""
+    """How maps are compressed.
+
+    Parameters
+    ----------
+    compressor : a name of `buddysim.compress`
+    given : options by name; None stands for those that aren't given
+    """
     chosen = values(OPTIONS, given)
     if chosen["layout"] not in LAYOUTS:
         raise BuddysimError(f"layout {shortened(chosen['layout'])}: expected one of {', '.join(LAYOUTS)}")
-    check_window(compressor, chosen["window"], 4)
-    return Codec(compressor, chosen["layout"], chosen["window"], chosen["masks"] or compressor != "zvc")
+    found = find(compressor)
+    window = chosen["window"]
+    if "window" not in found.OPTIONS:
+        if given.get("window") not in (None, ENTRY_BYTES):
+            raise BuddysimError(f"window {window}: {compressor} has no windows, but entries of {ENTRY_BYTES} B")
+        window = ENTRY_BYTES
+    check_window(compressor, window, 4)
+    masks = chosen["masks"] or not getattr(found, "MASK_BITS_PER_WORD", 0)
+    return Codec(compressor, chosen["layout"], window, masks)

@@ -51,7 +51,6 @@ class TableContents:
         self.rows = rows
         self.name = name
         self.description = f"table {name}"
-        self.compressors = "not named by the table"
 
     @classmethod
     def read(cls, path: str | Path) -> TableContents:
@@ -64,6 +63,10 @@ class TableContents:
         if not found:
             raise BuddysimError(f"{path}: names no maps: expected at least one row")
         return cls([_checked(where, row) for where, row in found], str(path))
+
+    def made_by(self, codec: Codec) -> str:
+        """Unknown: a table has no such column."""
+        return "compressors that the table does not name"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output."""

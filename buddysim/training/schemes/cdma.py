@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from buddysim.compress.registry import find
 from buddysim.training.contents import Codec, MapContents
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.contents.options import make_codec, make_source
@@ -43,7 +44,7 @@ class CompressedCopies:
     cap_bytes_per_s : of device memory, for either direction
     codec : how maps are compressed
     source : where the contents come from
-    compressors : what made the sizes of codes
+    made_by : what made the sizes of codes
     """
 
     contents: Mapping[int, MapContents]
@@ -51,7 +52,7 @@ class CompressedCopies:
     cap_bytes_per_s: int
     codec: Codec
     source: str
-    compressors: str
+    made_by: str
 
     def moved_bytes(self, byte_count: int, layer: int) -> int:
         """Bytes of a map's code, to the nearest."""
@@ -82,7 +83,7 @@ def compressed_plan(
     """The plan of ``vdnn-all-p``, its copies compressed by a compressor of `buddysim.compress`."""
     below = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", options)
     copies = compressed_copies(network, batch, machine, options, compressor, bandwidth_aware)
-    by = f", by {copies.compressors}" if copies.codec.algorithm == "zlib" else ""
+    by = f", by {copies.made_by}" if hasattr(find(compressor), "provenance") else ""
     notes = (
         *below.notes,
         f"compression: {copies.codec}{by}; read bandwidth at most {copies.cap_bytes_per_s / 1e9:g} GB/s",
@@ -108,4 +109,4 @@ def compressed_copies(
     rate = max(link.offload_bytes_per_s, link.prefetch_bytes_per_s)
     cap = cdma_engine.read_cap(rate, left_over, bandwidth_aware=bandwidth_aware)
     contents = source.contents(network, batch, codec)
-    return CompressedCopies(contents, link, cap, codec, source.description, source.compressors)
+    return CompressedCopies(contents, link, cap, codec, source.description, source.made_by(codec))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SUMMARY = {"cdma": "vdnn-all-p, copies compressed by --compressor"}
 ORDER = 60
 OPTIONS = {
-    "compressor": Option(str, "what compresses the copies of scheme cdma: a compressor", "NAME", "zvc", "cDMA"),
+    "compressor": Option(str, "compressor of scheme cdma, a name of 'list compressor'", "NAME", "zvc", "cDMA"),
     **CONTENTS_OPTIONS,
 }
 

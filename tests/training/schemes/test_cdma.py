@@ -8,8 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from buddysim.compress.registry import REGISTRY
+from buddysim.compress.tensors import tensor_ratios
 from buddysim.compress.zlib import library
 from buddysim.training.contents import Codec
+from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.options import make_codec
 from buddysim.training.iteration.plan import Compression, Options
 from buddysim.training.networks.graph import Network
@@ -86,7 +89,7 @@ def test_generated_activations() -> None:
     network, zv = copies("cdma-zv", density=0.4, cluster=3, seed=2)
     assert "generated: density 0.4" in zv.source
     network, zl = copies("cdma-zl", density=0.4, cluster=3, seed=2)
-    assert f"level 6 of {library()}" in zl.compressors
+    assert f"level 6 of {library()}" in zl.made_by
     assert zl.moved_bytes(10**6, layer(network, "relu1")) < zv.moved_bytes(10**6, layer(network, "relu1"))
 
 
@@ -95,6 +98,42 @@ def test_codecs() -> None:
     assert make_codec("rle", {"layout": "CHWN", "window": 65536, "masks": False}) == Codec("rle", "CHWN", 65536)
     algorithms = {name: copies(name, density=0.4)[1].codec.algorithm for name in cdma.SUMMARY}
     assert algorithms == {"cdma-zv": "zvc", "cdma-rl": "rle", "cdma-zl": "zlib", "cdma-bw": "zvc"}
+
+
+@pytest.mark.parametrize("algorithm", REGISTRY.names())
+def test_any_compressor(algorithm: str) -> None:
+    """What a copy moves is what the compressor makes of a map of that density, in its windows or in entries."""
+    network, found = copies("cdma", compressor=algorithm, density=0.25, cluster=4)
+    windows = "window" in REGISTRY.find(algorithm).OPTIONS
+    assert found.codec.window == (4096 if windows else 128)
+    assert (f"{algorithm}, NCHW, windows of 4096 B" if windows else f"{algorithm}, NCHW, entries of 128 B") == str(
+        found.codec
+    )
+    relu5 = layer(network, "relu5")
+    (expected,) = tensor_ratios(
+        relu_map((16, 64, 13, 13), 0.25, 4), ["NCHW"], [found.codec.window], [algorithm]
+    )  # the tile that stands for a map of 256 x 13 x 13
+    raw = network.output_bytes(relu5, 256)
+    assert found.moved_bytes(raw, relu5) == pytest.approx(raw / expected.ratio, rel=1e-6)
+    assert found.moved_bytes(raw, relu5) < found.moved_bytes(raw, 0)  # the input image has no zeros
+    measured = copies("cdma", compressor=algorithm)[1]
+    assert measured.moved_bytes(raw, relu5) < measured.moved_bytes(raw, 0)
+
+
+@pytest.mark.parametrize("name", cdma.SUMMARY)
+def test_the_other_schemes_are_cdma_with_a_fixed_compressor(name: str) -> None:
+    _, fixed = copies(name)
+    algorithm = fixed.codec.algorithm
+    chosen = copies("cdma", compressor=algorithm)[1]
+    assert (chosen.codec, chosen.contents) == (fixed.codec, fixed.contents)
+    assert chosen.cap_bytes_per_s >= fixed.cap_bytes_per_s
+
+
+def test_a_compressor_of_entries_has_no_window() -> None:
+    with pytest.raises(BuddysimError, match="window 4096: bpc has no windows, but entries of 128 B"):
+        copies("cdma", compressor="bpc", window=4096)
+    with pytest.raises(BuddysimError, match=r"compressor 'zcv': unknown, .*nearest: zvc"):
+        copies("cdma", compressor="zcv")
 
 
 @pytest.mark.parametrize(
