@@ -1,4 +1,4 @@
-"""How a machine file's values are read, bounded and written; used as ``Annotated[int, size("1 KiB", "4 GiB")]``."""
+"""Reads, bounds and writes the values of machine files and settings: ``Annotated[int, size("1 KiB", "4 GiB")]``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from buddysim.base.hints import shortened
 from buddysim.machine import units
 from buddysim.machine.units import Bandwidth, Frequency, Time
 
-LONGEST_PS = units.PS_PER_S
-"""No time of a machine is longer than a second, so that sums of times stay far inside 64 bits."""
+MAX_TIME_PS = units.PS_PER_S
+"""One second, so that sums of times stay far within 64 bits."""
 
-MOST_CYCLES = 10**9
-HIGHEST_BYTES_PER_S = 10**15
-HIGHEST_BYTES_PER_CYCLE = 2**20
+MAX_CYCLES = 10**9
+MAX_BYTES_PER_S = 10**15
+MAX_BYTES_PER_CYCLE = 2**20
 
 
 @dataclass(frozen=True)
 class Value:
-    """Reads one kind of value from a file's text and writes it back."""
+    """Reads a value of one kind from a file's text and writes it back, as a pydantic annotation."""
 
     read: Callable[[object], Any]
     write: Callable[[Any], Any]
@@ -66,10 +66,10 @@ def number(lowest: float, highest: float) -> Value:
     """A plain number from ``lowest`` to ``highest``."""
 
     def read(value: object) -> float:
-        given = _number(value)
-        if not lowest <= given <= highest:
-            raise ValueError(f"{given:g} is out of range: expected {lowest:g} to {highest:g}")
-        return given
+        parsed = _number(value)
+        if not lowest <= parsed <= highest:
+            raise ValueError(f"{parsed:g} is out of range: expected {lowest:g} to {highest:g}")
+        return parsed
 
     return Value(read, _same)
 
@@ -122,29 +122,29 @@ def text(longest: int) -> Value:
 
 
 def size(lowest: str, highest: str) -> Value:
-    """A number of bytes, given with its unit, from ``lowest`` to ``highest``."""
-    least, most = units.parse_size(lowest), units.parse_size(highest)
+    """A number of bytes, written with its unit, from ``lowest`` to ``highest``."""
+    lowest_bytes, highest_bytes = units.parse_size(lowest), units.parse_size(highest)
 
     def read(value: object) -> int:
-        given = units.parse_size(value)
-        if not least <= given <= most:
-            raise ValueError(f"{units.format_size(given)} is out of range: expected {lowest} to {highest}")
-        return given
+        bytes_ = units.parse_size(value)
+        if not lowest_bytes <= bytes_ <= highest_bytes:
+            raise ValueError(f"{units.format_size(bytes_)} is out of range: expected {lowest} to {highest}")
+        return bytes_
 
     return Value(read, units.format_size)
 
 
 def duration(zero: bool = True) -> Value:
-    """A time of at most a second; zero only where that makes sense."""
+    """A time of at most a second, or at most a billion cycles; ``zero`` allows zero."""
 
     def read(value: object) -> Time:
         time = units.parse_time(value)
         if time.amount == 0 and not zero:
             raise ValueError(f"{time} is out of range: expected more than zero")
-        if time.clock is None and time.amount * units.TIME_UNITS[time.unit] > LONGEST_PS:
+        if time.clock is None and time.amount * units.TIME_UNITS[time.unit] > MAX_TIME_PS:
             raise ValueError(f"{time} is out of range: expected at most 1 s")
-        if time.clock is not None and time.amount > MOST_CYCLES:
-            raise ValueError(f"{time} is out of range: expected at most {MOST_CYCLES} cycles")
+        if time.clock is not None and time.amount > MAX_CYCLES:
+            raise ValueError(f"{time} is out of range: expected at most {MAX_CYCLES} cycles")
         return time
 
     return Value(read, str)
@@ -166,26 +166,26 @@ def flops() -> Value:
     """A peak rate of floating-point operations, from 1 GFLOPS to 1000 PFLOPS, as a whole number per second."""
 
     def read(value: object) -> int:
-        given = units.parse_flops(value)
-        if not 10**9 <= given <= 10**18:
-            raise ValueError(f"{units.format_flops(given)} is out of range: expected 1 GFLOPS to 1000 PFLOPS")
-        return given
+        flops_per_s = units.parse_flops(value)
+        if not 10**9 <= flops_per_s <= 10**18:
+            raise ValueError(f"{units.format_flops(flops_per_s)} is out of range: expected 1 GFLOPS to 1000 PFLOPS")
+        return flops_per_s
 
     return Value(read, units.format_flops)
 
 
 def bandwidth(per_cycle: bool = True) -> Value:
-    """Bytes per second, or per cycle of a clock where there is one."""
+    """Bytes per second; ``per_cycle`` allows bytes per cycle of a clock."""
 
     def read(value: object) -> Bandwidth:
-        given = units.parse_bandwidth(value)
-        if given.clock is not None and not per_cycle:
-            raise ValueError(f"{given} is not a rate per second: expected for example '12.8 GB/s'")
-        if given.clock is None:
-            if not 10**6 <= given.bytes_per_s({}) <= HIGHEST_BYTES_PER_S:
-                raise ValueError(f"{given} is out of range: expected 1 MB/s to 1000 TB/s")
-        elif not Fraction(1, 1000) <= given.amount <= HIGHEST_BYTES_PER_CYCLE:
-            raise ValueError(f"{given} is out of range: expected 0.001 to {HIGHEST_BYTES_PER_CYCLE} bytes per cycle")
-        return given
+        rate = units.parse_bandwidth(value)
+        if rate.clock is not None and not per_cycle:
+            raise ValueError(f"{rate} is not a rate per second: expected for example '12.8 GB/s'")
+        if rate.clock is None:
+            if not 10**6 <= rate.bytes_per_s({}) <= MAX_BYTES_PER_S:
+                raise ValueError(f"{rate} is out of range: expected 1 MB/s to 1000 TB/s")
+        elif not Fraction(1, 1000) <= rate.amount <= MAX_BYTES_PER_CYCLE:
+            raise ValueError(f"{rate} is out of range: expected 0.001 to {MAX_BYTES_PER_CYCLE} bytes per cycle")
+        return rate
 
     return Value(read, str)

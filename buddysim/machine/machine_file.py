@@ -18,7 +18,7 @@ from buddysim.base.textfile import toml_text
 from buddysim.machine import fields
 from buddysim.machine.section import Section, canonical_figures, figures, parse_section
 
-MOST_PROBLEMS = 5
+MAX_PROBLEMS = 5
 
 
 class MachineFile(Section):
@@ -131,7 +131,7 @@ class MachineFile(Section):
 def _described(problems: Sequence[ErrorDetails], known: list[str]) -> Iterator[str]:
     """What is wrong with a file's content, as parts of one line."""
     sections = {key.rpartition(".")[0] for key in known} - {""}
-    for problem in problems[:MOST_PROBLEMS]:
+    for problem in problems[:MAX_PROBLEMS]:
         path = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             yield unknown_key(path, [*known, *sections])
@@ -142,5 +142,5 @@ def _described(problems: Sequence[ErrorDetails], known: list[str]) -> Iterator[s
         else:
             text = str(problem.get("ctx", {}).get("error", problem["msg"]))
             yield f"{path}: {text}" if path else text
-    if len(problems) > MOST_PROBLEMS:
-        yield f"and {len(problems) - MOST_PROBLEMS} more"
+    if len(problems) > MAX_PROBLEMS:
+        yield f"and {len(problems) - MAX_PROBLEMS} more"

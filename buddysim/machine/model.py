@@ -35,10 +35,10 @@ from buddysim.machine.sections import (
 from buddysim.machine.training_table import Training
 from buddysim.machine.units import Bandwidth, Frequency, Time, format_size
 
-LARGEST_L1S = 2**30
+MAX_L1_BYTES = 2**30
 """Bytes of all L1 caches together: a simulator keeps about a third of this as their tags and states."""
 
-LONGEST_DRAM_TIMING_PS = 10**7
+MAX_DRAM_TIMING_PS = 10**7
 
 _NOT_SIMULATED = ("name", "description")
 
@@ -181,11 +181,11 @@ def keys() -> Iterator[tuple[str, FieldInfo]]:
 
 def _misfits(machine: Machine) -> Iterator[str]:
     timing, dram = machine.dram.timing, machine.dram
-    if machine.sm.count * machine.l1.size > LARGEST_L1S:
-        one, most = format_size(machine.l1.size), format_size(LARGEST_L1S)
+    if machine.sm.count * machine.l1.size > MAX_L1_BYTES:
+        one, most = format_size(machine.l1.size), format_size(MAX_L1_BYTES)
         yield f"l1.size: {machine.sm.count} SMs x {one} is more than {most}"
     for rule in DramTiming.model_fields:
-        if rule != "tREFI" and machine.exact_ps(getattr(timing, rule)) > LONGEST_DRAM_TIMING_PS:
+        if rule != "tREFI" and machine.exact_ps(getattr(timing, rule)) > MAX_DRAM_TIMING_PS:
             yield f"dram.timing.{rule}: {getattr(timing, rule)} is out of range: expected at most 10 us"
     burst = SECTOR_BYTES * Fraction(10**12) / dram.pseudo_channel_bandwidth.bytes_per_s(machine.clocks)
     first_data = machine.exact_ps(timing.tRCD) + machine.exact_ps(timing.tCL) + burst

@@ -17,12 +17,12 @@ from buddysim.machine.units import Frequency, format_size, parse_time
 SECTOR_BYTES = 32
 LINE_BYTES = 128
 
-MOST_BANKS = 2**16
-"""Of all channels: where a line lies is told with two bytes for its bank (`replay/places.h`)."""
+MAX_BANKS = 2**16
+"""Of all channels: the engine has 16 bits for the bank of a line."""
 
 
 class Clocks(Section):
-    """The clocks that cycles are counted in."""
+    """The clocks in whose cycles times are given."""
 
     core: Annotated[Frequency, fields.frequency()] = Field(description="clock of SMs, L1, crossbar and L2")
     dram: Annotated[Frequency, fields.frequency()] = Field(
@@ -31,31 +31,31 @@ class Clocks(Section):
 
 
 class Sm(Section):
-    """The streaming multiprocessors and what limits the warps resident on one."""
+    """The streaming multiprocessors (SMs) and the limits of their occupancy."""
 
     count: Annotated[int, fields.count(1, 1024)] = Field(description="SMs of the machine")
     schedulers: Annotated[int, fields.count(1, 16)] = Field(
-        description="warp schedulers per SM; a warp belongs to the one of its number modulo this"
+        description="warp schedulers per SM; warp n belongs to scheduler n modulo this"
     )
     policy: Annotated[str, fields.one_of("gto", "lrr")] = Field(
         description="gto: greedy, then oldest; lrr: loose round-robin"
     )
-    warps: Annotated[int, fields.count(1, 64)] = Field(description="most warps resident on an SM")
-    blocks: Annotated[int, fields.count(1, 256)] = Field(description="most thread blocks resident on an SM")
-    threads: Annotated[int, fields.count(32, 8192)] = Field(description="most threads resident on an SM")
-    registers: Annotated[int, fields.count(32, 2**24)] = Field(description="32-bit registers of an SM")
-    shared_memory: Annotated[int, fields.size("0 B", "16 MiB")] = Field(description="scratchpad of an SM")
-    issue_interval: PositiveDuration = Field(description="least time between two instructions of one warp")
+    warps: Annotated[int, fields.count(1, 64)] = Field(description="maximum resident warps per SM")
+    blocks: Annotated[int, fields.count(1, 256)] = Field(description="maximum resident thread blocks per SM")
+    threads: Annotated[int, fields.count(32, 8192)] = Field(description="maximum resident threads per SM")
+    registers: Annotated[int, fields.count(32, 2**24)] = Field(description="32-bit registers per SM")
+    shared_memory: Annotated[int, fields.size("0 B", "16 MiB")] = Field(description="shared memory per SM")
+    issue_interval: PositiveDuration = Field(description="minimum time between two instructions of one warp")
     step_latency: Duration = Field(
-        description="what a dependent wait adds to the execution latency that the trace knows (pipeline from a "
-        "result to its use)"
+        description="pipeline latency from a result to its use: each dependent wait adds it to the execution latencies "
+        "of the trace"
     )
     assumed_instruction: Duration = Field(
-        description="time of one instruction of a warp where the trace knows no dependences, only how many there were"
+        description="time per instruction where the trace has only the number of instructions, not their dependences"
     )
     blocking_atomics: Switch = Field(
         default=False,
-        description="true: an atomic holds its warp until it is back, whoever uses its result; false: as a load",
+        description="true: an atomic blocks its warp until it returns, even if its result is unused; false: as a load",
     )
 
     @model_validator(mode="after")
@@ -66,16 +66,16 @@ class Sm(Section):
 
 
 class Kernel(Section):
-    """Starting kernels and thread blocks."""
+    """Launches of kernels and thread blocks."""
 
     launch_latency: Duration = Field(description="from a kernel's launch to its first thread block")
-    block_launch_interval: Duration = Field(description="least time between two thread blocks started on one SM")
+    block_launch_interval: Duration = Field(description="minimum time between two thread-block launches on one SM")
     block_latency: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="what a thread block spends besides its instructions: fetching the first, draining the last",
+        description="overhead of a thread block besides its instructions: first fetch, final drain",
     )
     block_order: Annotated[str, fields.one_of("round_robin")] = Field(
-        default="round_robin", description="how thread blocks go to SMs that have room"
+        default="round_robin", description="order in which thread blocks are assigned to SMs with room"
     )
     concurrent: Switch = Field(
         default=True, description="true: kernels of different streams may overlap; false: one kernel at a time"
@@ -91,11 +91,11 @@ class L1(Section):
     line: Annotated[int, fields.size("128 B", "128 B")] = Field(
         default=LINE_BYTES, description="line of four 32 B sectors; no other size is modelled"
     )
-    load_to_use: PositiveDuration = Field(description="a hit on an idle machine, issue to use")
+    load_to_use: PositiveDuration = Field(description="latency of a hit on an idle machine, issue to use")
     lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
         description="lines of one instruction looked up per core cycle"
     )
-    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="line requests on their way per SM")
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per SM")
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L1:
@@ -113,15 +113,15 @@ class Crossbar(Section):
 class L2(Section):
     """The shared cache: write-back, each of a line's four sectors with its own valid and dirty state."""
 
-    size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="capacity in all")
+    size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="total capacity")
     slices: Annotated[int, fields.count(1, 1024)] = Field(description="slices, each with its own port")
     ways: Annotated[int, fields.count(1, 1024)] = Field(description="associativity")
     line: Annotated[int, fields.size("128 B", "128 B")] = Field(
         default=LINE_BYTES, description="line of four 32 B sectors; no other size is modelled"
     )
-    load_to_use: PositiveDuration = Field(description="a hit on an idle machine, issue to use")
-    bandwidth: Rate = Field(description="of one slice, in each direction")
-    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="line requests on their way per slice")
+    load_to_use: PositiveDuration = Field(description="latency of a hit on an idle machine, issue to use")
+    bandwidth: Rate = Field(description="bandwidth of a slice, in each direction")
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per slice")
     fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
 
     @model_validator(mode="after")
@@ -131,22 +131,23 @@ class L2(Section):
 
 
 class MetadataCache(Section):
-    """The cache of the entries' 4-bit size states, beside the L2 slices."""
+    """The cache of the entries' 4-bit size states, next to the L2 slices."""
 
-    size: Annotated[int, fields.size("32 B", "64 MiB")] = Field(default=128 * 1024, description="capacity in all")
+    size: Annotated[int, fields.size("32 B", "64 MiB")] = Field(default=128 * 1024, description="total capacity")
     slices: Annotated[int, fields.count(1, 1024)] = Field(default=32, description="slices")
     ways: Annotated[int, fields.count(1, 1024)] = Field(default=4, description="associativity")
     line: Annotated[int, fields.size("32 B", "128 B")] = Field(
         default=32, description="bytes of a line: 32 B hold the states of 64 entries, one 8 KiB page"
     )
     hit_latency: Duration = Field(
-        default=parse_time("0 core_cycles"), description="what a lookup that hits adds to an L2 miss"
+        default=parse_time("0 core_cycles"), description="latency that a metadata hit adds to an L2 miss"
     )
     overlap: Switch = Field(
-        default=True, description="true: on a metadata miss the kept sectors are fetched with the metadata"
+        default=True,
+        description="true: on a metadata miss, sectors of the device part are fetched in parallel with the metadata",
     )
     perfect: Switch = Field(
-        default=False, description="true: every size is known for nothing, to see what metadata cost"
+        default=False, description="true: entry sizes are known at no cost, to show what metadata cost"
     )
 
     @model_validator(mode="after")
@@ -158,24 +159,24 @@ class MetadataCache(Section):
 
 
 class DramTiming(Section):
-    """Least times between the commands of device memory, named as in JESD235."""
+    """Minimum times between commands of device memory, named as in JESD235."""
 
-    tRCD: Duration = Field(description="row open to column command")
-    tRP: Duration = Field(description="row close to row open")
+    tRCD: Duration = Field(description="activate to column command")
+    tRP: Duration = Field(description="precharge to activate")
     tCL: Duration = Field(description="read command to data")
     tCWL: Duration = Field(description="write command to data")
-    tRAS: Duration = Field(description="row open to row close")
+    tRAS: Duration = Field(description="activate to precharge")
     tCCD_S: Duration = Field(description="column to column command, other bank group")
     tCCD_L: Duration = Field(description="column to column command, same bank group")
-    tRRD_S: Duration = Field(description="row open to row open, other bank group")
-    tRRD_L: Duration = Field(description="row open to row open, same bank group")
-    tFAW: Duration = Field(description="least time that holds five row opens")
-    tWR: Duration = Field(description="end of write data to row close")
+    tRRD_S: Duration = Field(description="activate to activate, other bank group")
+    tRRD_L: Duration = Field(description="activate to activate, same bank group")
+    tFAW: Duration = Field(description="four-activate window: minimum time from an activate to the fifth")
+    tWR: Duration = Field(description="end of write data to precharge")
     tWTR: Duration = Field(description="end of write data to read command")
     tRTW: Duration = Field(description="read command to write command")
-    tRTP: Duration = Field(description="read command to row close")
-    tRFC: Duration = Field(description="a refresh: banks closed this long")
-    tREFI: Duration = Field(description="mean time between refreshes; 0 switches refresh off")
+    tRTP: Duration = Field(description="read command to precharge")
+    tRFC: Duration = Field(description="duration of a refresh, in which banks are closed")
+    tREFI: Duration = Field(description="mean interval between refreshes; 0 switches refresh off")
 
 
 class Dram(Section):
@@ -184,16 +185,18 @@ class Dram(Section):
     model: Annotated[str, fields.one_of("banked", "simple")] = Field(
         default="banked", description="banked: rows, bank groups, turnarounds, refresh; simple: bandwidth and latency"
     )
-    capacity: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(description="device memory in all")
-    channels: Annotated[int, fields.count(1, 1024)] = Field(description="channels")
-    pseudo_channels: Annotated[int, fields.count(1, 16)] = Field(description="independent halves of a channel")
-    pseudo_channel_bandwidth: Rate = Field(description="peak of one pseudo-channel")
-    load_to_use: PositiveDuration = Field(description="an L2 miss to a closed bank on an idle machine, issue to use")
-    row_bytes: Annotated[int, fields.size("32 B", "1 MiB")] = Field(description="row of one bank of a pseudo-channel")
+    capacity: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(description="capacity of device memory")
+    channels: Annotated[int, fields.count(1, 1024)] = Field(description="channels of device memory")
+    pseudo_channels: Annotated[int, fields.count(1, 16)] = Field(description="pseudo-channels per channel")
+    pseudo_channel_bandwidth: Rate = Field(description="peak bandwidth of a pseudo-channel")
+    load_to_use: PositiveDuration = Field(
+        description="latency of an L2 miss to a closed bank on an idle machine, issue to use"
+    )
+    row_bytes: Annotated[int, fields.size("32 B", "1 MiB")] = Field(description="size of a row of one bank")
     banks: Annotated[int, fields.count(1, 1024)] = Field(description="banks per pseudo-channel")
     bank_groups: Annotated[int, fields.count(1, 1024)] = Field(description="bank groups per pseudo-channel")
     write_queue: Annotated[int, fields.count(1, 128)] = Field(
-        description="write bursts that a pseudo-channel holds back and drains at once"
+        description="write bursts that a pseudo-channel buffers before it drains them together"
     )
     timing: DramTiming
 
@@ -203,8 +206,8 @@ class Dram(Section):
             raise ValueError(f"banks {self.banks} are not a power of two")
         if self.banks % self.bank_groups:
             raise ValueError(f"banks {self.banks} are not a multiple of bank_groups {self.bank_groups}")
-        if self.channels * self.pseudo_channels * self.banks > MOST_BANKS:
-            raise ValueError(f"channels x pseudo_channels x banks is more than {MOST_BANKS}")
+        if self.channels * self.pseudo_channels * self.banks > MAX_BANKS:
+            raise ValueError(f"channels x pseudo_channels x banks is more than {MAX_BANKS}")
         if self.row_bytes % SECTOR_BYTES:
             raise ValueError(f"row_bytes {self.row_bytes} B are not a multiple of the {SECTOR_BYTES} B burst")
         return self
@@ -213,23 +216,29 @@ class Dram(Section):
 class Link(Section):
     """The interconnect to buddy and host memory: two independent directions."""
 
-    bandwidth: Rate = Field(description="of each direction")
-    load_to_use: PositiveDuration = Field(description="an L2 miss to memory behind the link, idle machine")
+    bandwidth: Rate = Field(description="bandwidth of each direction")
+    load_to_use: PositiveDuration = Field(
+        description="latency of an L2 miss to memory across the link on an idle machine, issue to use"
+    )
     header: Annotated[int, fields.size("0 B", "4 KiB")] = Field(
         default=0, description="bytes of header per packet; 0 B: bandwidth is goodput"
     )
     packet: Annotated[int, fields.size("32 B", "64 KiB")] = Field(
-        default=128, description="most payload bytes that one header covers"
+        default=128, description="maximum payload bytes per header"
     )
 
 
 class Compression(Section):
-    """The (de)compressor beside each L2 slice."""
+    """The (de)compressor of each L2 slice."""
 
-    latency: Duration = Field(default=parse_time("11 dram_cycles"), description="added to a fill or a write-back")
-    interval: Duration = Field(default=parse_time("1 dram_cycles"), description="one entry per slice and this time")
+    latency: Duration = Field(
+        default=parse_time("11 dram_cycles"), description="latency added to a fill or a write-back"
+    )
+    interval: Duration = Field(
+        default=parse_time("1 dram_cycles"), description="time between two entries in a slice's pipeline"
+    )
     whole_raw_entry: Switch = Field(
-        default=False, description="true: an entry that does not compress moves whole, not only the sectors asked for"
+        default=False, description="true: an incompressible entry moves whole, not only its requested sectors"
     )
 
 
@@ -243,7 +252,8 @@ class Buddy(Section):
         default=True, description="true: an allocation with a 1x target is stored uncompressed and needs no metadata"
     )
     eight_byte_state: Switch = Field(
-        default=True, description="true: metadata tell an entry of 1 to 8 B from one of 32 B (16x targets need it)"
+        default=True,
+        description="true: metadata distinguish an entry of 1 to 8 B from one of 32 B (16x targets need it)",
     )
 
 

@@ -85,12 +85,12 @@ class TrainingMachine(MachineFile):
 
     @property
     def memory_bytes(self) -> int:
-        """Device memory in all, in bytes."""
+        """Capacity of device memory, in bytes."""
         return self.training.memory
 
     @property
     def launch_ps(self) -> int:
-        """What each kernel costs beside its work, in picoseconds."""
+        """Overhead of each kernel besides its work, in picoseconds."""
         return round(self.training.launch.picoseconds({}))
 
     @property
@@ -115,12 +115,12 @@ class TrainingMachine(MachineFile):
 
     @property
     def host_memory_bytes(self) -> int:
-        """Host memory in all, in bytes."""
+        """Capacity of host memory, in bytes."""
         return self.training.host_memory
 
     @property
     def host_pinned_bytes(self) -> int:
-        """Most host memory that can be pinned, in bytes."""
+        """Maximum host memory that can be pinned, in bytes."""
         return self.training.host_pinned
 
     @classmethod
@@ -168,7 +168,7 @@ def _own_part(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_links(content: dict[str, Any]) -> dict[str, Any]:
-    """The same with the links that every machine has; a machine's own of the same name counts."""
+    """The same with the links that every machine has; a machine's own link of the same name takes precedence."""
     table = content[_PART]
     if not all(isinstance(given, Mapping) for given in (table, content["sources"])):
         return content

@@ -44,21 +44,21 @@ class Training(Section):
     fp32: Annotated[int, fields.flops()] = Field(
         description="peak single-precision rate; a multiplication and an addition count as two"
     )
-    sms: Annotated[int, fields.count(1, 1024)] = Field(description="SMs: thread blocks run in waves over them")
+    sms: Annotated[int, fields.count(1, 1024)] = Field(description="SMs, over which thread blocks run in waves")
     clock: Annotated[Frequency, fields.frequency()] = Field(description="clock at which the peak rate is reached")
     dram_bandwidth: SteadyRate = Field(description="peak bandwidth of device memory")
-    memory: Annotated[int, fields.size("1 MiB", "16 TiB")] = Field(description="device memory in all")
-    launch: Duration = Field(default=parse_time("5 us"), description="what each kernel costs beside its work")
+    memory: Annotated[int, fields.size("1 MiB", "16 TiB")] = Field(description="capacity of device memory")
+    launch: Duration = Field(default=parse_time("5 us"), description="overhead of each kernel besides its work")
     library: Annotated[str, fields.text(40)] = Field(
         default="generic", description="library version whose calibration is the default; generic: none"
     )
     link: Annotated[str, fields.text(40)] = Field(default="pcie3", description="name of the link to the host in use")
     host_memory: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(
-        default=parse_size("64 GiB"), description="host memory in all"
+        default=parse_size("64 GiB"), description="capacity of host memory"
     )
     host_pinned: Annotated[int, fields.size("0 B", "1024 TiB")] = Field(
-        default=parse_size("62 GiB"), description="most host memory that can be pinned for copies"
+        default=parse_size("62 GiB"), description="maximum host memory that can be pinned for copies"
     )
     links: dict[str, LinkRate] = Field(
-        default_factory=dict, description="links of the machine's own, beside those that every machine has"
+        default_factory=dict, description="links of this machine, besides those that every machine has"
     )

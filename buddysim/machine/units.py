@@ -1,7 +1,7 @@
 """Quantities with their units, exact to the last digit.
 
 Every quantity in a machine file is a number and a unit: ``"4 MiB"``, ``"900 GB/s"``, ``"1.3 GHz"``, ``"280 ns"``,
-``"11 dram_cycles"``, ``"32 B/core_cycle"``. Numbers are kept as fractions, so that no two machines round differently.
+``"11 dram_cycles"``, ``"32 B/core_cycle"``. Numbers are fractions, so that no two computers round differently.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _QUANTITY = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>(?:[^\s\d]\S*)?)\s
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A length of time, in seconds' decimal parts or in cycles of a named clock."""
+    """A time, in seconds (or ns, us, ...) or in cycles of a clock."""
 
     amount: Fraction
     unit: str
@@ -53,12 +53,13 @@ class Time:
         return CYCLE_UNITS.get(self.unit)
 
     def picoseconds(self, clocks: Mapping[str, Frequency]) -> Fraction:
-        """The time in picoseconds, exactly, cycles taken from ``clocks``."""
+        """The time in picoseconds, exactly; a time in cycles needs its clock in ``clocks``."""
         if self.clock is None:
             return self.amount * TIME_UNITS[self.unit]
         return self.amount * PS_PER_S / clocks[self.clock].hz
 
     def canonical(self) -> str:
+        """The same text for equal times: in picoseconds or in cycles."""
         if self.clock is None:
             return f"{self.amount * TIME_UNITS[self.unit]} ps"
         return f"{self.amount} {self.clock}_cycles"
@@ -74,6 +75,7 @@ class Frequency:
     hz: int
 
     def canonical(self) -> str:
+        """The same text for equal frequencies."""
         return f"{self.hz} Hz"
 
     def __str__(self) -> str:
@@ -82,7 +84,7 @@ class Frequency:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """Bytes per second, or per cycle of a named clock."""
+    """A bandwidth, in bytes per second or per cycle of a clock."""
 
     amount: Fraction
     unit: str
@@ -93,12 +95,13 @@ class Bandwidth:
         return CYCLE_UNITS.get(self.unit.partition("/")[2])
 
     def bytes_per_s(self, clocks: Mapping[str, Frequency]) -> Fraction:
-        """Bytes per second, exactly, cycles taken from ``clocks``."""
+        """Bytes per second, exactly; a bandwidth per cycle needs its clock in ``clocks``."""
         size = SIZE_UNITS[self.unit.partition("/")[0]]
         per_s = 1 if self.clock is None else clocks[self.clock].hz
         return self.amount * size * per_s
 
     def canonical(self) -> str:
+        """The same text for equal bandwidths: in bytes per second or per cycle."""
         size = SIZE_UNITS[self.unit.partition("/")[0]]
         return f"{self.amount * size} B/{'s' if self.clock is None else self.clock + '_cycle'}"
 
@@ -123,7 +126,7 @@ def parse_size(text: object) -> int:
 
 
 def format_size(size: int) -> str:
-    """Bytes as a whole number of the unit that makes it shortest."""
+    """Bytes as a whole number, in the unit in which it is shortest."""
     whole = [(size // factor, unit) for unit, factor in SIZE_UNITS.items() if size % factor == 0 and factor <= size]
     number, unit = min(whole, key=lambda pair: (len(str(pair[0])), pair[0]), default=(size, "B"))
     return f"{number} {unit}"

@@ -14,7 +14,7 @@ from buddysim.synthetic.parts.kernels import LINE_BYTES, line_records, load, wri
 from buddysim.synthetic.workload import Footprint, Laps, Seed, Space, Switch, Workload
 from buddysim.trace import TraceWriter
 
-LONGEST_CHASE = 2**24
+MAX_HOPS = 2**24
 
 
 class Chase(Workload):
@@ -25,7 +25,7 @@ class Chase(Workload):
     footprint: Footprint = Field(default=64 * 2**20, description="bytes that a lap goes over")
     stride: Annotated[int, fields.size("128 B", "1 GiB")] = Field(default=LINE_BYTES, description="from place to place")
     order: Annotated[str, fields.one_of("random", "ascending")] = Field(default="random", description="of the places")
-    hops: Annotated[int, fields.count(1, LONGEST_CHASE)] = Field(default=16384, description="loads of a kernel")
+    hops: Annotated[int, fields.count(1, MAX_HOPS)] = Field(default=16384, description="loads of a kernel")
     kernels: Laps = Field(default=1, description="equal kernels in a row (the L1 forgets, the L2 remembers)")
     space: Space = Field(default="device", description="memory that it goes over: device or host")
     bypass_l1: Switch = Field(default=False, description="loads that are served by the L2")
@@ -34,8 +34,8 @@ class Chase(Workload):
     def check(self) -> None:
         if self.stride % LINE_BYTES:
             raise ValueError(f"stride: {self.stride} B is not a multiple of {LINE_BYTES} B")
-        if self.footprint // self.stride > LONGEST_CHASE:
-            raise ValueError(f"footprint: {self.footprint // self.stride} places: expected at most {LONGEST_CHASE}")
+        if self.footprint // self.stride > MAX_HOPS:
+            raise ValueError(f"footprint: {self.footprint // self.stride} places: expected at most {MAX_HOPS}")
 
     def places(self) -> npt.NDArray[np.uint64]:
         """Entries in the order of a lap."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from buddysim.compress import STUDY_CLASSES
 from buddysim.machine.units import parse_size
 
-LONGEST_PATTERN = 2**16
+MAX_PATTERN_ENTRIES = 2**16
 
 
 def parse_pattern(pattern: str) -> npt.NDArray[np.uint8]:
@@ -21,11 +21,13 @@ def parse_pattern(pattern: str) -> npt.NDArray[np.uint8]:
         if size not in known:
             raise ValueError(f"sizes: {size} B is not a size class: expected one of {', '.join(map(str, known))} B")
         count = repeats.strip() or "1"
-        if not count.isdecimal() or not 0 < int(count) <= LONGEST_PATTERN:
-            raise ValueError(f"sizes: {part.strip()!r}: expected SIZE:ENTRIES, 1 to {LONGEST_PATTERN} entries")
+        if not count.isdecimal() or not 0 < int(count) <= MAX_PATTERN_ENTRIES:
+            raise ValueError(f"sizes: {part.strip()!r}: expected SIZE:ENTRIES, 1 to {MAX_PATTERN_ENTRIES} entries")
         classes += [known[size]] * int(count)
-    if len(classes) > LONGEST_PATTERN:
-        raise ValueError(f"sizes: a pattern of {len(classes)} entries is too long: expected at most {LONGEST_PATTERN}")
+    if len(classes) > MAX_PATTERN_ENTRIES:
+        raise ValueError(
+            f"sizes: a pattern of {len(classes)} entries is too long: expected at most {MAX_PATTERN_ENTRIES}"
+        )
     return np.array(classes, dtype=np.uint8)
 
 
