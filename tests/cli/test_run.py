@@ -118,9 +118,12 @@ def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
     chosen = []
     for state in ("true", "false"):
         options = ("--set", f"buddy.eight_byte_state={state}", "--compressor", compressor, "--kernels", "0:1")
+        options += ("--distribution", "uniform:64")
         shown = json.loads(ran(capsys, trace, "--scheme", "buddy", "--json", "-", *options))["buddy"]
         machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"buddy.eight_byte_state": state})
-        direct = buddysim.simulate(trace, machine, "buddy", compressor=compressor, kernels=slice(0, 1))
+        direct = buddysim.simulate(
+            trace, machine, "buddy", compressor=compressor, distribution="uniform:64", kernels=slice(0, 1)
+        )
         assert shown["provenance"]["targets"] == direct.provenance["targets"]
         assert shown["provenance"]["compressor"] == direct.provenance["compressor"] == compressor
         chosen.append(shown["provenance"]["targets"])
