@@ -1,4 +1,4 @@
-"""Converts a bundle of an OpenCL capture (a folder, or a .tar.xz of one) into a trace file.
+"""Converts a bundle of an OpenCL capture (a folder, or a .tar.xz of one) to a trace file.
 
 python tools/convert_opencl_bundle.py BUNDLE -o OUT.bin [--launches FIRST:END] [--contents-every N]
 """
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--licence", default="")
     parser.add_argument("--level", type=int, default=19, choices=range(1, 20), metavar="1..19", help="of zstd")
     args = parser.parse_args(argv)
-    given = sys.argv[1:] if argv is None else argv
+    arguments = sys.argv[1:] if argv is None else argv
     try:
         if args.contents_every < 0:
             raise BuddysimError(f"--contents-every {args.contents_every}: expected 0 or more")
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 snapshots=args.contents_after,
                 source=args.source or folder.name,
                 licence=args.licence,
-                command=shlex.join(["tools/convert_opencl_bundle.py", *given]),
+                command=shlex.join(["tools/convert_opencl_bundle.py", *arguments]),
                 compression_level=args.level,
             )
             summary = convert_bundle(folder, args.output, options)

@@ -1,8 +1,9 @@
-"""Turns published tables of layer times into the files that buddysim ships, calibration and validation apart.
+"""Converts published tables of layer times to the files that ship, calibration and validation apart.
 
-``python -m tools.convert_timings FOLDER`` reads ``deepbench_conv.csv`` and ``deepbench_gemm.csv``
-(baidu-research/DeepBench, Apache-2.0), ``caffe_per_layer_titanx.csv`` and ``torch_cudnn_versions_titanx.csv``
-(soumith/convnet-benchmarks, MIT).
+python tools/convert_timings.py FOLDER
+
+FOLDER holds ``deepbench_conv.csv`` and ``deepbench_gemm.csv`` (baidu-research/DeepBench, Apache-2.0),
+``caffe_per_layer_titanx.csv`` and ``torch_cudnn_versions_titanx.csv`` (soumith/convnet-benchmarks, MIT).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -122,7 +123,7 @@ def _fc(
 
 
 def caffe(folder: Path) -> Iterator[Timing]:
-    """Every layer of the four networks that the zoo has, by its place among layers of its kind."""
+    """Every layer of the four networks that the zoo has, matched by its position among layers of its kind."""
     times: dict[str, dict[str, dict[str, float]]] = {}
     with (folder / "caffe_per_layer_titanx.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -205,8 +206,9 @@ def write(name: str, timings: list[Timing], source: tuple[str, ...]) -> None:
         print(f"{part}/{name}.csv: {len(chosen)} rows, {len({timing.shape for timing in chosen})} shapes")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.convert_timings", description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Convert every table."""
+    parser = argparse.ArgumentParser(prog="convert_timings.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the published tables lie")
     folder: Path = parser.parse_args(arguments).folder
     by_gpu: dict[str, list[Timing]] = {}

@@ -1,6 +1,7 @@
 """Writes docs/cost-model-errors.md: how far modelled layer times are off, in and out of sample.
 
-python -m tools.cost_errors writes the page; --check only says whether it is what would be written.
+python tools/cost_errors.py               writes the page
+python tools/cost_errors.py --check       only says whether it is up to date; exit code 1 where it isn't
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TARGET = 0.15
 INTRODUCTION = """\
 # Errors of the layer times
 
-Written by `python -m tools.cost_errors`; docs/cost-model.md says what the model is. Errors are
+Written by `python tools/cost_errors.py`; docs/cost-model.md says what the model is. Errors are
 |predicted / measured - 1|, medians over timings unless something else is said. The validation part was fixed before
 anything was fitted and took part in no fit. The form of the model was chosen by cross-validation within the calibration
 part. The errors on the validation part were looked at after each of six revisions, so it isn't wholly unseen: over
@@ -224,14 +225,15 @@ def _save(content: str, path: Path) -> None:
     path.write_text(content, encoding="utf-8")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.cost_errors", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, say whether the page is current")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write or check the page."""
+    parser = argparse.ArgumentParser(prog="cost_errors.py", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, say whether the page is up to date")
     check: bool = parser.parse_args(arguments).check
     content = text()
     if check:
         current = DOCUMENT.is_file() and DOCUMENT.read_text(encoding="utf-8") == content
-        print(f"{DOCUMENT.name} is {'current' if current else 'not what would be written'}")
+        print(f"{DOCUMENT.name} is {'up to date' if current else 'out of date: run python tools/cost_errors.py'}")
         return 0 if current else 1
     write_whole(DOCUMENT, partial(_save, content))
     print(f"{DOCUMENT} written")

@@ -1,10 +1,14 @@
-"""Fits the calibrations that ship to the timings that ship: ``python -m tools.fit_cost``, ``--check`` only compares."""
+"""Fits the calibrations that ship with the package to the timings that ship: data/fitted/ of buddysim/training/cost.
+
+python tools/fit_cost.py               writes the files that differ
+python tools/fit_cost.py --check       only names them; exit code 1 where there are any
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +20,10 @@ def _save(text: str, path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.fit_cost", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, say which files differ")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fit, and write or compare."""
+    parser = argparse.ArgumentParser(prog="fit_cost.py", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, name the files that differ")
     check: bool = parser.parse_args(arguments).check
     files: Mapping[str, str] = fitted_files()
     different = []

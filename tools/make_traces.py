@@ -1,7 +1,7 @@
-"""Makes the trace files of `traces/` from the captures they come from.
+"""Converts archived captures to the trace files of `traces/`.
 
-    python tools/make_traces.py --shared PATH -o traces/large     the larger ones, which aren't kept in the repository
-    python tools/make_traces.py --shared PATH --small -o traces   those that are, and their manifest
+python tools/make_traces.py --shared PATH -o traces/large       the larger ones, which aren't kept in the repository
+python tools/make_traces.py --shared PATH --small -o traces     those that are, and their manifest
 
 PATH is the folder whose `data/` holds the archives. `make traces` runs the first. Traces that `buddysim capture` made
 have their command in the manifest; they and their entries stay as they are.

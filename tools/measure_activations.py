@@ -1,4 +1,4 @@
-"""Measures the activations that ship with the package: trains a network, writes the activations file.
+"""Measures the feature maps that ship with the package: trains a network and writes the activations file.
 
 python tools/measure_activations.py --epochs 6 -o buddysim/training/contents/data/fashion-mnist.maps [--data FOLDER]
 """

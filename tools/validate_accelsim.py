@@ -1,7 +1,7 @@
-"""Holds buddysim against Accel-Sim's own figures and writes docs/validation-accelsim.md.
+"""Compares the replay engine with Accel-Sim's own figures: writes docs/validation-accelsim.md.
 
-    python tools/validate_accelsim.py               writes the document (make validate)
-    python tools/validate_accelsim.py --check       only says whether it is what would be written
+python tools/validate_accelsim.py               writes the document (make validate)
+python tools/validate_accelsim.py --check       only says whether it is up to date
 """
 
 from __future__ import annotations

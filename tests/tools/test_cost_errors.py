@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tools.cost_errors import DOCUMENT, text
+from tests.tools.test_tools import load
 
 
 def test_the_page_is_current() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == text()
+    tool = load("cost_errors")
+    assert tool.DOCUMENT.read_text(encoding="utf-8") == tool.text()

@@ -1,4 +1,4 @@
-"""Fits calibrations to timings: `python -m tools.fit_cost` for those that ship, ``buddysim calibrate`` for a user's.
+"""Fits calibrations to timings: `python tools/fit_cost.py` for those that ship, ``buddysim calibrate`` for a user's.
 
 A group's efficiency is the median of those that its timings imply, drawn towards what the group has on other GPUs as if
 that were two more shapes. Results are rounded to what ships.

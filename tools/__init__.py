@@ -1,1 +1,0 @@
-"""What makes trace files and pages: captures, converters, validation."""
