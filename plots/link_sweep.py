@@ -1,4 +1,4 @@
-"""Time of a trace against the link's bandwidth, as a picture and as a CSV file beside it.
+"""Time of a trace against the link's bandwidth, as a picture and as a CSV file of the same name.
 
 python plots/link_sweep.py traces/fdtd2048.bin -o out/link.png
 """

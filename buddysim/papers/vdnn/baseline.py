@@ -38,8 +38,8 @@ def total(training: SavedResults, id: str) -> Measured:
     rest, workspace = without_workspace(result), result["memory.baseline_workspace_bytes"] / GIB
     return Measured(
         rest + workspace,
-        note=f"{rest:.2f} without workspace, so the paper's has {value(id) - rest:+.2f}; ours is {workspace:.2f} "
-        f"({largest_workspace(result)})",
+        note=f"{rest:.2f} without workspace, which leaves {value(id) - rest:+.2f} for the paper's; "
+        f"ours is {workspace:.2f} ({largest_workspace(result)})",
     )
 
 
@@ -83,8 +83,8 @@ def features(training: SavedResults, id: str) -> Measured:
     needed = (share * (whole - workspace) - (part - workspace)) / (1 - share) / GIB
     return Measured(
         100 * part / whole,
-        note=f"{100 * (part - workspace) / (whole - workspace):.1f} % without workspace; the paper's share takes "
-        f"{needed:.2f} GiB of workspace, its total leaves {value(TOTAL_OF[id]) - without_workspace(result):.2f}",
+        note=f"{100 * (part - workspace) / (whole - workspace):.1f} % without workspace; the paper's share implies "
+        f"{needed:.2f} GiB of workspace, its total {value(TOTAL_OF[id]) - without_workspace(result):.2f}",
     )
 
 

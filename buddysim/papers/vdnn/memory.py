@@ -36,7 +36,7 @@ def implied_workspace(bare: float, stated: float) -> str:
     """The workspace of the baseline that a stated saving implies; `bare` per cent are saved without any workspace."""
     implied = 100 * ((100 - bare) / (100 - stated) - 1)
     return (
-        f"{bare:.0f} if no algorithm had a workspace, so the paper's figure takes a baseline whose workspace is "
+        f"{bare:.0f} if no algorithm had a workspace, so the paper's figure implies a baseline whose workspace is "
         f"{implied:.0f} % of the rest"
     )
 
@@ -76,8 +76,8 @@ def all_m_peak(training: SavedResults, id: str) -> Measured:
     later = training.result("vgg19", 128, "vdnn-all-m", prefetch="just-in-time")
     peaks = [result["features.memory.peak_bytes"] / GIB for result in (published, later)]
     if id == "all-m-vgg16-128":
-        return Measured(peaks[1], note=f"prefetch just in time; {peaks[0]:.2f} with the search as published")
-    return Measured((peaks[0], peaks[0]), note="prefetch as published")
+        return Measured(peaks[1], note=f"prefetch just in time; {peaks[0]:.2f} with the published search")
+    return Measured((peaks[0], peaks[0]), note="prefetch by the published search")
 
 
 @measures("offload-vgg16-256")

@@ -34,7 +34,7 @@ def losses(training: SavedResults, id: str) -> Measured:
 def loss_vgg16_128(training: SavedResults) -> Measured:
     result = training.result("vgg19", 128, "vdnn-all-m")
     stalled = 100 * result["features.stall_ms"] / result["features.time_ms"]
-    return Measured(loss_percent(result), note=f"{stalled:.1f} % of its time waiting for copies")
+    return Measured(loss_percent(result), note=f"{stalled:.1f} % of its time spent waiting for copies")
 
 
 @measures("dyn-time")
@@ -46,7 +46,7 @@ def dyn_time(training: SavedResults) -> Measured:
 @measures("dyn-time-worst")
 def dyn_worst(training: SavedResults) -> Measured:
     result = training.result("vgg19", 256, "vdnn-dyn")
-    return Measured(100 - loss_percent(result), note=f"taken: {result['provenance']['decisions'][-1]}")
+    return Measured(100 - loss_percent(result), note=f"dyn chooses {result['provenance']['decisions'][-1]}")
 
 
 @measures("reuse-alexnet", "reuse-vgg16-64")
@@ -90,7 +90,7 @@ def dram_worst(training: SavedResults) -> Measured:
 @measures("dram-unsaturated")
 def dram_unsaturated(training: SavedResults) -> Measured:
     most, layer = max(dram_shares(training.result("vgg19", 256, "oracle")))
-    return Measured(100 * most, note=f"{layer}; least traffic that the layer's shapes allow")
+    return Measured(100 * most, note=f"{layer}; a lower bound, from the layer's shapes")
 
 
 def dram_shares(result: Result) -> list[tuple[float, str]]:
