@@ -16,6 +16,7 @@ from buddysim.base.registry import Registry
 #: For each kind the module that has its `Registry` as ``REGISTRY``.
 HOMES = {
     "compressor": "buddysim.compress.registry",
+    "importer": "buddysim.importers",
     "synthetic workload": "buddysim.synthetic.registry",
     "replay scheme": "buddysim.replay.schemes",
     "training scheme": "buddysim.training.schemes",

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from buddysim.importers.accelsim.importer import Options, SnapshotFile, Summary, import_accelsim, parse_snapshot
+from buddysim.importers.accelsim.command import SUMMARY, add_arguments, import_trace
+from buddysim.importers.accelsim.importer import Summary, import_accelsim
+from buddysim.importers.accelsim.options import Options, SnapshotFile, parse_snapshot
 
-__all__ = ["Options", "SnapshotFile", "Summary", "import_accelsim", "parse_snapshot"]
+__all__ = [
+    "SUMMARY",
+    "Options",
+    "SnapshotFile",
+    "Summary",
+    "add_arguments",
+    "import_accelsim",
+    "import_trace",
+    "parse_snapshot",
+]

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import buddysim.trace as bt
+from buddysim.cli import main
 from buddysim.compress import entry_classes
+from buddysim.compress.registry import entry_algorithms
 from buddysim.importers.accelsim import Options, SnapshotFile, Summary, import_accelsim
 from buddysim.importers.archive import folder_with
 
@@ -203,3 +205,17 @@ def test_missing_kernels_keep_their_number(tmp_path: Path) -> None:
     assert [kernel.ordinal for kernel in trace.kernels] == [1]
     assert len(summary.warnings) == 3
     assert "kernel-1.traceg is missing" in " ".join(summary.warnings)
+
+
+@pytest.mark.parametrize("name", entry_algorithms())
+def test_size_maps_are_of_the_compressor_that_is_named(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{MEMORY:#x}.bin"
+    file.write_bytes(bytes(range(256)) * 4)
+    output = tmp_path / "out.bin"
+    listed = HERE / "samples" / "v1" / "kernelslist.g"
+    arguments = ["--snapshot", f"{file}@1", "--compressor", name, "-o", str(output)]
+    assert main(["import", "accelsim", str(listed), *arguments]) == 0
+    trace = bt.open_trace(output)
+    assert {size_map.algorithm for size_map in trace.size_maps} == {name}
+    expected = entry_classes(file.read_bytes(), name).tolist()
+    assert trace.size_maps[0].read().tolist()[: len(expected)] == expected

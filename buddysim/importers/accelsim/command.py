@@ -1,0 +1,70 @@
+"""``import accelsim``: its arguments, and the import that they ask for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress import DEFAULT
+from buddysim.compress.registry import entry_algorithms, find_for_entries
+from buddysim.importers import Imported
+from buddysim.importers.accelsim.importer import import_accelsim
+from buddysim.importers.accelsim.options import Options, parse_snapshot
+
+SUMMARY = "SASS traces of Accel-Sim's tracer, versions 1 to 6"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    parser.add_argument("kernelslist", metavar="KERNELSLIST", help="kernelslist.g, or kernelslist of raw traces")
+    parser.add_argument(
+        "--snapshot",
+        action="append",
+        default=[],
+        metavar="FILE@POINT",
+        help="memory contents after POINT kernels: 0xADDRESS.bin, or a folder of such files",
+    )
+    parser.add_argument("--skip-missing", action="store_true", help="go on without kernel files that are missing")
+    parser.add_argument("--include-local", action="store_true", help="make operations of local memory too")
+    parser.add_argument(
+        "--contents-every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="keep the bytes of every N-th page of 8 KiB that is known, 0: of none (default 1)",
+    )
+    parser.add_argument(
+        "--compressor",
+        default=DEFAULT,
+        metavar="NAME",
+        help=f"of the size maps: {', '.join(entry_algorithms())} (default: %(default)s)",
+    )
+    parser.add_argument("--source", default="", help="where the trace comes from, for its provenance")
+    parser.add_argument("--licence", default="", help="licence of the source, for its provenance")
+
+
+def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> Imported:
+    """Imports the traces of a kernelslist."""
+    if args.contents_every < 0:
+        raise BuddysimError(f"import: --contents-every {args.contents_every}: expected 0 or more")
+    find_for_entries(args.compressor)
+    options = Options(
+        skip_missing=args.skip_missing,
+        include_local=args.include_local,
+        snapshots=[file for text in args.snapshot for file in parse_snapshot(text)],
+        contents_every=args.contents_every,
+        algorithm=args.compressor,
+        source=args.source,
+        licence=args.licence,
+        command=command,
+    )
+    summary = import_accelsim(args.kernelslist, args.output, options, progress)
+    counts = summary.counts
+    return Imported(
+        f"{args.output}: {summary.kernels} kernels, {counts['warp_instructions']} warp instructions "
+        f"({counts['lane_instructions']} lane instructions), {counts['memory_lines']} memory lines "
+        f"({counts['predicated_off']} predicated off), {counts['barriers']} barriers, {counts['lines']} lines "
+        f"of 128 B, {counts['sectors']} sectors; {summary.allocations} allocations, {summary.snapshots} snapshots",
+        tuple(summary.warnings),
+    )

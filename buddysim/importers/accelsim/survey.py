@@ -1,0 +1,107 @@
+"""The first reading of a trace: which kernels are there, what they touch, how much it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.importers.accelsim.footprint import Footprint
+from buddysim.importers.accelsim.kernel_file import KernelTrace
+from buddysim.importers.accelsim.kernelslist import KernelFile, KernelsList, Malloc
+from buddysim.importers.accelsim.opcodes import timing_of
+from buddysim.importers.accelsim.options import Options
+from buddysim.trace.model import Provenance
+
+
+@dataclass
+class Survey:
+    """The result of the first reading."""
+
+    present: dict[int, KernelFile] = field(default_factory=dict)  # by command index
+    footprint: Footprint = field(default_factory=Footprint)
+    counts: dict[str, int] = field(default_factory=dict)
+    latency_sources: dict[str, None] = field(default_factory=dict)
+    unknown_opcodes: set[str] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
+    versions: set[int] = field(default_factory=set)
+
+
+def survey_kernels(commands: KernelsList, options: Options, progress: Callable[[str], object]) -> Survey:
+    """Read all kernels once: what is there, what they touch, how much it is."""
+    survey = Survey()
+    if commands.ignored:
+        names = ", ".join(sorted({repr(name[:30]) for name in commands.ignored})[:3])
+        survey.warnings.append(
+            f"{commands.path}: ignored {len(commands.ignored)} lines that are no known command: {names}"
+        )
+    for index, command in enumerate(commands.commands):
+        if not isinstance(command, KernelFile):
+            continue
+        if not command.path.is_file():
+            problem = f"{commands.path}: line {command.line}: the kernel file {command.path.name} is missing"
+            if not options.skip_missing:
+                raise BuddysimError(f"{problem} (--skip-missing goes on without it)")
+            survey.warnings.append(f"{problem}; skipped")
+            continue
+        progress(f"surveying {command.path.name}")
+        blocks = 0
+        with KernelTrace(command.path, include_local=options.include_local) as kernel:
+            for block_records, _, ops, lines, pcs in kernel.records():
+                blocks += len(block_records)
+                survey.footprint.add(kernel.header.name, pcs, ops["n_lines"], lines)
+            if not blocks:
+                survey.warnings.append(f"{command.path}: a header without thread blocks; skipped")
+                continue
+            survey.present[index] = command
+            for name, count in kernel.counts.items():
+                survey.counts[name] = survey.counts.get(name, 0) + count
+            survey.latency_sources[timing_of(kernel.header.binary_version).source] = None
+            survey.unknown_opcodes |= kernel.unknown_opcodes
+            survey.versions.add(kernel.header.version)
+    if not survey.present:
+        raise BuddysimError(f"{commands.path}: none of its kernels has instructions")
+    if survey.unknown_opcodes:
+        names = ", ".join(sorted(survey.unknown_opcodes)[:8])
+        survey.warnings.append(
+            f"{len(survey.unknown_opcodes)} opcodes are unknown and take an integer's latency: {names}"
+        )
+    return survey
+
+
+def provenance_of(commands: KernelsList, survey: Survey, options: Options) -> Provenance:
+    counts = survey.counts
+    mallocs = any(isinstance(command, Malloc) for command in commands.commands)
+    versions = ", ".join(str(version) for version in sorted(survey.versions))
+    assumptions = {
+        "gaps": "none: every instruction was traced",
+        "dependencies": (
+            "from the registers that the trace names (not predicates); execution latencies: "
+            + "; ".join(survey.latency_sources)
+        ),
+        "contents": "unknown but for values that stores, copies or given snapshots tell",
+        "allocations": (
+            ("cudaMalloc records" if mallocs else "no cudaMalloc records: every copied range is an allocation")
+            + "; memory touched elsewhere is split where instructions' ranges don't overlap (rule in "
+            "docs/accelsim-import.md); sizes in whole 128 B lines"
+        ),
+        "local memory": (
+            "included, 4 B words of neighbouring threads side by side" if options.include_local else "left out"
+        ),
+        "counts": (
+            f"{counts['warp_instructions']} warp instructions, {counts['lane_instructions']} lane instructions, "
+            f"{counts['memory_lines']} memory lines ({counts['predicated_off']} predicated off, "
+            f"{counts['shared_lines']} of shared and {counts['local_lines']} of local memory, "
+            f"{counts['other_lines']} others), {counts['barriers']} barriers; "
+            f"{counts['lines']} lines of 128 B, {counts['sectors']} sectors"
+        ),
+    }
+    return Provenance(
+        tool=f"Accel-Sim tracer version {versions}, imported by buddysim",
+        version=buddysim.__version__,
+        source=options.source or commands.path.parent.resolve().name,
+        licence=options.licence,
+        command=options.command,
+        assumptions=assumptions,
+    )
