@@ -1,4 +1,4 @@
-"""``python -m buddysim machines``: the machines that can be simulated, each figure with its source."""
+"""``python -m buddysim machines``: lists the presets, shows a machine with the source of every figure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("machine", nargs="?", metavar="NAME|FILE.toml", help="the machine to show; none: list all")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--toml", action="store_true", help="print the machine file, to start one's own from")
+    form.add_argument("--toml", action="store_true", help="print the machine file, to start your own from")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a figure, for example l2.size=6MiB"
     )
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _load(name: str) -> Machine | TrainingMachine:
-    """A machine for replays, else, where the name or file describes a GPU for training only, that."""
+    """A machine for replays; one for training where the preset or file describes nothing else."""
     if name in training_presets():
         return TrainingMachine.load(name)
     if is_path(name):
@@ -72,7 +72,7 @@ def _load(name: str) -> Machine | TrainingMachine:
 
 
 def _print(*parts: str | Table) -> None:
-    """Prints for a terminal as wide as it is, else plainly, and never with blanks at the ends of lines."""
+    """Prints at the terminal's width, or at a fixed one into a file or pipe; without trailing blanks."""
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = _WIDTH_WHEN_PIPED
@@ -146,7 +146,7 @@ def _show(machine: Machine) -> None:
 
 
 def _resolved(machine: Machine, value: Any) -> str:
-    """A time in cycles as nanoseconds, a rate per cycle as GB/s; nothing where the file says it already."""
+    """A time in cycles in nanoseconds, a rate per cycle in GB/s; empty for other values."""
     if isinstance(value, Time) and value.clock is not None and value.amount:
         return f"{machine.ps(value) / 1000:.2f} ns"
     if isinstance(value, Bandwidth) and value.clock is not None:

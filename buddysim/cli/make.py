@@ -9,12 +9,12 @@ from collections.abc import Sequence
 NAME = "make"
 HELP = """write the trace of a synthetic workload
 
-Without a workload: list them. With one and no file: list its parameters."""
+Without a workload: lists them. With a workload but no file: lists its parameters."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="its name")
-    parser.add_argument("-o", "--output", metavar="FILE", help="the trace file to write, replaced if it is there")
+    parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="name of the workload")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the trace file to write, replaced if it exists")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",

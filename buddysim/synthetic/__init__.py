@@ -1,4 +1,4 @@
-"""Synthetic traces: microbenchmarks that show one part of a machine at a time, and large traces for speed and memory.
+"""Synthetic traces: microbenchmarks that stress one part of a machine each, and large traces for speed and memory.
 
 A workload is a class derived from `Workload`, in a module of this folder or in a plug-in.
 """

@@ -19,30 +19,27 @@ class BuddyLatency(Chase):
 
     name: ClassVar[str] = "buddy-latency"
 
-    footprint: Footprint = Field(default=64 * 2**20, description="bytes of the allocation; a lap visits part of them")
+    footprint: Footprint = Field(
+        default=64 * 2**20, description="bytes of the allocation; a lap visits some of its entries"
+    )
     sizes: Annotated[str, fields.text(200)] = Field(
-        default="32 B:3, 128 B:1", description="compressed sizes of the entries, a pattern of small ones and large ones"
+        default="32 B:3, 128 B:1", description="compressed sizes of the entries, a repeating pattern of small and large"
     )
     visit: Annotated[str, fields.one_of("largest", "smallest")] = Field(
-        default="largest", description="the entries to go over: those of the pattern's largest or smallest size"
+        default="largest", description="entries to visit: those of the pattern's largest or smallest size"
     )
 
     def check(self) -> None:
         super().check()
         if self.sizes == "none" or len(set(parse_pattern(self.sizes))) < 2:
             raise ValueError("sizes: expected a pattern with at least two sizes, for example '32 B:3, 128 B:1'")
-        if not len(self._visited()):
-            raise ValueError("footprint: no entry to visit in it")
+        if not len(self.entries()):
+            raise ValueError("footprint: it has no entry of that size")
 
-    def places(self) -> npt.NDArray[np.uint64]:
-        """The visited ones of the entries of a lap."""
-        return self._visited()
-
-    def _visited(self) -> npt.NDArray[np.uint64]:
+    def entries(self) -> npt.NDArray[np.uint64]:
+        """The entries of a lap that have the size to visit, in the order of the lap."""
         classes = parse_pattern(self.sizes)
         wanted = classes.max() if self.visit == "largest" else classes.min()
-        entries = super().places()
-        chosen: npt.NDArray[np.uint64] = entries[
-            classes[(entries % np.uint64(len(classes))).astype(np.int64)] == wanted
-        ]
+        every = super().entries()
+        chosen: npt.NDArray[np.uint64] = every[classes[(every % np.uint64(len(classes))).astype(np.int64)] == wanted]
         return chosen

@@ -1,4 +1,4 @@
-"""Pointer chase: one warp, each load needs the one before. Time per hop is the load-to-use latency of what it hits."""
+"""Pointer chase: each load of one warp depends on the previous one. Time per load is the load-to-use latency."""
 
 from __future__ import annotations
 
@@ -22,23 +22,27 @@ class Chase(Workload):
 
     name: ClassVar[str] = "chase"
 
-    footprint: Footprint = Field(default=64 * 2**20, description="bytes that a lap goes over")
-    stride: Annotated[int, fields.size("128 B", "1 GiB")] = Field(default=LINE_BYTES, description="from place to place")
-    order: Annotated[str, fields.one_of("random", "ascending")] = Field(default="random", description="of the places")
-    hops: Annotated[int, fields.count(1, MAX_HOPS)] = Field(default=16384, description="loads of a kernel")
-    kernels: Laps = Field(default=1, description="equal kernels in a row (the L1 forgets, the L2 remembers)")
-    space: Space = Field(default="device", description="memory that it goes over: device or host")
-    bypass_l1: Switch = Field(default=False, description="loads that are served by the L2")
-    seed: Seed = Field(default=0, description="of the random order")
+    footprint: Footprint = Field(default=64 * 2**20, description="bytes over which a lap goes")
+    stride: Annotated[int, fields.size("128 B", "1 GiB")] = Field(
+        default=LINE_BYTES, description="distance of neighbouring entries"
+    )
+    order: Annotated[str, fields.one_of("random", "ascending")] = Field(
+        default="random", description="order in which entries are visited"
+    )
+    hops: Annotated[int, fields.count(1, MAX_HOPS)] = Field(default=16384, description="loads per kernel")
+    kernels: Laps = Field(default=1, description="identical kernels in a row (the L1 is invalidated between them)")
+    space: Space = Field(default="device", description="memory of the allocation: device or host")
+    bypass_l1: Switch = Field(default=False, description="true: the L2 serves the loads")
+    seed: Seed = Field(default=0, description="seed of the random order")
 
     def check(self) -> None:
         if self.stride % LINE_BYTES:
             raise ValueError(f"stride: {self.stride} B is not a multiple of {LINE_BYTES} B")
         if self.footprint // self.stride > MAX_HOPS:
-            raise ValueError(f"footprint: {self.footprint // self.stride} places: expected at most {MAX_HOPS}")
+            raise ValueError(f"footprint: {self.footprint // self.stride} entries: expected at most {MAX_HOPS}")
 
-    def places(self) -> npt.NDArray[np.uint64]:
-        """Entries in the order of a lap."""
+    def entries(self) -> npt.NDArray[np.uint64]:
+        """The entries that a lap visits, in its order."""
         step = self.stride // LINE_BYTES
         count = max(1, self.footprint // self.stride)
         order = permutation(count, self.seed) if self.order == "random" else np.arange(count)
@@ -46,7 +50,7 @@ class Chase(Workload):
 
     def write(self, writer: TraceWriter) -> None:
         base = self.allocate(writer, {"chain": self.footprint}, self.space)["chain"]
-        entries = np.resize(self.places(), self.hops)
+        entries = np.resize(self.entries(), self.hops)
         lines = line_records(base, entries, sectors=1).reshape(1, 1, -1, 1)
         for _ in range(self.kernels):
             write_kernel(

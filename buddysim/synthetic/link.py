@@ -11,10 +11,10 @@ from buddysim.synthetic.workload import Footprint, Space
 
 
 class Link(Stream):
-    """reads, writes or copies of arrays in host memory: bandwidth of the link, one way or both at once"""
+    """reads, writes or copies of arrays in host memory: bandwidth of the link, in one direction or both"""
 
     name: ClassVar[str] = "link"
 
     op: Operation = Field(default="read", description="read, write, or copy (both directions at once)")
     footprint: Footprint = Field(default=16 * 2**20, description="bytes of each array")
-    space: Space = Field(default="host", description="memory that the arrays lie in: device or host")
+    space: Space = Field(default="host", description="memory of the arrays: device or host")

@@ -1,4 +1,4 @@
-"""Page by page over an array: as many entries of each 8 KB page as asked for, so that metadata lines hit or miss."""
+"""Reads some entries of each 8 KB page of an array in turn, so that accesses to the metadata cache hit or miss."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ ENTRY_BYTES = 128
 
 
 class Metadata(Workload):
-    """entry by entry through 8 KB pages, each entry read once: metadata misses once per visit of a page"""
+    """some entries of one 8 KB page after the other, each entry once: a metadata miss per visit of a page"""
 
     name: ClassVar[str] = "metadata"
 
     pages: Annotated[int, fields.count(1, 2**22)] = Field(
         default=8192,
-        description="8 KB pages; beyond the lines of the metadata cache, a page is forgotten by its next visit",
+        description="8 KB pages; with more than the metadata cache has lines, every visit of a page misses",
     )
     entries_per_visit: Annotated[int, fields.count(1, PAGE_ENTRIES)] = Field(
-        default=1, description="entries of a page that are read before the next page"
+        default=1, description="entries read per visit of a page"
     )
     laps: Annotated[int, fields.count(1, PAGE_ENTRIES)] = Field(
-        default=2, description="times over all the pages, every time on other entries; at most 64 / entries_per_visit"
+        default=2, description="visits of each page, each to other entries; at most 64 / entries_per_visit"
     )
-    blocks: Annotated[int, fields.count(1, 2**16)] = Field(default=1, description="thread blocks, each with its pages")
-    warps_per_block: WarpsPerBlock = Field(default=1, description="warps of a thread block, each with its pages")
+    blocks: Annotated[int, fields.count(1, 2**16)] = Field(
+        default=1, description="thread blocks, each with pages of its own"
+    )
+    warps_per_block: WarpsPerBlock = Field(default=1, description="warps per thread block, each with pages of its own")
 
     def check(self) -> None:
         if self.laps * self.entries_per_visit > PAGE_ENTRIES:

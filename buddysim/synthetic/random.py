@@ -1,4 +1,4 @@
-"""Fully divergent accesses: every lane of every instruction goes to a random sector of a line of its own."""
+"""Fully divergent accesses: every lane of an instruction accesses a random sector of a different line."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ SECTOR_BYTES = 32
 
 
 class Random(Workload):
-    """fully divergent loads or stores: 32 lines of one sector per instruction, at random over the footprint"""
+    """fully divergent loads or stores: 32 lines of one sector per instruction, at random in the footprint"""
 
     name: ClassVar[str] = "random"
 
     op: Annotated[str, fields.one_of("read", "write")] = Field(default="read", description="read or write")
     footprint: Footprint = Field(default=128 * 2**20, description="bytes of the array")
-    operations: Annotated[int, fields.count(1, 10**9)] = Field(default=57344, description="instructions, at least")
-    warps_per_block: WarpsPerBlock = Field(default=8, description="warps of a thread block")
-    operations_per_warp: OpsPerWarp = Field(default=4, description="instructions of a warp")
-    lines: Annotated[int, fields.count(1, LANES)] = Field(default=LANES, description="lines of an instruction")
+    operations: Annotated[int, fields.count(1, 10**9)] = Field(
+        default=57344, description="minimum number of instructions"
+    )
+    warps_per_block: WarpsPerBlock = Field(default=8, description="warps per thread block")
+    operations_per_warp: OpsPerWarp = Field(default=4, description="instructions per warp")
+    lines: Annotated[int, fields.count(1, LANES)] = Field(default=LANES, description="lines per instruction")
     use_distance: UseDistance = Field(default=1, description="instructions from a load to its first use; 0: never")
-    seed: Seed = Field(default=0, description="of the addresses")
+    seed: Seed = Field(default=0, description="seed of the addresses")
 
     def check(self) -> None:
         if not LINE_BYTES * self.lines <= self.footprint <= 2**39:
@@ -39,7 +41,9 @@ class Random(Workload):
 
     def write(self, writer: TraceWriter) -> None:
         base = self.allocate(writer, {"array": self.footprint})["array"]
-        stretch = self.footprint // LINE_BYTES // self.lines  # each lane has a part of the array: no line comes twice
+        range_entries = (
+            self.footprint // LINE_BYTES // self.lines
+        )  # of each lane: no line occurs twice in an instruction
         writes = self.op == "write"
         operation = (
             store(lines=self.lines, bytes_per_lane=SECTOR_BYTES)
@@ -53,7 +57,7 @@ class Random(Workload):
         def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
             number = (block * np.uint64(self.warps_per_block) + warp) * np.uint64(self.operations_per_warp) + step
             counter = number * np.uint64(self.lines) + lane
-            entry = lane * np.uint64(stretch) + below(counter, stretch, self.seed)
+            entry = lane * np.uint64(range_entries) + below(counter, range_entries, self.seed)
             sector = np.uint64(1) << below(counter, SECTORS, self.seed + 1)
             return line_records(base, entry, sector, sector if writes else 0)
 

@@ -1,4 +1,4 @@
-"""A long trace over a large footprint: what a run needs must not depend on its length."""
+"""A long trace over a large footprint: the memory of a run must not depend on the length of its trace."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ LOADS_PER_STORE = 3
 
 
 class Scale(Workload):
-    """200 million memory instructions over 8 GB: kernels that read three lines for each that they write back"""
+    """200 million memory instructions over 8 GB: kernels that read three lines and write one of them"""
 
     name: ClassVar[str] = "scale"
 
     footprint: Footprint = Field(default=8 * 10**9, description="bytes of the array")
     instructions: Annotated[int, fields.count(1, 10**11)] = Field(
-        default=200_000_000, description="memory instructions in all, at least"
+        default=200_000_000, description="minimum number of memory instructions"
     )
     instructions_per_kernel: Annotated[int, fields.count(1, 10**10)] = Field(
-        default=20_000_000, description="memory instructions of a kernel, at least"
+        default=20_000_000, description="minimum number of memory instructions per kernel"
     )
-    warps_per_block: WarpsPerBlock = Field(default=8, description="warps of a thread block")
-    turns_per_warp: OpsPerWarp = Field(default=16, description="turns of a warp: three lines read, one of them written")
+    warps_per_block: WarpsPerBlock = Field(default=8, description="warps per thread block")
+    turns_per_warp: OpsPerWarp = Field(
+        default=16, description="iterations per warp: three lines read, one of them written"
+    )
     gap: Gap = Field(default=2, description="other instructions before each access")
 
     def write(self, writer: TraceWriter) -> None:

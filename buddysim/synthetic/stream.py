@@ -33,15 +33,15 @@ class Stream(Workload):
 
     op: Operation = Field(default="read", description="read, write, or copy from one array to another")
     footprint: Footprint = Field(default=64 * 2**20, description="bytes of each array")
-    laps: Laps = Field(default=1, description="times that a kernel goes over the array, a kernel each")
-    warps_per_block: WarpsPerBlock = Field(default=8, description="warps of a thread block")
-    lines_per_warp: OpsPerWarp = Field(default=16, description="lines that a warp goes over; its stride is the block")
+    laps: Laps = Field(default=1, description="kernels, each of which goes over the array once")
+    warps_per_block: WarpsPerBlock = Field(default=8, description="warps per thread block")
+    lines_per_warp: OpsPerWarp = Field(default=16, description="lines per warp, a thread block's width apart")
     use_distance: UseDistance = Field(
         default=1, description="instructions from a load to the first use of its result; 0: nothing uses it"
     )
     gap: Gap = Field(default=0, description="other instructions before each access")
-    timed: Switch = Field(default=True, description="the other instructions are independent; false: to be assumed")
-    space: Space = Field(default="device", description="memory that the arrays lie in: device or host")
+    timed: Switch = Field(default=True, description="false: the latencies of the other instructions are unknown")
+    space: Space = Field(default="device", description="memory of the arrays: device or host")
 
     def write(self, writer: TraceWriter) -> None:
         names = ("source", "destination") if self.op == "copy" else ("array",)

@@ -24,11 +24,11 @@ class Stride(Workload):
     name: ClassVar[str] = "stride"
 
     stride: Annotated[int, fields.size("4 B", "2 MiB")] = Field(
-        default=256, description="distance of two lanes: 4 to 128 B (a power of two) or a multiple of 128 B"
+        default=256, description="distance of neighbouring lanes: 4 to 128 B (a power of two) or a multiple of 128 B"
     )
-    footprint: Footprint = Field(default=64 * 2**20, description="bytes of the array, gone over once")
-    warps_per_block: WarpsPerBlock = Field(default=8, description="warps of a thread block")
-    loads_per_warp: OpsPerWarp = Field(default=8, description="loads of a warp")
+    footprint: Footprint = Field(default=64 * 2**20, description="bytes of the array, which is read once")
+    warps_per_block: WarpsPerBlock = Field(default=8, description="warps per thread block")
+    loads_per_warp: OpsPerWarp = Field(default=8, description="loads per warp")
     use_distance: UseDistance = Field(default=1, description="instructions from a load to its first use; 0: never")
 
     def check(self) -> None:

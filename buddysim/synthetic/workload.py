@@ -1,4 +1,4 @@
-"""What a synthetic workload is: a frozen set of parameters and the trace that follows from them."""
+"""The base of synthetic workloads: a frozen set of parameters that determines a trace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from buddysim.trace import Provenance, TraceWriter
 
 FIRST_BASE = 0x7F00_0000_0000
 PAGE_BYTES = 2 * 2**20
-"""Allocations start on 2 MiB pages of their own, as those of CUDA's allocator do."""
+"""Each allocation starts on a 2 MiB page of its own, as with CUDA's allocator."""
 
 Footprint = Annotated[int, fields.size("128 B", "1 TiB")]
 Seed = Annotated[int, fields.count(0, 2**63 - 1)]
@@ -34,9 +34,9 @@ Switch = Annotated[bool, fields.switch()]
 
 
 class Workload(BaseModel):
-    """A synthetic workload: its fields are its parameters, `write` makes its kernels.
+    """A synthetic workload: its fields are its parameters, `write` writes its kernels.
 
-    The first line of a workload's docstring is what lists say of it.
+    Lists show the first line of a workload's docstring.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class Workload(BaseModel):
 
     sizes: Annotated[str, fields.text(200)] = Field(
         default="none",
-        description="compressed sizes of the entries, a pattern that repeats: '32 B:3, 128 B:1'; "
-        "none: the file has no sizes, a run takes them from its distribution",
+        description="compressed sizes of the entries, a repeating pattern: '32 B:3, 128 B:1'; "
+        "none: the trace has no sizes, a run draws them from its distribution",
     )
 
     def write(self, writer: TraceWriter) -> None:
-        """Allocations and kernels, in program order."""
+        """Writes the allocations and kernels, in program order."""
         raise NotImplementedError
 
     @classmethod
@@ -83,7 +83,7 @@ class Workload(BaseModel):
         return workload
 
     def check(self) -> None:
-        """Rules between parameters; a ValueError says which is broken."""
+        """Checks rules between parameters; raises a ValueError that begins with the parameter."""
 
     @classmethod
     def _problems(cls, error: ValidationError) -> Iterator[str]:
@@ -101,7 +101,7 @@ class Workload(BaseModel):
         return [f"{name}={_text(chosen[name])}" for name in chosen if chosen[name] != default[name]]
 
     def provenance(self) -> Provenance:
-        """Where the trace comes from: this workload and its parameters."""
+        """The provenance of the trace: this workload and its parameters."""
         parameters = ", ".join(f"{name}={_text(value)}" for name, value in self.model_dump().items())
         plugin = getattr(sys.modules[type(self).__module__], "PLUGIN_SOURCE", None)
         options = f" --plugin {shlex.quote(file_name(plugin))}" if plugin else ""
@@ -116,13 +116,24 @@ class Workload(BaseModel):
         )
 
     def assumptions(self) -> dict[str, str]:
-        """What a run must know about a trace that no program made."""
+        """Assumptions about the trace, by subject."""
         if self.sizes == "none":
             return {"contents": "none: a synthetic trace without values"}
         return {"contents": f"no values; size classes in the repeating pattern {self.sizes}"}
 
     def allocate(self, writer: TraceWriter, sizes: Mapping[str, int], space: str = "device") -> dict[str, int]:
-        """Allocations by name, of so many bytes each, on pages of their own; gives their bases."""
+        """Adds allocations to the trace, with their compressed sizes if there are any.
+
+        Parameters
+        ----------
+        writer : of the trace
+        sizes : bytes of each allocation, by name
+        space : memory of the allocations, ``"device"`` or ``"host"``
+
+        Returns
+        -------
+        base addresses by name
+        """
         bases: dict[str, int] = {}
         base = FIRST_BASE
         numbers = {}
@@ -137,7 +148,7 @@ class Workload(BaseModel):
         return bases
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trace file, whole or not at all."""
+        """Writes the trace file; a failed write leaves no file."""
         with TraceWriter(path, self.provenance()) as writer:
             self.write(writer)
 

@@ -27,7 +27,7 @@ def test_writes_the_trace(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "problem"),
     [
         (["make", "strem", "-o", "x"], "nearest: stream"),
         (["make", "stream", "-o", "x", "--set", "lap=2"], "nearest: laps"),
@@ -37,10 +37,10 @@ def test_writes_the_trace(tmp_path, capsys):
         (["make", "stream", "-o", "missing/x"], "missing/x"),
     ],
 )
-def test_mistakes(tmp_path, monkeypatch, capsys, arguments, said):
+def test_mistakes(tmp_path, monkeypatch, capsys, arguments, problem):
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert problem in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())

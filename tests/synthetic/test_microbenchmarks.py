@@ -1,4 +1,4 @@
-"""Microbenchmark traces through the whole simulator: what they show must be what the machine file says."""
+"""Microbenchmarks replayed: the latencies and bandwidths that they measure are those of the machine file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PERFECT = SIMPLE.with_overrides({"metadata_cache.perfect": "true"})
 
 @pytest.fixture
 def replayed(tmp_path):
-    """Makes a workload's trace and replays it."""
+    """Writes a workload's trace and replays it."""
 
     def replay(workload, machine=P100, scheme="ideal", **settings):
         make_trace(workload, tmp_path / "t.bin", settings)
@@ -27,13 +27,13 @@ def replayed(tmp_path):
 def hop(replayed):
     """Time of each further hop of a chase (ps), from two lengths of it."""
 
-    def of(machine=P100, scheme="ideal", workload="chase", hops=1000, **settings):
+    def measure(machine=P100, scheme="ideal", workload="chase", hops=1000, **settings):
         short, long = (
             replayed(workload, machine, scheme, hops=str(n), **settings)["time_ps"] for n in (hops, 3 * hops)
         )
         return (long - short) / (2 * hops)
 
-    return of
+    return measure
 
 
 def test_a_chase_inside_the_l1_takes_its_load_to_use(hop):
@@ -41,7 +41,7 @@ def test_a_chase_inside_the_l1_takes_its_load_to_use(hop):
 
 
 def test_a_chase_inside_the_l2_takes_its_load_to_use(hop):
-    """The first lap brings the lines in."""
+    """The first lap fills the L2."""
     assert hop(footprint="512 KiB", hops=8000, bypass_l1="true") == P100.ps(P100.l2.load_to_use)
 
 
@@ -75,15 +75,16 @@ def test_an_entry_that_overflows_costs_the_link_and_its_decompression(hop):
 @pytest.mark.parametrize("op", ["read", "write", "copy"])
 def test_streams_over_the_link_reach_its_bandwidth_in_each_direction(replayed, op):
     result = replayed("link", op=op, footprint="32 MiB")
-    asked = P100.bytes_per_s(P100.link.bandwidth)
-    reached = {way: result[f"link.{way}_bytes"] / result["time_ps"] * 10**12 for way in ("read", "write")}
+    peak = P100.bytes_per_s(P100.link.bandwidth)
+    reached = {name: result[f"link.{name}_bytes"] / result["time_ps"] * 10**12 for name in ("read", "write")}
     used = {"read": ["read"], "write": ["write"], "copy": ["read", "write"]}[op]
-    for way in ("read", "write"):
-        if way not in used:
-            assert reached[way] == 0
+    for direction in ("read", "write"):
+        if direction not in used:
+            assert reached[direction] == 0
         else:
-            # of a copy the reads lead and the L2 still holds its last 4 MiB of writes at the end
-            assert (0.85 if op == "copy" and way == "write" else 0.97) * asked <= reached[way] <= asked
+            # reads of a copy lead, and its last 4 MiB of writes are still in the L2 at the end
+            least = 0.85 if op == "copy" and direction == "write" else 0.97
+            assert least * peak <= reached[direction] <= peak
 
 
 @pytest.mark.parametrize("op", ["read", "write", "copy"])

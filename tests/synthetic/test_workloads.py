@@ -1,4 +1,4 @@
-"""Synthetic traces: what each workload writes is what it says."""
+"""Synthetic workloads: the traces that they write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import buddysim.trace as bt
 from buddysim.base.errors import BuddysimError
 from buddysim.synthetic import make_trace
-from buddysim.synthetic.parts.hashing import below, permutation, scrambled
+from buddysim.synthetic.parts.hashing import below, hashed, permutation
 from buddysim.synthetic.parts.sizes import pattern_classes
 from buddysim.synthetic.registry import REGISTRY
 
@@ -44,7 +44,7 @@ def entries_of(trace, lines, allocation=0):
 
 
 @pytest.mark.parametrize("name", REGISTRY.names())
-def test_every_workload_writes_a_sound_trace_that_says_what_it_is(tmp_path, name):
+def test_every_workload_writes_a_sound_trace_with_its_provenance(tmp_path, name):
     with made(tmp_path, name, **SMALL.get(name, {})) as trace:
         assert trace.provenance.source.startswith(f"synthetic workload {name}:")
         assert trace.provenance.assumptions["contents"]
@@ -56,7 +56,7 @@ def test_every_workload_writes_a_sound_trace_that_says_what_it_is(tmp_path, name
 
 
 @pytest.mark.parametrize("name", REGISTRY.names())
-def test_parameters_are_listed_with_defaults_that_can_be_given_back(name):
+def test_listed_defaults_are_valid_settings(name):
     kind = REGISTRY.find(name)
     rows = list(kind.parameters())
     assert all(description for _, _, description in rows)
@@ -115,7 +115,7 @@ def test_neighbouring_warps_read_neighbouring_lines(tmp_path):
         assert list(entries[:16]) == [0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15]
 
 
-def test_stream_with_gaps_that_are_to_be_assumed_says_so(tmp_path):
+def test_stream_with_unknown_latencies_states_the_assumption(tmp_path):
     with made(tmp_path, "stream", footprint="16 KiB", gap="5", timed="false") as trace:
         assert "5 instructions" in trace.provenance.assumptions["gaps"]
         assert trace.kernels[0].warp_instructions == 6 * trace.kernels[0].memory_instructions
@@ -191,7 +191,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "said"),
+    ("name", "settings", "problem"),
     [
         ("strem", {}, "nearest: stream"),
         ("stream", {"fotprint": "1 MiB"}, "nearest: footprint"),
@@ -207,10 +207,10 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
         ("random", {"footprint": "1 KiB"}, "4096 B to 512 GiB"),
     ],
 )
-def test_what_cannot_be_made_is_said_in_one_line(tmp_path, name, settings, said):
+def test_wrong_parameters_are_errors_of_one_line(tmp_path, name, settings, problem):
     with pytest.raises(BuddysimError) as caught:
         make_trace(name, tmp_path / "t.bin", settings)
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
 
@@ -219,9 +219,9 @@ def test_patterns_repeat():
     assert pattern_classes("32 B:3, 128 B", 10).tolist() == [3, 3, 3, 7, 3, 3, 3, 7, 3, 3]
 
 
-def test_scattered_numbers_are_splitmix64():
-    # first outputs of the generator for seed 1234567, as its authors' C code gives them
-    given = scrambled(np.arange(3, dtype=np.uint64), 1234567)
-    assert given.tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+def test_pseudo_random_numbers_are_splitmix64():
+    # first outputs of the generator for seed 1234567, from its authors' C code
+    numbers = hashed(np.arange(3, dtype=np.uint64), 1234567)
+    assert numbers.tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert below(np.arange(1000, dtype=np.uint64), 7, 3).max() == 6
     assert sorted(permutation(100, 5)) == list(range(100))

@@ -1,4 +1,4 @@
-"""Scattered numbers that are the same on every machine and with every version of numpy."""
+"""Pseudo-random numbers that are the same on every computer and with every version of numpy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy.typing as npt
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def scrambled(counter: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+def hashed(counter: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of each number: the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         z = (counter + np.uint64(1)) * _GOLDEN + np.uint64(seed)
@@ -18,10 +18,10 @@ def scrambled(counter: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint
 
 
 def below(counter: npt.NDArray[np.uint64], limit: int, seed: int) -> npt.NDArray[np.uint64]:
-    """A number from 0 to ``limit - 1`` for each counter, for limits up to 2^32."""
-    return (scrambled(counter, seed) >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)
+    """A pseudo-random number from 0 to ``limit - 1`` for each counter; limits up to 2^32."""
+    return (hashed(counter, seed) >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)
 
 
 def permutation(n: int, seed: int) -> npt.NDArray[np.int64]:
-    """The numbers 0 to ``n - 1`` in a scattered order."""
-    return np.argsort(scrambled(np.arange(n, dtype=np.uint64), seed), kind="stable")
+    """The numbers 0 to ``n - 1`` in a pseudo-random order."""
+    return np.argsort(hashed(np.arange(n, dtype=np.uint64), seed), kind="stable")

@@ -1,4 +1,4 @@
-"""Regular kernels: every warp of every block runs the same instructions, on lines of its own."""
+"""Regular kernels: every warp of every thread block executes the same instructions, on lines of its own."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ MAX_PATTERN_ENTRIES = 2**16
 
 
 def parse_pattern(pattern: str) -> npt.NDArray[np.uint8]:
-    """Class numbers of one period of the pattern; a ValueError says what is wrong with it."""
+    """Size classes of one period of the pattern, uint8; raises a ValueError where it can't be read."""
     classes: list[int] = []
     known = {size: number for number, size in enumerate(STUDY_CLASSES)}
     for part in pattern.split(","):
@@ -32,11 +32,11 @@ def parse_pattern(pattern: str) -> npt.NDArray[np.uint8]:
 
 
 def check_pattern(pattern: str) -> None:
-    """A ValueError where the pattern is neither ``none`` nor readable."""
+    """Raises a ValueError where the pattern is neither ``none`` nor readable."""
     if pattern != "none":
         parse_pattern(pattern)
 
 
 def pattern_classes(pattern: str, entries: int) -> npt.NDArray[np.uint8]:
-    """The pattern over so many entries."""
+    """Size classes of that many entries, the pattern repeated."""
     return np.resize(parse_pattern(pattern), entries)
