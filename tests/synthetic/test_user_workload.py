@@ -1,4 +1,4 @@
-"""A workload of a user's, as docs/examples/plugins has it: its trace, and a kernel of operations of different widths."""
+"""A workload of a user: the trace of the example plug-in, whose kernel has operations of different widths."""
 
 from __future__ import annotations
 
