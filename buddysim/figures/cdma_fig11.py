@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
 from buddysim.papers.cdma import density
+from buddysim.papers.cdma.networks import NETWORKS
+from buddysim.papers.cdma.offloaded import ratios_by_network
 from buddysim.papers.stated import value
 from buddysim.training.contents.measured import measured
-from buddysim.training.schemes.cdma_study import NETWORKS, figure_11
 
 TITLE = "cDMA, Fig. 11: ratios by algorithm and layout (bars: average by size; dashes: largest of a layer)"
 ORDER = 211
@@ -30,7 +31,7 @@ def data(source: Source) -> list[dict[str, Any]]:
             "average": found.average,
             "largest": found.largest,
         }
-        for label, ratios in figure_11(measured(None)).items()
+        for label, ratios in ratios_by_network(measured(None)).items()
         for found in ratios
     ]
 

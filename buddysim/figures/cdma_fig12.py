@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
 from buddysim.papers.cdma import density
+from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.stated import value
-from buddysim.training.schemes.cdma_study import NETWORKS
 
 TITLE = "cDMA, Fig. 12: offloaded bytes over vDNN's"
 ORDER = 212

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
 from buddysim.papers.cdma import density
-from buddysim.training.schemes.cdma_study import NETWORKS
+from buddysim.papers.cdma.networks import NETWORKS
 
 TITLE = "cDMA, Fig. 13: performance of the feature layers over the oracle's (cuDNN 5, 12.8 GB/s)"
 ORDER = 213

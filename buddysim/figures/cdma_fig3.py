@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
+from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.stated import value
-from buddysim.training.schemes.cdma_study import NETWORKS
 
 TITLE = "cDMA, Fig. 3: what vDNN costs with newer libraries and GPUs (PCIe gen3, 12.8 GB/s)"
 ORDER = 203

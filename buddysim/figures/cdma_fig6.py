@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
 from buddysim.papers.cdma import density
+from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.training import Network
 from buddysim.training.contents import Codec
 from buddysim.training.contents.measured import measured
-from buddysim.training.schemes.cdma_study import NETWORKS
 
 TITLE = "cDMA, Fig. 6: densities of ours carried over to the paper's networks, by relative depth"
 ORDER = 206

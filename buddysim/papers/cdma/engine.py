@@ -9,11 +9,11 @@ import numpy as np
 
 from buddysim.compress.tensors import tensor_ratios
 from buddysim.machine.training import TrainingMachine
+from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.measured import Measured, measures
 from buddysim.papers.saved import SavedResults
 from buddysim.training import Network
 from buddysim.training.schemes import cdma_engine
-from buddysim.training.schemes.cdma_study import NETWORKS
 
 PEAK = "pcie3-peak"  # what the engine is made for (Sec. V)
 

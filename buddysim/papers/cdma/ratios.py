@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from functools import cache
 from statistics import fmean
-from typing import Any
 
+from buddysim.papers.cdma.networks import NETWORKS
+from buddysim.papers.cdma.offloaded import Ratios, ratios_by_network
 from buddysim.papers.measured import Measured, by_network, measures
 from buddysim.papers.saved import SavedResults
 from buddysim.training.contents.measured import measured
-from buddysim.training.schemes.cdma_study import NETWORKS, figure_11
 
 LAYOUTS = ("NCHW", "NHWC", "CHWN")
 
 
 @cache
-def ratios(masks: bool, window: int = 4096) -> Any:
+def ratios(masks: bool, window: int = 4096) -> dict[str, list[Ratios]]:
     """The data of Fig. 11."""
-    return figure_11(measured(None), window=window, masks=masks)
+    return ratios_by_network(measured(None), window=window, masks=masks)
 
 
-def network_ratios(label: str, algorithm: str, layout: str = "NCHW", masks: bool = True, window: int = 4096) -> Any:
+def network_ratios(label: str, algorithm: str, layout: str = "NCHW", masks: bool = True, window: int = 4096) -> Ratios:
     """Ratios of the network that the paper calls `label`."""
     return next(r for r in ratios(masks, window)[label] if (r.codec.algorithm, r.codec.layout) == (algorithm, layout))
 

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from buddysim.machine.training import TrainingMachine
+from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.cdma.ratios import network_ratios
 from buddysim.papers.measured import Measured, by_network, loss_percent, measures
 from buddysim.papers.saved import SavedResults
@@ -14,7 +15,6 @@ from buddysim.training import Network, schemes
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import carry_out, make_options
 from buddysim.training.schemes import cdma
-from buddysim.training.schemes.cdma_study import NETWORKS
 
 LINK = "pcie3"  # the rate that copies reach (Sec. III)
 PEAK = "pcie3-peak"  # the rate that the engine is designed for (Sec. V)
