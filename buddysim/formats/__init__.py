@@ -1,1 +1,1 @@
-"""What a captured training leaves beside its trace: operator graphs and feature maps."""
+"""Formats of what a captured training leaves with its trace: operator graphs and feature maps."""

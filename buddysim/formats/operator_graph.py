@@ -1,7 +1,7 @@
 """The operator graph of one training iteration, as a capture of a PyTorch script recorded it; docs/operator-graph.md.
 
-Operators in the order in which they ran, the tensors that they read and wrote, the storages that those lie in, and from
-which operator to which a storage lived. `OperatorGraph` answers what a memory simulator asks of it.
+It has the operators in the order in which they ran, the tensors that they read and wrote, the storages of these, and
+each storage's lifetime in operators. `OperatorGraph` derives what a memory simulator needs.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True)
 class Storage:
-    """Memory that tensors lie in.
+    """Memory that holds tensors.
 
     Attributes
     ----------
-    bytes : of it
+    bytes : its size
     role : ``"weight"``, ``"buffer"`` (of a module), ``"gradient"``, ``"optimizer"`` (its state), ``"input"`` (what came
         from outside of the iteration), ``"feature_map"`` (made forward, alive when the backward pass began),
-        ``"gradient_map"`` (made backward, no weight's gradient), ``"temporary"`` (anything else)
+        ``"gradient_map"`` (made backward, not a weight's gradient), ``"temporary"`` (anything else)
     name : the same in every iteration
     born : the operator that made it, None where it was there before the iteration
     died : the last operator during which it lived, None where it lived on after the iteration
@@ -91,9 +91,9 @@ class Operator:
     module : the module in whose forward step it ran, by its qualified name; of a backward operator the same, where its
         forward operator is known
     forward : backward only: the forward operator that it differentiates, where known
-    inputs, outputs : tensors read, and written; what is changed in place is in both
+    inputs, outputs : tensors read, and written; one that is changed in place is in both
     flops : multiplications and additions, 0 where PyTorch's counter has no formula
-    arguments : what it was given beside tensors, by the names of ATen's schema; what was left out has its default
+    arguments : its arguments besides tensors, by the names of ATen's schema; one that is missing had its default
     """
 
     __pydantic_config__ = _STRICT
@@ -188,7 +188,7 @@ class OperatorGraph:
         return found
 
     def idle(self, storage: int) -> tuple[int, int] | None:
-        """The longest run of operators (first, last) in which a living storage isn't touched: when it may be away."""
+        """First and last of the longest run of operators that don't touch a live storage; None: there is none."""
         touched = sorted({*self.readers(storage), *self.writers(storage)})
         gaps = [(b - a, a + 1, b - 1) for a, b in pairwise(touched) if b - a > 1]
         return max(gaps, key=lambda gap: gap[0])[1:] if gaps else None
@@ -202,7 +202,13 @@ _TYPE = TypeAdapter(OperatorGraph)
 
 
 def load_operators(path: str | os.PathLike[str]) -> OperatorGraph:
-    """A graph that a capture wrote; a BuddysimError says what is wrong with the file, and where."""
+    """A graph that a capture wrote.
+
+    Raises
+    ------
+    BuddysimError
+        where the file can't be read or breaks a rule of docs/operator-graph.md: which one, and where
+    """
     try:
         text = Path(path).read_bytes()
     except (OSError, ValueError) as error:
@@ -211,8 +217,8 @@ def load_operators(path: str | os.PathLike[str]) -> OperatorGraph:
         graph = _TYPE.validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        problem = f"{path}: operator graph: {place or 'text'}: {first['msg']}"
+        location = ".".join(str(part) for part in first["loc"])
+        problem = f"{path}: operator graph: {location or 'text'}: {first['msg']}"
         raise BuddysimError(problem.replace("\n", " ")) from None
     _check(graph, path)
     return graph

@@ -72,11 +72,11 @@ class ActivationsWriter:
 
     def add_point(self, point: Point) -> int:
         """Adds a point of the training and returns its number."""
-        known = set()
+        seen = set()
         for statistics in point.maps:
-            if not statistics.map < len(self.maps) or statistics.map in known:
+            if not statistics.map < len(self.maps) or statistics.map in seen:
                 raise ValueError(f"point {self._points}: map {statistics.map} is unknown, or there twice")
-            known.add(statistics.map)
+            seen.add(statistics.map)
         self._text(layout.POINT, records.POINT.dump_json(_finite(point)))
         self._points += 1
         return self._points - 1

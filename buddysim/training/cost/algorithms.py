@@ -1,8 +1,8 @@
 """The CONV algorithms of cuDNN: where each can be used, and the workspace it takes.
 
-Workspace follows from what an algorithm has to keep, by one formula per algorithm for every network. Where a published
-log of cuDNN names the bytes, the formula is held against it (docs/cost-model.md, tests). The memory-optimal algorithm
-is the implicit GEMM, which keeps nothing (Rhu et al., vDNN, section II-B).
+Workspace follows from what an algorithm has to hold, by one formula per algorithm for every network. Where a published
+log of cuDNN names the bytes, the formula is checked against it (docs/cost-model.md, tests). The memory-optimal
+algorithm is the implicit GEMM, which needs none (Rhu et al., vDNN, section II-B).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ LARGEST_FFT = 256
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to compute a CONV.
+    """An algorithm that computes a CONV.
 
     Attributes
     ----------
     since : first major version of cuDNN that has it
     passes : those that it computes
     takes : whether it can compute this CONV
-    workspace : bytes that it keeps beside X, Y and W
+    workspace : bytes that it needs besides X, Y and W
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Calibrations: what was fitted to timings, as TOML files that hold every number a layer's time depends on.
+"""Calibrations: TOML files of what was fitted to timings, every number that a layer's time depends on.
 
 `Common` is what all GPUs share (the shape of the curves, ratios between CONV algorithms, shares of the bandwidth);
 a `Calibration` holds the efficiencies of one GPU with one library version. Both ship as rounded numbers.
@@ -98,7 +98,7 @@ def common() -> Common:
     """What all GPUs share, as shipped."""
     content = parse_toml((DATA / "fitted" / "common.toml").read_text(encoding="utf-8"))
     return Common(
-        curves={name: Curve(**given) for name, given in content["curve"].items()},
+        curves={name: Curve(**constants) for name, constants in content["curve"].items()},
         efficiency=content["efficiency"],
         deviation=content["deviation"],
         bandwidth=content["bandwidth"],
@@ -130,7 +130,7 @@ def shipped() -> dict[tuple[str, str], Calibration]:
 
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
-    """A calibration file of a user's."""
+    """A user's calibration file."""
     return parse_calibration(read_text(path, "calibration", LARGEST_FILE), os.fspath(path))
 
 
@@ -177,12 +177,12 @@ def _calibration(content: dict[str, Any]) -> Calibration:
 
 
 def _shares(
-    given: object, where: str, outer: tuple[str, ...] | None, inner: tuple[str, ...]
+    tables: object, where: str, outer: tuple[str, ...] | None, inner: tuple[str, ...]
 ) -> dict[str, dict[str, float]]:
-    if not isinstance(given, dict):
+    if not isinstance(tables, dict):
         raise ValueError(f"{where}: this table is missing")
     found: dict[str, dict[str, float]] = {}
-    for name, table in given.items():
+    for name, table in tables.items():
         if outer is not None and name not in outer:
             raise ValueError(f"{where}.{name}: unknown key{hint(name, outer)}")
         if not isinstance(table, dict):

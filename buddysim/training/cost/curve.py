@@ -50,7 +50,7 @@ class Curve:
     rows, cols, inner : by how much each extent of the product counts longer than it is, in elements
     tail : tiles' worth of time that a multiprocessor idles at the end
     bandwidth : share of the peak bandwidth that operands are moved with
-    launch_us : time of a pass beside its work, in microseconds
+    launch_us : fixed time of a pass, in microseconds
     """
 
     rows: float
@@ -73,7 +73,7 @@ class Curve:
 
     @property
     def launch_s(self) -> float:
-        """Seconds of a pass beside its work."""
+        """Fixed time of a pass, in seconds."""
         return self.launch_us / 1e6
 
     def seconds(self, product: Product, moved: float, efficiency: float, peak: Peak) -> float:

@@ -94,7 +94,7 @@ def median_interval(timings: Sequence[Timing], found: Sequence[float]) -> tuple[
 
 
 def of_kind(kind: str, passes: Sequence[str] = ()) -> Callable[[Timing], bool]:
-    """Whether a timing is of a kind of layer, and of one of the passes where some are given."""
+    """Whether a timing is of a kind of layer, and of one of the passes unless none are named."""
     if kind == "other":
         return lambda timing: timing.kind not in ("conv", "fc")
     return lambda timing: timing.kind == kind and (not passes or timing.pass_ in passes)
@@ -102,7 +102,7 @@ def of_kind(kind: str, passes: Sequence[str] = ()) -> Callable[[Timing], bool]:
 
 @dataclass(frozen=True)
 class Left:
-    """Errors of one thing that was left out of the fit: a GPU, a network."""
+    """Errors of a GPU or a network that was left out of the fit."""
 
     name: str
     errors: tuple[float, ...]
@@ -176,7 +176,7 @@ def one_percentage() -> dict[tuple[str, str], list[float]]:
 
 
 def whole_networks() -> Iterator[tuple[Total, float]]:
-    """Each measured pass of a whole network with what the model says: fastest algorithms; of cudnn2 memory-optimal."""
+    """Each measured pass of a whole network with its modelled time: fastest algorithms; of cudnn2 memory-optimal."""
     models = {library: CostModel.load("titan-x", library) for library in ("cudnn2", "cudnn3", "cudnn4")}
     for total in totals():
         if total.kernels == "cudnn":
@@ -186,7 +186,7 @@ def whole_networks() -> Iterator[tuple[Total, float]]:
 
 @dataclass(frozen=True)
 class Independent:
-    """A whole network, forward and backward, measured by others; no fit has seen any of them."""
+    """A whole network, forward and backward, measured by others and part of no fit."""
 
     machine: str
     library: str
@@ -208,7 +208,7 @@ class Independent:
 
 
 def independent_networks() -> Iterator[Independent]:
-    """The networks of cnn-benchmarks with what the model says, gradient of the image included."""
+    """The networks of cnn-benchmarks with their modelled times, gradient of the image included."""
     models: dict[tuple[str, str], CostModel] = {}
     with (DATA_FOLDER / "networks-cnn-benchmarks.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):

@@ -37,7 +37,7 @@ _STATE_TRAFFIC = 2
 
 @dataclass(frozen=True)
 class ConvAlgorithm:
-    """A way to compute one pass of a CONV: its workspace in bytes, its time in picoseconds."""
+    """An algorithm for one pass of a CONV: its workspace in bytes, its time in picoseconds."""
 
     name: str
     workspace_bytes: int
@@ -68,7 +68,7 @@ class CostModel:
         self._winograd_fitted = (fitted or NEWEST) >= 5
         self._bounded = calibration is not None and calibration.bounded_workspace
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
-        self.source, self.assumptions = _said_of(self)
+        self.source, self.assumptions = _provenance(self)
 
     @classmethod
     def load(
@@ -82,8 +82,8 @@ class CostModel:
         Parameters
         ----------
         machine : a machine, its name, or the path of its file
-        library : for example ``"cudnn4"``; without it the version that the calibration or the machine names
-        calibration : one's own, or the path of its file; without it the one that ships, if one does
+        library : for example ``"cudnn4"``; None: the version that the calibration or the machine names
+        calibration : a calibration, or the path of its file; None: the shipped one, if there is one
         """
         loaded = TrainingMachine.load(machine)
         if calibration is not None:
@@ -101,8 +101,8 @@ class CostModel:
         """The algorithms of a CONV's pass, fastest first; of equally fast ones, that with less workspace first.
 
         Libraries and papers find the fastest by trying each on the GPU (``cudnnFindConvolution...``; Rhu et al., vDNN,
-        section V-C, layer by layer), so that those are left out whose workspace doesn't fit the GPU's memory beside the
-        layer's own X, Y and filters.
+        section V-C, layer by layer), so that those are left out whose workspace doesn't fit the GPU's memory together
+        with the layer's own X, Y and filters.
         """
         if layer.conv is None:
             raise ValueError(f"layer {layer.name!r} is no CONV")
@@ -262,8 +262,8 @@ def _nearest(machine: str, library: str) -> Calibration | None:
     return found.get(library, found[nearest])
 
 
-def _said_of(model: CostModel) -> tuple[str, dict[str, str]]:
-    """Where the efficiencies come from, and what of them is assumed."""
+def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
+    """Where the efficiencies come from, and what is assumed."""
     assumptions = {
         "conv_algorithms": "only the fastest algorithm of each class was timed on each GPU; the times of the others "
         "follow from ratios and FFT rates that were fitted to whole networks on a Titan X (Maxwell)",

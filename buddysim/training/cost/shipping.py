@@ -1,4 +1,4 @@
-"""How the calibrations that ship are made from the timings that ship."""
+"""Fits the calibrations that ship to the timings that ship."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Total:
         return self.library == "cudnn2"
 
     def modelled_ms(self, model: CostModel, conv: str = "fastest") -> float:
-        """What a model says of it."""
+        """Its modelled time in milliseconds."""
         network = Network.load(self.network)
         return network_ms(model, network, self.batch, self.pass_, conv=conv, image_gradient=self.image_gradient)
 
@@ -83,12 +83,12 @@ def totals() -> Iterator[Total]:
     """The measured whole networks."""
     with (DATA_FOLDER / "networks-titan-x.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            (pass_,) = (known for known in PASSES if known == row["pass"])
+            (pass_,) = (one for one in PASSES if one == row["pass"])
             yield Total(row["library"], row["kernels"], row["network"], int(row["batch"]), pass_, float(row["ms"]))
 
 
 def comments(machine: str, library: str) -> tuple[str, ...]:
-    """What the calibration timings of a GPU say of their source."""
+    """The comment lines of a GPU's calibration timings: their source."""
     path = DATA_FOLDER / "calibration" / f"{machine}-{library}.csv"
     lines = path.read_text(encoding="utf-8").splitlines()
     return tuple(line.removeprefix("# ") for line in lines if line.startswith("#"))

@@ -1,8 +1,8 @@
 """Which measured shapes a calibration may see: fixed by a rule before anything was fitted, the same for every GPU.
 
 Within each group (class of CONV, those with a stride together; kind of layer) shapes are put in the order of their
-SHA-256, and the first quarter, rounded up, is held out for validation; all batches and passes of a shape go the same
-way. A group of a single shape isn't held out.
+SHA-256, and the first quarter, rounded up, is held out for validation; all batches and passes of a shape stay
+together. The shape of a group that has only one isn't held out.
 """
 
 from __future__ import annotations

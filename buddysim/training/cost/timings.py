@@ -1,4 +1,4 @@
-"""Measured layer times: the CSV file that a calibration is fitted to and held against.
+"""Measured layer times: the CSV file that a calibration is fitted to and validated with.
 
 Lines that begin with ``#`` are comments (source, licence); then a header, then one measurement per row. Columns may
 come in any order; `ms` is the time of one pass in milliseconds.
@@ -142,9 +142,9 @@ def parse_timings(text: str, where: str) -> list[Timing]:
     for number, cells in rows:
         if len(cells) != len(header):
             raise BuddysimError(f"{where}: row {number}: expected {len(header)} cells, found {len(cells)}")
-        given = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+        row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
         try:
-            found.append(_timing(given))
+            found.append(_timing(row))
         except ValueError as error:
             raise BuddysimError(f"{where}: row {number}: {error}") from None
     if not found:
@@ -163,10 +163,10 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
         raise BuddysimError(f"{where}: row {reader.line_num}: not CSV: {error}") from None
 
 
-def _timing(given: dict[str, str]) -> Timing:
-    kind = _choice("kind", given["kind"], timed_kinds())
-    pass_ = _choice("pass", given["pass"], PASSES)
-    counts = {name: _count(name, given.get(name, "")) for name in COUNTS}
+def _timing(row: dict[str, str]) -> Timing:
+    kind = _choice("kind", row["kind"], timed_kinds())
+    pass_ = _choice("pass", row["pass"], PASSES)
+    counts = {name: _count(name, row.get(name, "")) for name in COUNTS}
     weighted = kind in WITH_PRODUCTS
     if not weighted and pass_ not in ("forward", "backward"):
         raise ValueError(f"pass: a {kind} layer has forward and backward, not {pass_}")
@@ -180,10 +180,10 @@ def _timing(given: dict[str, str]) -> Timing:
     return Timing(
         kind=kind,
         pass_=pass_,
-        algorithm=given.get("algorithm", ""),
-        ms=_milliseconds(given["ms"]),
-        network=given.get("network", ""),
-        layer=given.get("layer", ""),
+        algorithm=row.get("algorithm", ""),
+        ms=_milliseconds(row["ms"]),
+        network=row.get("network", ""),
+        layer=row.get("layer", ""),
         **counts,
     )
 

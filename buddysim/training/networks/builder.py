@@ -65,14 +65,10 @@ class NetworkBuilder:
         return name in self._by_name
 
     def index_of(self, name: str, layer: str = "") -> int:
-        """The layer of a name; `layer` is who asks."""
+        """The layer of a name; `layer` is the one that refers to it, for errors."""
         if name not in self._by_name:
-            asks = f"layer {layer!r}: " if layer else ""
-            raise BuddysimError(
-                f"{asks}{shortened(name)} is not a layer before it{hint(name, self._by_name)}"
-                if layer
-                else f"{shortened(name)} is not a layer{hint(name, self._by_name)}"
-            )
+            where, what = (f"layer {layer!r}: ", "a layer before it") if layer else ("", "a layer")
+            raise BuddysimError(f"{where}{shortened(name)} is not {what}{hint(name, self._by_name)}")
         return self._by_name[name]
 
     def add(
@@ -90,10 +86,10 @@ class NetworkBuilder:
         Parameters
         ----------
         kind : a name of `buddysim.training.networks.kinds.REGISTRY`
-        inputs : the layers that it reads; the one added last where it isn't given
-        name : the kind and a number where it isn't given
-        part : ``"features"`` or ``"classifier"``; the fully connected layers that close the network, and what stands
-            between them, are its classifier where it isn't given
+        inputs : the layers that it reads; None: the one added last
+        name : None: the kind and a number
+        part : ``"features"`` or ``"classifier"``; None: the fully connected layers that close the network, and what
+            stands between them, are its classifier
         in_place : whether it may run in place, if its kind can and nothing else needs what it overwrites
         attributes : those of its kind
         """
@@ -123,12 +119,12 @@ class NetworkBuilder:
         read = (self.last,) if inputs is None else (inputs,) if isinstance(inputs, int) else tuple(inputs)
         rules = kinds.REGISTRY.find(kind)
         _check_inputs(name, rules, read, index)
-        given = _complete(name, rules, attributes)
+        complete = _complete(name, rules, attributes)
         try:
-            facts = rules.infer(tuple(self._layers[producer].output_shape for producer in read), given)
+            facts = rules.infer(tuple(self._layers[producer].output_shape for producer in read), complete)
         except Mismatch as mismatch:
             raise BuddysimError(f"layer {name!r} ({kind}): {mismatch}") from None
-        stated = tuple((key, value) for key, value in given.items() if value is not None)
+        stated = tuple((key, value) for key, value in complete.items() if value is not None)
         self._layers.append(
             Layer(
                 index,
@@ -155,7 +151,7 @@ class NetworkBuilder:
         return index
 
     def build(self) -> Network:
-        """The network, with its in-place layers and its classifier found."""
+        """The network; in-place layers and the classifier are derived."""
         if len(self._layers) == 1:
             raise BuddysimError(f"{self.name}: expected a layer after the input, found none")
         consumers: list[set[int]] = [set() for _ in self._layers]

@@ -16,7 +16,7 @@ TABLE_WIDTH = 150
 _GIB = 2**30
 _SCALES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
-# What the two gradients cost beside one forward step: a CONV or FC layer computes both, any other layer one.
+# Cost of the gradients relative to a forward step: a CONV or FC layer computes two, any other layer one.
 BACKWARD_FLOPS = "backward: twice the forward FLOPs of layers with weights or two factors, once those of others"
 
 
@@ -33,7 +33,7 @@ def backward_flops(network: Network, index: int, batch: int) -> int:
 
 
 def summary(network: Network) -> dict[str, Any]:
-    """A network in a line."""
+    """Facts of a network for a list, as JSON has them."""
     kinds = [layer.kind for layer in network.layers]
     return {
         "name": network.name,
@@ -48,7 +48,7 @@ def summary(network: Network) -> dict[str, Any]:
 
 
 def facts(network: Network, batch: int) -> dict[str, Any]:
-    """All that `dnn info` says, as JSON would have it."""
+    """What `dnn info --json` prints."""
     footprint = baseline_footprint(network, batch)
     layers = range(len(network.layers))
     return {
@@ -97,7 +97,7 @@ def _layer_facts(network: Network, layer: Layer, batch: int) -> dict[str, Any]:
 
 
 def list_table(summaries: list[dict[str, Any]]) -> Table:
-    """The zoo."""
+    """The table of `dnn list`."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("network", "input", "layers", "CONV", "parameters", "FLOPs"):
         table.add_column(heading, no_wrap=True, justify="left" if heading == "network" else "right")
@@ -117,12 +117,12 @@ def list_table(summaries: list[dict[str, Any]]) -> Table:
 
 def table(network: Network, batch: int) -> RenderableType:
     """One network: what it is, bytes by kind, and a row for each layer."""
-    said = facts(network, batch)
+    shown = facts(network, batch)
     heading = (
         f"{network.name}: {network.description}\n"
         f"source: {network.source or 'not named'}\n"
-        f"batch {batch}, {said['layers']} layers, {network.parameters:,} parameters, "
-        f"{_scaled(said['forward_flops'])}FLOP forward, {_scaled(said['backward_flops'])}FLOP backward"
+        f"batch {batch}, {shown['layers']} layers, {network.parameters:,} parameters, "
+        f"{_scaled(shown['forward_flops'])}FLOP forward, {_scaled(shown['backward_flops'])}FLOP backward"
     )
     return Group(
         Text(heading + "\n"),
@@ -144,7 +144,7 @@ def _memory_table(footprint: Footprint) -> Table:
         ("feature maps", footprint.feature_maps),
         ("gradient maps (2)", footprint.gradient_maps),
         ("all, without workspace", footprint.total),
-        ("beside it: masks, statistics", footprint.saved_state),
+        ("besides: masks, statistics", footprint.saved_state),
     )
     for name, size in rows:
         table.add_row(name, f"{size:,}", f"{size / _GIB:.3f}")

@@ -1,4 +1,4 @@
-"""What a network-wide allocation holds, without workspace (vDNN, Section II-C and Fig. 2)."""
+"""Bytes of a network-wide allocation by kind, without workspace (vDNN, Section II-C and Fig. 2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GRADIENT_MAPS = 2  # dX and dY, each as large as the largest dY, used again by e
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes by kind; workspace comes on top."""
+    """Bytes by kind; workspace is not among them."""
 
     weights: int
     weight_gradients: int
@@ -21,15 +21,15 @@ class Footprint:
 
     @property
     def total(self) -> int:
-        """All but saved state, which vDNN doesn't count, and workspace."""
+        """The sum without saved state, which vDNN doesn't count."""
         return self.weights + self.weight_gradients + self.feature_maps + self.gradient_maps
 
 
 def baseline_footprint(network: Network, batch: int) -> Footprint:
     """Weights, their gradients, every feature map that a step reads (the input too), two gradient maps.
 
-    What a network ends with counts where its own backward step reads it, as that of a softmax does. In-place
-    layers share a map. Dropout masks, batch statistics and states of recurrent layers are counted apart.
+    The last layer's output counts where its own backward step reads it, as that of a softmax does. In-place layers
+    share a map. Dropout masks, batch statistics and states of recurrent layers are counted as saved state.
     """
     maps = sum(network.output_bytes(owner, batch) for owner in network.feature_maps)
     largest = max(network.output_bytes(layer.index, batch) for layer in network.layers[1:])

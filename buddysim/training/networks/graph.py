@@ -89,7 +89,7 @@ class Layer:
 
     Attributes
     ----------
-    index : its place in the order of execution
+    index : its position in the order of execution
     kind : a name of `buddysim.training.networks.kinds.REGISTRY`, or ``"input"``
     inputs : the layers whose outputs it reads, in order
     output_shape : of one sample: ``(C, H, W)``, ``(features,)`` or ``(tokens, features)``
@@ -99,9 +99,9 @@ class Layer:
     part : ``"features"`` or ``"classifier"``
     needs : what its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
     flops : of its forward step, of one sample
-    saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step beside x and y (dropout
+    saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step besides x and y (dropout
         mask, statistics, states of a recurrent layer): for each sample, and once for any batch
-    attributes : what the network's description said of it
+    attributes : names and values, as the network's description has them
     """
 
     index: int
@@ -158,7 +158,7 @@ class Network:
 
     @staticmethod
     def load(network: str | os.PathLike[str]) -> Network:
-        """A network of the zoo by its name, or one's own by the path of its TOML file."""
+        """A network by its name, or from a file (`networks.load.load_network`)."""
         from buddysim.training.networks.load import load_network
 
         return load_network(network)
@@ -195,8 +195,8 @@ class Network:
     def _readers(self) -> tuple[tuple[int, ...], ...]:
         readers: list[set[int]] = [set() for _ in self.layers]
         for layer in self.layers:
-            for place, producer in enumerate(layer.inputs):
-                if not (layer.in_place and place == 0):
+            for position, producer in enumerate(layer.inputs):
+                if not (layer.in_place and position == 0):
                     readers[self._owners[producer]].add(layer.index)
         return tuple(tuple(sorted(found)) for found in readers)
 
@@ -249,13 +249,13 @@ class Network:
 
 
 def _check_order(layers: tuple[Layer, ...]) -> None:
-    """What every holder of a graph relies on; a builder that breaks it is in error, not its user."""
+    """The rules that everything that takes a graph relies on; breaking them is a builder's error, not a user's."""
     if not layers or layers[0].kind != "input" or layers[0].inputs:
         raise ValueError("layer 0 must be the input")
-    for place, layer in enumerate(layers):
-        if layer.index != place:
-            raise ValueError(f"layer {layer.name!r} has index {layer.index} at place {place}")
-        if place and not layer.inputs:
+    for index, layer in enumerate(layers):
+        if layer.index != index:
+            raise ValueError(f"layer {layer.name!r} has index {layer.index} at position {index}")
+        if index and not layer.inputs:
             raise ValueError(f"layer {layer.name!r} has no input")
-        if any(not 0 <= producer < place for producer in layer.inputs):
+        if any(not 0 <= producer < index for producer in layer.inputs):
             raise ValueError(f"layer {layer.name!r} reads a layer that runs after it")

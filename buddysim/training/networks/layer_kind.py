@@ -14,14 +14,15 @@ from buddysim.training.networks.graph import Conv, Gemm, Pool, Shape
 LARGEST = 2**31 - 1
 
 Inputs = tuple[Shape, ...]
-Given = Mapping[str, Any]
+#: Values of a layer's attributes, by name.
+Attributes = Mapping[str, Any]
 #: From the elements of one input, those of the output, both of one sample, and the number of inputs to the elements
 #: that the forward and the backward step read and write.
 Moves = Callable[[int, int, int], tuple[float, float]]
 
 
 class Mismatch(ValueError):
-    """A layer that can't take the shapes it is given: what was expected, what was found."""
+    """A layer that can't take the shapes of its inputs: what was expected, what was found."""
 
     def __init__(self, expected: str, found: object) -> None:
         super().__init__(f"expected {expected}, found {found}")
@@ -35,7 +36,7 @@ class Attribute:
     ----------
     type : ``"count"`` (1 or more), ``"size"`` (0 or more), ``"pair"`` and ``"padding"`` (one number, or height and
         width, of counts and of sizes), ``"flag"``, ``"share"`` (0 or more, below 1), ``"text"``
-    default : None where it must be given, unless `optional`
+    default : None: a layer has to have it, unless it is `optional`
     """
 
     type: str
@@ -46,7 +47,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Facts:
-    """What follows from a layer's inputs and attributes; of one sample, see `networks.graph.Layer`."""
+    """Properties of a layer that follow from its inputs and attributes; of one sample, see `graph.Layer`."""
 
     output_shape: Shape
     parameters: int = 0
@@ -112,7 +113,7 @@ class Kind:
     name: str
     summary: str
     needs: frozenset[str]
-    infer: Callable[[Inputs, Given], Facts]
+    infer: Callable[[Inputs, Attributes], Facts]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     least_inputs: int = 1
     most_inputs: int | None = 1
@@ -160,10 +161,10 @@ def tokens(shape: Shape) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def one_value_each(per_element_flops: int) -> Callable[[Inputs, Given], Facts]:
+def one_value_each(per_element_flops: int) -> Callable[[Inputs, Attributes], Facts]:
     """The rule of a layer that turns every element into one, at a fixed number of FLOPs."""
 
-    def infer(inputs: Inputs, given: Given) -> Facts:
+    def infer(inputs: Inputs, attributes: Attributes) -> Facts:
         return Facts(inputs[0], flops=per_element_flops * elements(inputs[0]))
 
     return infer

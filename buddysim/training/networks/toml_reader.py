@@ -1,4 +1,4 @@
-"""Network files: a network of one's own, as TOML (docs/networks.md)."""
+"""Reads network files: a network as TOML (docs/networks.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ _LAYER_KEYS = ("kind", "name", "inputs", "part", "in_place")
 
 
 def read_network(path: Path) -> Network:
-    """The network of a file; every problem of the file is a `BuddysimError` of one line."""
+    """The network of a file.
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be read or describes no network: the file, the layer and its key, what was expected
+    """
     text = read_text(path, "network file", LARGEST_FILE)
     try:
         return parse_network(text, path.stem)
@@ -28,7 +34,7 @@ def read_network(path: Path) -> Network:
 
 
 def parse_network(text: str, name: str = "network") -> Network:
-    """The network that a file's text describes; `name` is its name where the text gives none."""
+    """The network that the text of a file describes; `name` is its name where the text has none."""
     content = parse_toml(text)
     _refuse_unknown("", content, _KEYS)
     if "input" not in content:
@@ -37,7 +43,7 @@ def parse_network(text: str, name: str = "network") -> Network:
         _text("name", content.get("name", name)),
         content["input"],
         _text("source", content.get("source", "the user's network file")),
-        _text("description", content.get("description", "a network of one's own")),
+        _text("description", content.get("description", "a user's network")),
     )
     layers = content.get("layer", [])
     if not isinstance(layers, list):
@@ -61,17 +67,17 @@ def _add(net: NetworkBuilder, number: int, layer: Any) -> None:
     part = layer.get("part")
     if part is not None:
         part = _text(f"layer {name!r}: part", part)
-    given = {key: value for key, value in layer.items() if key not in _LAYER_KEYS}
-    net.add_described(kind, name, _inputs(net, name, layer), part, in_place, given)
+    attributes = {key: value for key, value in layer.items() if key not in _LAYER_KEYS}
+    net.add_described(kind, name, _inputs(net, name, layer), part, in_place, attributes)
 
 
 def _inputs(net: NetworkBuilder, name: str, layer: Mapping[str, Any]) -> list[int] | None:
     if "inputs" not in layer:
         return None
-    given = layer["inputs"]
-    names = [given] if isinstance(given, str) else given
+    inputs = layer["inputs"]
+    names = [inputs] if isinstance(inputs, str) else inputs
     if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
-        raise BuddysimError(f"layer {name!r}: inputs: expected names of layers before it, found {shortened(given)}")
+        raise BuddysimError(f"layer {name!r}: inputs: expected names of layers before it, found {shortened(inputs)}")
     return [net.index_of(one, layer=name) for one in names]
 
 

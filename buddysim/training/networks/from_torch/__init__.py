@@ -1,7 +1,7 @@
 """A network from a PyTorch module (the optional extra ``torch``).
 
 The module is traced with ``torch.fx``: its forward step must not depend on values. Shapes are those that PyTorch finds
-on its ``meta`` device, so nothing is computed; every layer's shape and the number of parameters are held against
+on its ``meta`` device, so nothing is computed; every layer's shape and the number of parameters are compared with
 PyTorch's own.
 """
 
@@ -25,7 +25,7 @@ def network_from_torch(
     Parameters
     ----------
     input_shape : of one sample, for example ``(3, 224, 224)``
-    name : the module's class where it isn't given
+    name : None: that of the module's class
     in_place_as_written : an activation runs in place only where the module says so; else wherever the graph allows it
     """
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def find_module(place: str) -> nn.Module:
+def find_module(spec: str) -> nn.Module:
     """The module at ``file.py:name`` or ``package.module:name``: an instance, or what makes one without arguments.
 
     The file's code runs, as with ``python file.py``.
@@ -25,20 +25,20 @@ def find_module(place: str) -> nn.Module:
         from torch import nn
     except ImportError:
         raise BuddysimError("a PyTorch module needs PyTorch: pip install 'buddysim[torch]'") from None
-    source, colon, name = place.rpartition(":")
+    source, colon, name = spec.rpartition(":")
     if not colon or not source or not name:
-        raise BuddysimError(f"{shortened(place)}: expected FILE.py:NAME or PACKAGE.MODULE:NAME")
+        raise BuddysimError(f"{shortened(spec)}: expected FILE.py:NAME or PACKAGE.MODULE:NAME")
     module = _imported(source)
     if not hasattr(module, name):
-        raise BuddysimError(f"{place}: {shortened(name)} isn't there{hint(name, _public(module))}")
+        raise BuddysimError(f"{spec}: {shortened(name)} isn't there{hint(name, _public(module))}")
     found: Any = getattr(module, name)
     if not isinstance(found, nn.Module) and callable(found):
         try:
             found = found()
         except Exception as error:
-            raise BuddysimError(f"{place}: {name}() fails: {_line(error)}") from None
+            raise BuddysimError(f"{spec}: {name}() fails: {_line(error)}") from None
     if not isinstance(found, nn.Module):
-        raise BuddysimError(f"{place}: expected a torch.nn.Module or what makes one, found {type(found).__name__}")
+        raise BuddysimError(f"{spec}: expected a torch.nn.Module or what makes one, found {type(found).__name__}")
     return found
 
 
@@ -70,5 +70,5 @@ def _public(module: ModuleType) -> list[str]:
 
 
 def _line(error: Exception) -> str:
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {shortened(said, 200)[1:-1]}" if said else type(error).__name__
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {shortened(text, 200)[1:-1]}" if text else type(error).__name__

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from torch import fx
 
 
-def _argument(node: fx.Node, place: int, name: str, default: Any = None) -> Any:
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+def _argument(node: fx.Node, position: int, name: str, default: Any = None) -> Any:
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
 
 
 def _add(reader: Reader, node: fx.Node) -> int:
@@ -29,7 +29,7 @@ def _add(reader: Reader, node: fx.Node) -> int:
 
 def _positions(reader: Reader, node: fx.Node, learned: Any) -> int:
     """A learned value for each element of every sample."""
-    (before,) = (reader.place[cast("fx.Node", one)] for one in node.args if one is not learned)
+    (before,) = (reader.layer_of[cast("fx.Node", one)] for one in node.args if one is not learned)
     parameter = reader.parameters[learned]
     if parameter is None or not reader.first_use(parameter) or tuple(parameter.shape) != (1, *reader.net.shape(before)):
         reader.refuse(node, "add of something other than learned positions, one for each token and feature")
@@ -41,7 +41,7 @@ def _cat(reader: Reader, node: fx.Node) -> int:
         reader.refuse(node, "cat along another extent than channels or tokens (dim=1)")
     first, *others = _argument(node, 0, "tensors")
     if first in reader.parameters:
-        parameter, before = reader.parameters[first], reader.place[others[0]]
+        parameter, before = reader.parameters[first], reader.layer_of[others[0]]
         if parameter is None or not reader.first_use(parameter) or parameter.dim() != 3 or len(others) > 1:
             reader.refuse(node, "cat of something other than learned tokens before others")
         return reader.add("prepend", node, [before], tokens=parameter.shape[1])
@@ -49,10 +49,10 @@ def _cat(reader: Reader, node: fx.Node) -> int:
 
 
 def _transpose(reader: Reader, node: fx.Node) -> int:
-    """A view of tokens x features the other way round."""
+    """A view of tokens x features with the two extents exchanged."""
     (before,) = reader.inputs(node)
     order: Any = node.args[1] if isinstance(node.args[1], list | tuple) else node.args[1:]
-    exchanged = sorted(place % 3 for place in order) if node.target == "transpose" else list(order)
+    exchanged = sorted(axis % 3 for axis in order) if node.target == "transpose" else list(order)
     if len(reader.net.shape(before)) != 2 or exchanged not in ([1, 2], [0, 2, 1]):
         reader.refuse(node, f"{node.target} of other than tokens and features")
     return reader.add("reshape", node, [before], transposed=True)
@@ -80,8 +80,8 @@ def _functional_pool(kind: str) -> Callable[[Reader, fx.Node], int]:
     names = ("input", "kernel_size", "stride", "padding", *dilation, "ceil_mode")
 
     def read(reader: Reader, node: fx.Node) -> int:
-        said = dict(zip(names, node.args, strict=False)) | node.kwargs
-        return pool(reader, node, kind, said)
+        arguments = dict(zip(names, node.args, strict=False)) | node.kwargs
+        return pool(reader, node, kind, arguments)
 
     return read
 

@@ -72,17 +72,17 @@ def _avgpool(reader: Reader, node: fx.Node, module: nn.AvgPool2d) -> int:
     return pool(reader, node, "avgpool", vars(module))
 
 
-def pool(reader: Reader, node: fx.Node, kind: str, said: dict[str, Any]) -> int:
-    if said.get("dilation", 1) not in (1, (1, 1)) or said.get("return_indices", False):
+def pool(reader: Reader, node: fx.Node, kind: str, arguments: dict[str, Any]) -> int:
+    if arguments.get("dilation", 1) not in (1, (1, 1)) or arguments.get("return_indices", False):
         reader.refuse(node, f"{kind} with dilation or returned indices")
     return reader.add(
         kind,
         node,
         reader.inputs(node, 1),
-        kernel=said["kernel_size"],
-        stride=said.get("stride") or said["kernel_size"],
-        pad=said.get("padding", 0),
-        ceil=bool(said.get("ceil_mode", False)),
+        kernel=arguments["kernel_size"],
+        stride=arguments.get("stride") or arguments["kernel_size"],
+        pad=arguments.get("padding", 0),
+        ceil=bool(arguments.get("ceil_mode", False)),
     )
 
 
@@ -153,8 +153,8 @@ def _lstm(reader: Reader, node: fx.Node, module: nn.LSTM) -> int:
 def _attention(reader: Reader, node: fx.Node, module: nn.MultiheadAttention) -> int:
     """Written out: three projections, scores, softmax, dropout, weighted sum, projection."""
     roles = ("query", "key", "value")
-    given = dict(zip(roles, node.args, strict=False)) | node.kwargs
-    query, key, value = (reader.place[cast("fx.Node", given[role])] for role in roles)
+    arguments = dict(zip(roles, node.args, strict=False)) | node.kwargs
+    query, key, value = (reader.layer_of[cast("fx.Node", arguments[role])] for role in roles)
     if not module.batch_first or module.in_proj_weight is None or module.bias_k is not None or module.add_zero_attn:
         reader.refuse(node, "MultiheadAttention that isn't batch_first, or with sizes or biases of its own for keys")
     _once(reader, node, module)

@@ -40,7 +40,7 @@ class Reader:
         self.module = module
         self.net = NetworkBuilder(name, input_shape, "traced from a PyTorch module", described)
         self.as_written = as_written
-        self.place: dict[fx.Node, int] = {}
+        self.layer_of: dict[fx.Node, int] = {}
         self.parameters: dict[fx.Node, torch.Tensor | None] = {}
         self.counted: set[int] = set()
 
@@ -92,9 +92,9 @@ class Reader:
         return graph
 
     def _input(self, node: fx.Node) -> None:
-        if self.place:
+        if self.layer_of:
             raise BuddysimError(f"{self.net.name}: expected one input, found another: {node.name}")
-        self.place[node] = 0
+        self.layer_of[node] = 0
 
     def _parameter(self, name: str) -> torch.Tensor | None:
         """A parameter that the module uses by itself, and not through a layer; None for what isn't one."""
@@ -106,7 +106,7 @@ class Reader:
             return
         what, read = self._reader_of(node)
         try:
-            self.place[node] = read()
+            self.layer_of[node] = read()
         except (KeyError, IndexError, TypeError, AttributeError, ValueError):
             self.refuse(node, f"{what} with these arguments")
         self._check_shape(node)
@@ -135,7 +135,7 @@ class Reader:
         )
 
     def _check_shape(self, node: fx.Node) -> None:
-        index, shape = self.place[node], shape_of(node)
+        index, shape = self.layer_of[node], shape_of(node)
         ours = self.net.shape(index)
         elements, expected = 1, 1
         for extent in shape[1:]:
@@ -155,7 +155,7 @@ class Reader:
 
     def inputs(self, node: fx.Node, count: int | None = None) -> list[int]:
         """The layers whose outputs a node takes, in order."""
-        found = [self.place[one] for one in _tensors(node) if one in self.place]
+        found = [self.layer_of[one] for one in _tensors(node) if one in self.layer_of]
         if len(found) != len(_tensors(node)) or (count is not None and len(found) != count):
             self.refuse(node, f"{node.target} with something other than layers' outputs")
         return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from buddysim.training.networks.layer_kind import (
     Attribute,
+    Attributes,
     Facts,
-    Given,
     Inputs,
     Kind,
     Torch,
@@ -15,7 +15,7 @@ from buddysim.training.networks.layer_kind import (
 )
 
 
-def _dropout(inputs: Inputs, given: Given) -> Facts:
+def _dropout(inputs: Inputs, attributes: Attributes) -> Facts:
     return Facts(inputs[0], flops=2 * elements(inputs[0]), saved_sample_bytes=elements(inputs[0]))
 
 

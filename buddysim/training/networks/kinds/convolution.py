@@ -5,8 +5,8 @@ from __future__ import annotations
 from buddysim.training.networks.graph import Conv
 from buddysim.training.networks.layer_kind import (
     Attribute,
+    Attributes,
     Facts,
-    Given,
     Inputs,
     Kind,
     Mismatch,
@@ -16,11 +16,11 @@ from buddysim.training.networks.layer_kind import (
 )
 
 
-def _conv(inputs: Inputs, given: Given) -> Facts:
+def _conv(inputs: Inputs, attributes: Attributes) -> Facts:
     channels, height, width = image(inputs[0])
-    out_channels, groups = given["channels"], given["groups"]
-    (kernel_h, kernel_w), (stride_h, stride_w) = given["kernel"], given["stride"]
-    (pad_h, pad_w), (dilation_h, dilation_w) = given["pad"], given["dilation"]
+    out_channels, groups = attributes["channels"], attributes["groups"]
+    (kernel_h, kernel_w), (stride_h, stride_w) = attributes["kernel"], attributes["stride"]
+    (pad_h, pad_w), (dilation_h, dilation_w) = attributes["pad"], attributes["dilation"]
     if channels % groups:
         raise Mismatch(f"input channels that are a multiple of its {groups} groups", channels)
     if out_channels % groups:
@@ -49,7 +49,7 @@ def _conv(inputs: Inputs, given: Given) -> Facts:
     )
     return Facts(
         (out_channels, out_h, out_w),
-        parameters=conv.weights + out_channels * given["bias"],
+        parameters=conv.weights + out_channels * attributes["bias"],
         flops=2 * conv.multiply_adds,
         conv=conv,
     )

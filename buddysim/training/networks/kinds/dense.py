@@ -5,8 +5,8 @@ from __future__ import annotations
 from buddysim.training.networks.graph import Gemm
 from buddysim.training.networks.layer_kind import (
     Attribute,
+    Attributes,
     Facts,
-    Given,
     Inputs,
     Kind,
     Mismatch,
@@ -19,26 +19,26 @@ from buddysim.training.networks.layer_kind import (
 )
 
 
-def _fc(inputs: Inputs, given: Given) -> Facts:
+def _fc(inputs: Inputs, attributes: Attributes) -> Facts:
     shape = inputs[0]
     rows, inner = (shape[0], shape[1]) if len(shape) == 2 else (1, elements(shape))
-    features = given["features"]
-    held = given["rows"] or features
+    features = attributes["features"]
+    held = attributes["rows"] or features
     if held < features:
         raise Mismatch(f"at least its {features} features as rows", held)
     gemm = Gemm(rows, features, inner)
-    own = 0 if given["tied"] else held * inner
+    own = 0 if attributes["tied"] else held * inner
     return Facts(
         (rows, features) if len(shape) == 2 else (features,),
-        parameters=own + held * given["bias"],
+        parameters=own + held * attributes["bias"],
         flops=2 * gemm.multiply_adds,
         gemms=(gemm,),
     )
 
 
-def _matmul(inputs: Inputs, given: Given) -> Facts:
-    (rows, wide), other, heads = tokens(inputs[0]), tokens(inputs[1]), given["heads"]
-    if given["transposed"]:
+def _matmul(inputs: Inputs, attributes: Attributes) -> Facts:
+    (rows, wide), other, heads = tokens(inputs[0]), tokens(inputs[1]), attributes["heads"]
+    if attributes["transposed"]:
         if other[1] != wide:
             raise Mismatch(f"inputs of as many features each ({wide})", other[1])
         if wide % heads:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from buddysim.training.networks.layer_kind import (
     Attribute,
+    Attributes,
     Facts,
-    Given,
     Inputs,
     Kind,
     Mismatch,
@@ -17,14 +17,14 @@ from buddysim.training.networks.layer_kind import (
 )
 
 
-def _add(inputs: Inputs, given: Given) -> Facts:
+def _add(inputs: Inputs, attributes: Attributes) -> Facts:
     for other in inputs[1:]:
         if other != inputs[0]:
             raise Mismatch(f"inputs of one shape ({shape_text(inputs[0])})", shape_text(other))
     return Facts(inputs[0], flops=(len(inputs) - 1) * elements(inputs[0]))
 
 
-def _concat(inputs: Inputs, given: Given) -> Facts:
+def _concat(inputs: Inputs, attributes: Attributes) -> Facts:
     first = inputs[0]
     for other in inputs[1:]:
         if other[1:] != first[1:]:
@@ -33,23 +33,23 @@ def _concat(inputs: Inputs, given: Given) -> Facts:
     return Facts((sum(shape[0] for shape in inputs), *first[1:]))
 
 
-def _reshape(inputs: Inputs, given: Given) -> Facts:
-    if given["transposed"]:
-        if given["shape"]:
-            raise Mismatch("either a shape or transposed, not both", shape_text(given["shape"]))
+def _reshape(inputs: Inputs, attributes: Attributes) -> Facts:
+    if attributes["transposed"]:
+        if attributes["shape"]:
+            raise Mismatch("either a shape or transposed, not both", shape_text(attributes["shape"]))
         return Facts(tokens(inputs[0])[::-1])
-    shape = tuple(given["shape"] or (elements(inputs[0]),))
+    shape = tuple(attributes["shape"] or (elements(inputs[0]),))
     if elements(shape) != elements(inputs[0]):
         raise Mismatch(f"an input of {elements(shape)} elements ({shape_text(shape)})", shape_text(inputs[0]))
     return Facts(shape)
 
 
-def _shortcut(inputs: Inputs, given: Given) -> Facts:
+def _shortcut(inputs: Inputs, attributes: Attributes) -> Facts:
     channels, height, width = image(inputs[0])
-    if given["channels"] < channels:
-        raise Mismatch(f"an input of {given['channels']} channels or fewer", channels)
-    stride_h, stride_w = given["stride"]
-    return Facts((given["channels"], -(-height // stride_h), -(-width // stride_w)))
+    if attributes["channels"] < channels:
+        raise Mismatch(f"an input of {attributes['channels']} channels or fewer", channels)
+    stride_h, stride_w = attributes["stride"]
+    return Facts((attributes["channels"], -(-height // stride_h), -(-width // stride_w)))
 
 
 KINDS = (
@@ -77,8 +77,8 @@ KINDS = (
         frozenset({"dy"}),
         _reshape,
         {
-            "shape": Attribute("shape", "extents; a single one where it isn't given", optional=True),
-            "transposed": Attribute("flag", "two extents change places", False),
+            "shape": Attribute("shape", "extents; a single one by default", optional=True),
+            "transposed": Attribute("flag", "the two extents are exchanged", False),
         },
         runs_in_place="view",
         classifier="before",

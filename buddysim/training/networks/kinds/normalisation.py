@@ -5,8 +5,8 @@ from __future__ import annotations
 from buddysim.training.networks.graph import ELEMENT_BYTES
 from buddysim.training.networks.layer_kind import (
     Attribute,
+    Attributes,
     Facts,
-    Given,
     Inputs,
     Kind,
     Torch,
@@ -18,17 +18,17 @@ from buddysim.training.networks.layer_kind import (
 _SAVED_STATISTICS = 2  # mean and inverse standard deviation
 
 
-def _batchnorm(inputs: Inputs, given: Given) -> Facts:
+def _batchnorm(inputs: Inputs, attributes: Attributes) -> Facts:
     channels = inputs[0][0]
     return Facts(
         inputs[0],
-        parameters=2 * channels * given["affine"],
+        parameters=2 * channels * attributes["affine"],
         flops=4 * elements(inputs[0]),
         saved_fixed_bytes=_SAVED_STATISTICS * channels * ELEMENT_BYTES,
     )
 
 
-def _layernorm(inputs: Inputs, given: Given) -> Facts:
+def _layernorm(inputs: Inputs, attributes: Attributes) -> Facts:
     features = inputs[0][-1]
     rows = elements(inputs[0]) // features
     return Facts(
@@ -39,9 +39,9 @@ def _layernorm(inputs: Inputs, given: Given) -> Facts:
     )
 
 
-def _lrn(inputs: Inputs, given: Given) -> Facts:
+def _lrn(inputs: Inputs, attributes: Attributes) -> Facts:
     image(inputs[0])
-    return Facts(inputs[0], flops=(2 * given["size"] + 3) * elements(inputs[0]))
+    return Facts(inputs[0], flops=(2 * attributes["size"] + 3) * elements(inputs[0]))
 
 
 KINDS = (

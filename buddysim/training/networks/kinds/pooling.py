@@ -5,8 +5,8 @@ from __future__ import annotations
 from buddysim.training.networks.graph import Pool
 from buddysim.training.networks.layer_kind import (
     Attribute,
+    Attributes,
     Facts,
-    Given,
     Inputs,
     Kind,
     Mismatch,
@@ -16,29 +16,29 @@ from buddysim.training.networks.layer_kind import (
 )
 
 _WINDOW = {
-    "kernel": Attribute("pair", "window; the whole input where it isn't given", optional=True),
-    "stride": Attribute("pair", "step of the window; the window itself where it isn't given", optional=True),
+    "kernel": Attribute("pair", "window; the whole input by default", optional=True),
+    "stride": Attribute("pair", "step of the window; the window itself by default", optional=True),
     "pad": Attribute("padding", "empty elements added on each side", 0),
     "ceil": Attribute("flag", "the last window may hang over the end of the input", False),
 }
 
 
-def _pool(inputs: Inputs, given: Given) -> Facts:
+def _pool(inputs: Inputs, attributes: Attributes) -> Facts:
     channels, height, width = image(inputs[0])
-    kernel_h, kernel_w = given["kernel"] or (height, width)
-    stride_h, stride_w = given["stride"] or (kernel_h, kernel_w)
-    pad_h, pad_w = given["pad"]
+    kernel_h, kernel_w = attributes["kernel"] or (height, width)
+    stride_h, stride_w = attributes["stride"] or (kernel_h, kernel_w)
+    pad_h, pad_w = attributes["pad"]
     if pad_h >= kernel_h or pad_w >= kernel_w:
         raise Mismatch(f"a padding smaller than its {kernel_h}x{kernel_w} window", f"{pad_h}x{pad_w}")
-    out_h = window_steps(height, kernel_h, stride_h, pad_h, ceil=given["ceil"])
-    out_w = window_steps(width, kernel_w, stride_w, pad_w, ceil=given["ceil"])
+    out_h = window_steps(height, kernel_h, stride_h, pad_h, ceil=attributes["ceil"])
+    out_w = window_steps(width, kernel_w, stride_w, pad_w, ceil=attributes["ceil"])
     if not (out_h and out_w):
         expected = f"an input that its {kernel_h}x{kernel_w} window fits (padding {pad_h}x{pad_w})"
         raise Mismatch(expected, shape_text(inputs[0]))
     return Facts(
         (channels, out_h, out_w),
         flops=channels * out_h * out_w * kernel_h * kernel_w,
-        pool=Pool(kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, given["ceil"]),
+        pool=Pool(kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, attributes["ceil"]),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm
 from buddysim.training.networks.layer_kind import (
     Attribute,
+    Attributes,
     Facts,
-    Given,
     Inputs,
     Kind,
     Mismatch,
@@ -20,41 +20,41 @@ _GATES = 4
 _POINTWISE_FLOPS = 20  # of one cell and step: four gate functions, two products and a sum, tanh and the output gate
 
 
-def _embedding(inputs: Inputs, given: Given) -> Facts:
+def _embedding(inputs: Inputs, attributes: Attributes) -> Facts:
     if len(inputs[0]) != 1:
         raise Mismatch("an input of tokens", shape_text(inputs[0]))
-    return Facts((inputs[0][0], given["features"]), parameters=given["vocabulary"] * given["features"])
+    return Facts((inputs[0][0], attributes["features"]), parameters=attributes["vocabulary"] * attributes["features"])
 
 
-def _positions(inputs: Inputs, given: Given) -> Facts:
+def _positions(inputs: Inputs, attributes: Attributes) -> Facts:
     shape = inputs[0]
     if len(shape) not in (2, 3):
         raise Mismatch("an input of tokens x features or channels x height x width", shape_text(shape))
     count, features = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0])
-    out = (count + given["extra"], features)
-    return Facts(out, parameters=elements(out) + given["extra"] * features, flops=elements(out))
+    out = (count + attributes["extra"], features)
+    return Facts(out, parameters=elements(out) + attributes["extra"] * features, flops=elements(out))
 
 
-def _prepend(inputs: Inputs, given: Given) -> Facts:
+def _prepend(inputs: Inputs, attributes: Attributes) -> Facts:
     count, features = tokens(inputs[0])
-    return Facts((given["tokens"] + count, features), parameters=given["tokens"] * features)
+    return Facts((attributes["tokens"] + count, features), parameters=attributes["tokens"] * features)
 
 
-def _take(inputs: Inputs, given: Given) -> Facts:
+def _take(inputs: Inputs, attributes: Attributes) -> Facts:
     count, features = tokens(inputs[0])
-    if given["token"] >= count:
-        raise Mismatch(f"an input of more than {given['token']} tokens", count)
+    if attributes["token"] >= count:
+        raise Mismatch(f"an input of more than {attributes['token']} tokens", count)
     return Facts((features,))
 
 
-def _lstm(inputs: Inputs, given: Given) -> Facts:
+def _lstm(inputs: Inputs, attributes: Attributes) -> Facts:
     steps, features = tokens(inputs[0])
-    hidden = given["features"]
-    out = given["projection"] or hidden
+    hidden = attributes["features"]
+    out = attributes["projection"] or hidden
     gemms = [Gemm(steps, _GATES * hidden, features), Gemm(1, _GATES * hidden, out, count=steps)]
-    parameters = _GATES * hidden * (features + out + given["biases"])
+    parameters = _GATES * hidden * (features + out + attributes["biases"])
     kept = _GATES + 1  # gates and cell of each step
-    if given["projection"]:
+    if attributes["projection"]:
         gemms.append(Gemm(1, out, hidden, count=steps))
         parameters += hidden * out
         kept += 1  # what is projected

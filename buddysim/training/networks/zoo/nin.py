@@ -51,8 +51,8 @@ def _nin_cifar10() -> Network:
 
 def _block(net: NetworkBuilder, number: int, channels: tuple[int, int, int], **window: int) -> None:
     conv_relu(net, f"conv{number}", f"relu{number}", channels[0], **window)
-    for place, wide in enumerate(channels[1:], start=1):
-        conv_relu(net, f"cccp{number}_{place}", f"relu{number}_{place}", wide, kernel=1)
+    for step, wide in enumerate(channels[1:], start=1):
+        conv_relu(net, f"cccp{number}_{step}", f"relu{number}_{step}", wide, kernel=1)
 
 
 NETWORKS = {"nin": _nin, "nin-cifar10": _nin_cifar10}

@@ -91,8 +91,8 @@ def _plain20(name: str, shape: Shape, classes: int, data: str, source: str) -> N
 def _stages(net: NetworkBuilder, block: Block, channels: Sequence[int], counts: Sequence[int], first: int) -> None:
     """Stages of blocks, the first block of each but the first stage at stride 2."""
     for stage, (wide, count) in enumerate(zip(channels, counts, strict=True)):
-        for place in range(1, count + 1):
-            block(net, f"conv{first + stage}_{place}", wide, 2 if stage and place == 1 else 1)
+        for number in range(1, count + 1):
+            block(net, f"conv{first + stage}_{number}", wide, 2 if stage and number == 1 else 1)
 
 
 def _joined(net: NetworkBuilder, name: str, branch: int, shortcut: int) -> None:

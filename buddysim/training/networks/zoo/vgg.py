@@ -57,9 +57,9 @@ def _vgg_cifar10(name: str, groups: tuple[int, ...]) -> Network:
 
 def _features(net: NetworkBuilder, groups: tuple[int, ...]) -> None:
     for group, (count, channels) in enumerate(zip(groups, _GROUP_CHANNELS, strict=True), start=1):
-        for place in range(1, count + 1):
-            net.add("conv", name=f"conv{group}_{place}", channels=channels, kernel=3, pad=1)
-            net.add("relu", name=f"relu{group}_{place}")
+        for step in range(1, count + 1):
+            net.add("conv", name=f"conv{group}_{step}", channels=channels, kernel=3, pad=1)
+            net.add("relu", name=f"relu{group}_{step}")
         net.add("maxpool", name=f"pool{group}", kernel=2)
 
 
