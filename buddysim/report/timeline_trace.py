@@ -79,7 +79,7 @@ def _process(pid: int, scheme: str, outcome: Outcome) -> Iterator[dict[str, Any]
             "tid": _THREADS.index(_STALLS),
             "ts": stall.start_ps / PS_PER_US,
             "dur": stall.ps / PS_PER_US,
-            "args": {"layer": stall.layer, "of": stall.of, "start_ps": stall.start_ps, "ps": stall.ps},
+            "args": {"layer": stall.layer, "of": stall.copied_layer, "start_ps": stall.start_ps, "ps": stall.ps},
         }
     times, held = outcome.curve()
     for step, row in enumerate(held):

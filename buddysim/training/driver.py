@@ -13,8 +13,7 @@ from buddysim.training import schemes
 from buddysim.training.iteration import memory
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import PREFETCHES, Options, Plan
-from buddysim.training.iteration.program import Program
-from buddysim.training.iteration.schedule import Schedule, schedule
+from buddysim.training.iteration.schedule import schedule
 from buddysim.training.networks.graph import Network
 from buddysim.training.outcome import Baseline, Outcome
 from buddysim.training.result import TrainingResult
@@ -111,15 +110,15 @@ def _whole(name: str, value: Any) -> int:
 def carry_out(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: Options
 ) -> Outcome:
-    """Runs what a scheme decided."""
+    """The iteration that a scheme planned."""
     link = link_rate(machine, options.link)
     program = build(network, batch, cost, plan, link)
     capacity = None if plan.unlimited else options.memory_bytes or machine.memory_bytes
     placement = memory.place(program, capacity, options.fit)
     failure = placement.failure
     if failure:
-        program = build(network, batch, cost, plan, link)
         placement = memory.place(program, None, options.fit)
+    program = placement.program
     failure = failure or memory.host_failure(program, machine.host_pinned_bytes)
     timed = schedule(program)
     pinned, _ = memory.host_pinned(program)
@@ -132,8 +131,8 @@ def carry_out(
 def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:
     """The network-wide allocation with the fastest algorithms, and the oracle's time."""
     plan = network_wide.plan(network, batch, machine, cost, "base-p", options)
-    program: Program = build(network, batch, cost, plan, link_rate(machine, options.link))
-    timed: Schedule = schedule(program)
+    program = build(network, batch, cost, plan, link_rate(machine, options.link))
+    timed = schedule(program)
     features = [step.compute_ps for step in program.steps if step.part == "features"]
     return Baseline(
         timed.time_ps,

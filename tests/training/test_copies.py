@@ -32,15 +32,16 @@ def test_each_direction_has_its_rate_and_both_the_latency():
 
 
 def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
-    """100 bytes out and back, then 60 out and back, then 50 beside 70: never more than 120 at once."""
+    """100 bytes out and back, then 60 out and back, then 50 and 70 together: never more than 120 at once."""
     tensors, copies, steps = [], [], []
 
     def step(*moves: tuple[str, int]) -> None:
-        steps.append(Step(len(steps), 1, "forward", 0, "features"))
+        first = len(copies)
         for direction, byte_count in moves:
             tensors.append(Tensor(len(tensors), 1, "feature_maps", byte_count, "features"))
-            copies.append(Copy(len(copies), direction, 1, len(tensors) - 1, "beside", byte_count, byte_count, 0))
-            steps[-1].copies.append(len(copies) - 1)
+            copies.append(Copy(len(copies), direction, 1, len(tensors) - 1, "overlapped", byte_count, byte_count, 0))
+        launched = tuple(range(first, len(copies)))
+        steps.append(Step(len(steps), 1, "forward", 0, "features", copies=launched))
 
     step(("offload", 100))
     step(("prefetch", 100))
@@ -49,7 +50,7 @@ def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
     step(("offload", 50))
     step(("offload", 70))
     step(("prefetch", 50), ("prefetch", 70))
-    program = Program(tuple(steps), tuple(tensors), copies, ())
+    program = Program(tuple(steps), tuple(tensors), tuple(copies), ())
     assert memory.host_pinned(program) == (120, 5)
     assert memory.host_failure(program, 120) is None
     failure = memory.host_failure(program, 110)

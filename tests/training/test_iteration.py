@@ -55,7 +55,7 @@ def test_three_layers_as_in_fig_9():
         ("offload", 1, 0, 1), ("offload", 2, 1, 2), ("offload", 3, 3, 4),
         ("prefetch", 1, 7, 8), ("prefetch", 2, 5.5, 6.5), ("prefetch", 3, 4.5, 5.5),
     ]  # fmt: skip
-    assert [(s.layer, s.pass_, s.cause, s.of, s.start_ps / MS, s.ps / MS) for s in out.schedule.stalls] == [
+    assert [(s.layer, s.pass_, s.cause, s.copied_layer, s.start_ps / MS, s.ps / MS) for s in out.schedule.stalls] == [
         (1, "forward", "offload", 1, 0.6, 0.4),
         (3, "backward", "on-demand", 3, 4.5, 1),  # no backward step before it that could have fetched its X
         (2, "backward", "prefetch", 1, 7.6, 0.4),

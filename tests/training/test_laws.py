@@ -105,7 +105,7 @@ def everything_read_is_there(out: Outcome) -> None:
     records = iter([r for r in schedule.records if r.stream != timeline.COMPUTE])
     starts = dict(ends)
     for step in program.steps:
-        ordered = sorted(step.copies, key=lambda c: ("before", "beside", "after").index(program.copies[c].timing))
+        ordered = sorted(step.copies, key=lambda c: ("before", "overlapped", "after").index(program.copies[c].timing))
         for number in ordered:
             copy, record = program.copies[number], next(records)
             assert (record.stream, record.layer, record.byte_count) == (copy.direction, copy.layer, copy.byte_count)
@@ -156,7 +156,7 @@ def everything_read_is_there(out: Outcome) -> None:
                 assert ("y", owner) in valid
                 assert copy.tensor in alive
                 hosted[owner] = ends["offload", number]
-            elif copy.timing == "beside":
+            elif copy.timing == "overlapped":
                 valid.add(("y", program.tensors[copy.tensor].layer))
         for tensor in step.release:
             alive.discard(tensor)

@@ -1,13 +1,14 @@
 """Makes the steps of one training iteration from a network and a plan.
 
-First every step says which maps it reads, writes or defines; then offloads and prefetches are added, which define maps
-anew; then lives follow from the uses: a tensor is allocated at the step that defines it (computed, brought back,
+First the maps that every step reads, writes or defines are noted; then offloads and prefetches are added, which define
+maps anew; then lives follow from the uses: a tensor is allocated at the step that defines it (computed, brought back,
 computed once more) and released with the last step that uses it before it is defined anew, or for good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Direction, Plan
@@ -28,17 +29,52 @@ def build(network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkR
 _Map = tuple[str, int]  # ("y" | "dy" | "saved", owning layer): a data structure through all its lives
 
 
+@dataclass
+class _Draft:
+    """A step while its copies and tensors are still being added; the attributes are those of `Step`."""
+
+    index: int
+    layer: int
+    pass_: Pass
+    compute_ps: int
+    part: str
+    workspace_bytes: int
+    copies: list[int] = field(default_factory=list)
+    allocate: list[int] = field(default_factory=list)
+    release: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
+    workspace: int | None = None
+
+    def step(self) -> Step:
+        """The step as it is now."""
+        return Step(
+            self.index,
+            self.layer,
+            self.pass_,
+            self.compute_ps,
+            self.part,
+            self.workspace_bytes,
+            tuple(self.copies),
+            tuple(self.allocate),
+            tuple(self.release),
+            tuple(self.reads),
+            tuple(self.writes),
+            self.workspace,
+        )
+
+
 class _Builder:
     def __init__(self, network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate) -> None:
         self.network, self.batch, self.cost, self.plan, self.link = network, batch, cost, plan, link
         self.layers = network.layers
-        self.steps: list[Step] = []
+        self.steps: list[_Draft] = []
         self.tensors: list[Tensor] = []
         self.copies: list[Copy] = []
         self.resident: list[int] = []
         self.uses: dict[_Map, list[tuple[int, bool, bool]]] = {}  # step, defines?, writes?
         self.copied: dict[tuple[int, int], int] = {}  # (step of launch, owner) -> the copy of the owner's map
-        self.extra: list[tuple[Step, int, Kind]] = []  # what is copied lives for this step only
+        self.extra: list[tuple[_Draft, int, Kind]] = []  # what is copied lives for this step only
 
     def program(self) -> Program:
         self._resident_tensors()
@@ -50,9 +86,10 @@ class _Builder:
             self._lives()
         else:
             self._network_wide()
-        return Program(tuple(self.steps), tuple(self.tensors), self.copies, tuple(self.resident))
+        steps = tuple(draft.step() for draft in self.steps)
+        return Program(steps, tuple(self.tensors), tuple(self.copies), tuple(self.resident))
 
-    # What a layer reads and writes.
+    # Maps that a layer reads and writes.
 
     def _owners(self, producers: Iterable[int]) -> list[int]:
         return list(dict.fromkeys(self.network.buffer_of(producer) for producer in producers))
@@ -66,7 +103,7 @@ class _Builder:
     def _map_bytes(self, owner: int) -> int:
         return self.network.output_bytes(owner, self.batch)
 
-    def _use(self, step: Step, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
+    def _use(self, step: _Draft, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
         self.uses.setdefault((name, owner), []).append((step.index, defines, defines or writes))
 
     def _tensor(self, layer: int, kind: Kind, byte_count: int) -> int:
@@ -82,8 +119,8 @@ class _Builder:
                 byte_count = self.network.layer_parameter_bytes(layer.index)
                 self.resident += [self._tensor(layer.index, kind, byte_count) for kind in kinds]
 
-    def _step(self, layer: Layer, pass_: Pass, compute_ps: int, workspace: int) -> Step:
-        step = Step(len(self.steps), layer.index, pass_, compute_ps, layer.part, workspace)
+    def _step(self, layer: Layer, pass_: Pass, compute_ps: int, workspace: int) -> _Draft:
+        step = _Draft(len(self.steps), layer.index, pass_, compute_ps, layer.part, workspace)
         self.steps.append(step)
         return step
 
@@ -169,7 +206,9 @@ class _Builder:
 
     # Copies.
 
-    def _copy(self, step: Step, direction: Direction, layer: int, timing: Timing, byte_count: int, writer: int) -> Copy:
+    def _copy(
+        self, step: _Draft, direction: Direction, layer: int, timing: Timing, byte_count: int, writer: int
+    ) -> Copy:
         rate = self.link.offload_bytes_per_s if direction == "offload" else self.link.prefetch_bytes_per_s
         moved = byte_count
         duration = copy_ps(byte_count, rate, self.link.latency_ps)
@@ -185,15 +224,16 @@ class _Builder:
         forward = {step.layer: step for step in self.steps[:first_backward]}
         for index, owners in moved.items():
             for owner, writer in owners:
-                timing: Timing = "beside" if self.plan.overlap else "after"
+                timing: Timing = "overlapped" if self.plan.overlap else "after"
                 copy = self._copy(forward[index], "offload", index, timing, self._map_bytes(owner), writer)
                 self.copied[forward[index].index, owner] = copy.number
         reading = {owner: self._first_use(owner, first_backward) for owners in moved.values() for owner, _ in owners}
         wanted = {index: min(reading[owner] for owner, _ in owners) for index, owners in moved.items()}
-        for number, index in launches(self.plan.prefetch, self.layers, self.steps, first_backward, wanted):
+        step_layers = [step.layer for step in self.steps]
+        for number, index in launches(self.plan.prefetch, self.layers, step_layers, first_backward, wanted):
             step = self.steps[number]
             for owner, writer in moved[index]:
-                timing = "beside" if number < reading[owner] and self.plan.overlap else "before"
+                timing = "overlapped" if number < reading[owner] and self.plan.overlap else "before"
                 copy = self._copy(step, "prefetch", index, timing, self._map_bytes(owner), writer)
                 self._use(step, "y", owner, defines=True)
                 self.copied[step.index, owner] = copy.number
@@ -213,7 +253,7 @@ class _Builder:
                 uses = [step for step, _, _ in self.uses["y", owner]]
                 last_forward = max(step for step in uses if step < first_backward)
                 is_last = self.steps[last_forward].layer == index
-                if owner != own and is_last and max(uses) >= first_backward and owner not in [o for o, _ in going]:
+                if owner != own and is_last and max(uses) >= first_backward and owner not in dict(going):
                     going.append((owner, producer))
             if going:
                 moved[index] = going
@@ -243,7 +283,7 @@ class _Builder:
             step.release.append(tensor)
             step.reads.append(tensor)
         for step in self.steps:
-            later = {self.copies[copy].tensor for copy in step.copies if self.copies[copy].timing == "beside"}
+            later = {self.copies[copy].tensor for copy in step.copies if self.copies[copy].timing == "overlapped"}
             step.allocate.sort(key=lambda tensor: tensor in later)
             if step.workspace is not None:
                 step.allocate.append(step.workspace)

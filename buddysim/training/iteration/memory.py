@@ -1,4 +1,4 @@
-"""What an iteration holds on the GPU and in the host's pinned memory, and whether both suffice.
+"""Memory of an iteration, on the GPU and pinned on the host: what it holds, and whether both suffice.
 
 `place` gives every tensor an address from a pool, step by step; `usage` says how much is held, by kind. During a step
 the GPU holds what was there before, plus everything that the step allocates; releases count from the step's end.
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.base.pool import ALIGNMENT, FitPolicy, Pool, PoolExhausted
-from buddysim.training.iteration.program import KINDS, Kind, Program, Step, Tensor
+from buddysim.training.iteration.program import KINDS, Copy, Kind, Program, Step, Tensor, defer
 
 UNLIMITED = 1 << 62  # bytes
 
@@ -48,16 +48,18 @@ class Failure:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where every tensor lies.
+    """Addresses of all tensors.
 
     Attributes
     ----------
+    program : what was placed: the program that was given, its deferred copies launched later
     addresses : by tensor; -1 for what was never placed
     high_water : the highest address in use, in bytes
     failure : None, or the first request that could not be served; nothing after it is placed
     deferred : copies that found no room at first, and how many steps later they were launched
     """
 
+    program: Program
     addresses: tuple[int, ...]
     high_water: int
     failure: Failure | None
@@ -69,9 +71,9 @@ def place(
 ) -> Placement:
     """Runs the iteration's allocations through a pool.
 
-    A map that was to come back beside a computation waits for the next step where the pool has no room for it, or where
-    the step's workspace has none beside it: `program` is changed accordingly. What a step needs for its own computation
-    can't wait.
+    A map that was to come back during a computation waits for the next step where the pool has no room for it, or where
+    it would take the step's workspace its room: `Placement.program` has the copy there. What a step needs for its own
+    computation can't wait.
 
     Parameters
     ----------
@@ -84,54 +86,52 @@ def place(
 
 class _Placer:
     def __init__(self, program: Program, capacity: int, fit: FitPolicy, relief: Relief | None) -> None:
-        self.program, self.relief = program, relief
+        self.tensors, self.resident, self.relief = program.tensors, program.resident, relief
+        self.steps, self.copies = list(program.steps), list(program.copies)  # changed where copies are deferred
         self.pool = Pool(capacity, fit)
         self.addresses = [-1] * len(program.tensors)
         self.deferred: dict[int, int] = {}
 
     def run(self) -> Placement:
-        for place, index in enumerate(self.program.resident):
+        for done, index in enumerate(self.resident):
             try:
                 self._allocate(index)
             except PoolExhausted as short:
-                return self._resident_failure(place, short)
-        for step in self.program.steps:
-            failure = self._step(step)
+                return self._resident_failure(done, short)
+        for number in range(len(self.steps)):
+            failure = self._step(self.steps[number])
             if failure:
                 return self._result(failure)
         return self._result(None)
 
     def _result(self, failure: Failure | None) -> Placement:
-        return Placement(tuple(self.addresses), self.pool.high_water, failure, self.deferred)
+        program = Program(tuple(self.steps), self.tensors, tuple(self.copies), self.resident)
+        return Placement(program, tuple(self.addresses), self.pool.high_water, failure, self.deferred)
 
     def _allocate(self, index: int) -> None:
-        self.addresses[index] = self.pool.allocate(self.program.tensors[index].byte_count)
+        self.addresses[index] = self.pool.allocate(self.tensors[index].byte_count)
 
     def _step(self, step: Step) -> Failure | None:
-        beside = {
-            self.program.copies[copy].tensor: copy
-            for copy in step.copies
-            if self.program.copies[copy].direction == "prefetch" and self.program.copies[copy].timing == "beside"
-        }
-        for index in list(step.allocate):
+        may_wait = {self.copies[number].tensor: number for number in step.copies if _may_wait(self.copies[number])}
+        for index in step.allocate:
             if index == step.workspace:
-                failure = self._workspace(step, index, beside)
+                failure = self._workspace(step, index, may_wait)
                 if failure:
                     return failure
                 continue
             try:
                 self._allocate(index)
             except PoolExhausted as short:
-                if index not in beside:
-                    return _failure(self.program.tensors[index], step.layer, step.pass_, short)
-                self._defer(step, beside.pop(index))
+                if index not in may_wait:
+                    return _failure(self.tensors[index], step.layer, step.pass_, short)
+                self._defer(step.index, may_wait.pop(index))
         for index in step.release:
             if self.addresses[index] >= 0:
                 self.pool.release(self.addresses[index])
         return None
 
-    def _workspace(self, step: Step, index: int, beside: dict[int, int]) -> Failure | None:
-        byte_count = self.program.tensors[index].byte_count
+    def _workspace(self, step: Step, index: int, may_wait: dict[int, int]) -> Failure | None:
+        byte_count = self.tensors[index].byte_count
         while byte_count:
             try:
                 self.addresses[index] = self.pool.allocate(byte_count)
@@ -140,25 +140,30 @@ class _Placer:
                 less = self.relief(step, short) if self.relief else None
                 if less is not None:
                     byte_count = less
-                elif beside:
-                    tensor, copy = beside.popitem()
+                elif may_wait:
+                    tensor, copy = may_wait.popitem()
                     self.pool.release(self.addresses[tensor])
                     self.addresses[tensor] = -1
-                    self._defer(step, copy)
+                    self._defer(step.index, copy)
                 else:
-                    return _failure(self.program.tensors[index], step.layer, step.pass_, short)
+                    return _failure(self.tensors[index], step.layer, step.pass_, short)
         return None
 
-    def _defer(self, step: Step, copy: int) -> None:
-        self.program.defer(step, copy)
+    def _defer(self, number: int, copy: int) -> None:
+        step, later = self.steps[number : number + 2]
+        self.steps[number], self.steps[number + 1], self.copies[copy] = defer(step, later, self.copies[copy])
         self.deferred[copy] = self.deferred.get(copy, 0) + 1
 
-    def _resident_failure(self, place: int, short: PoolExhausted) -> Placement:
-        """Network-wide allocations come as one: what is missing is missing for all that is left."""
-        left = [self.program.tensors[index] for index in self.program.resident[place:]]
+    def _resident_failure(self, done: int, short: PoolExhausted) -> Placement:
+        """Network-wide allocations come as one: the bytes missing are those of all that is left."""
+        left = [self.tensors[index] for index in self.resident[done:]]
         wanted = sum(self.pool.rounded(tensor.byte_count) for tensor in left)
         problem = _failure(left[0], left[0].layer, "resident", short)
         return self._result(replace(problem, missing_bytes=wanted - self.pool.free_bytes))
+
+
+def _may_wait(copy: Copy) -> bool:
+    return copy.direction == "prefetch" and copy.timing == "overlapped"
 
 
 def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> Failure:
@@ -192,7 +197,7 @@ def levels(program: Program, part: str | None = None) -> Levels:
     ----------
     part : counts only tensors of layers of this part of the network
     """
-    column = {kind: place for place, kind in enumerate(KINDS)}
+    column = {kind: number for number, kind in enumerate(KINDS)}
     change = np.zeros((len(program.steps) + 1, len(KINDS)), dtype=np.int64)
 
     def count(step: int, index: int, sign: int) -> None:
@@ -233,7 +238,7 @@ def usage(program: Program, step_ps: Levels, part: str | None = None) -> Usage:
         average_bytes=weighted // max(sum(time), 1),
         average_over_layers_bytes=int(totals.sum()) // len(counted),
         peak_step=peak,
-        at_peak={kind: int(held[peak, place]) for place, kind in enumerate(KINDS)},
+        at_peak={kind: int(held[peak, column]) for column, kind in enumerate(KINDS)},
     )
 
 
@@ -247,7 +252,7 @@ def least_bytes(program: Program) -> int:
     waiting: dict[int, int] = {}
     for step in program.steps:
         for copy in (program.copies[index] for index in step.copies):
-            if copy.direction == "prefetch" and copy.timing == "beside":
+            if _may_wait(copy):
                 waiting[copy.tensor] = size[copy.tensor]
         for index in step.allocate:
             change[step.index] += 0 if index in waiting else size[index]

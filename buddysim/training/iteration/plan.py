@@ -49,9 +49,9 @@ class Plan:
     offload : layers whose X is copied to the host during their forward step; an input of such a layer moves only where
         the layer is its last consumer and a backward step still reads it
     prefetch : how an offloaded map comes back: ``"published"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
-        launches it beside the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
-        else beside the step right before; ``"on-demand"`` at the start of the step that reads it
-    overlap : whether copies run beside the compute stream; False serialises them with it
+        launches it with the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
+        else with the step right before; ``"on-demand"`` at the start of the step that reads it
+    overlap : whether copies overlap with computations; False serialises them
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True from a pool, layer by layer
     unlimited : the GPU has as much memory as it takes (the oracle)
     compression : what happens to maps on the link; None moves them as they are

@@ -1,4 +1,4 @@
-"""When offloaded maps come back: beside or before which backward step.
+"""When offloaded maps come back: during or before which backward step.
 
 A layer's X may be several maps (of a join); they come back together. What no rule has launched in time is launched by
 the step that reads it first, which waits for it.
@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from buddysim.training.iteration.plan import Prefetch
-from buddysim.training.iteration.program import Step
 from buddysim.training.networks.graph import Layer
 
 CONV = "conv"
@@ -18,18 +17,23 @@ _LONG = (CONV, "fc")
 
 
 def launches(
-    prefetch: Prefetch, layers: Sequence[Layer], steps: Sequence[Step], first_backward: int, wanted: Mapping[int, int]
+    prefetch: Prefetch,
+    layers: Sequence[Layer],
+    step_layers: Sequence[int],
+    first_backward: int,
+    wanted: Mapping[int, int],
 ) -> list[tuple[int, int]]:
-    """Step and layer of each launch, in order: X of the layer comes back beside the step, or before its first reader.
+    """Step and layer of each launch, in order: X of the layer comes back during the step, or before its first reader.
 
     Parameters
     ----------
     prefetch : the rule
+    step_layers : the layer of each step
     first_backward : the step with which the backward part begins
     wanted : the layers whose X was offloaded, and the step that reads it first
     """
     needed = _by_step(wanted)
-    late = _by_step({layer: just_in_time(layers, steps, first_backward, step) for layer, step in wanted.items()})
+    late = _by_step({layer: just_in_time(layers, step_layers, first_backward, step) for layer, step in wanted.items()})
     pending = set(wanted)
     found: list[tuple[int, int]] = []
 
@@ -39,20 +43,20 @@ def launches(
                 found.append((step, layer))
                 pending.remove(layer)
 
-    for step in steps[first_backward:]:
-        launch(step.index, needed.get(step.index, ()))
+    for step in range(first_backward, len(step_layers)):
+        launch(step, needed.get(step, ()))
         if prefetch == "published":
-            next_layer = search(layers, step.layer, pending)
-            launch(step.index, () if next_layer is None else (next_layer,))
+            next_layer = search(layers, step_layers[step], pending)
+            launch(step, () if next_layer is None else (next_layer,))
         elif prefetch == "just-in-time":
-            launch(step.index, late.get(step.index, ()))
+            launch(step, late.get(step, ()))
         if not pending:
             break
     return found
 
 
 def search(layers: Sequence[Layer], current: int, pending: AbstractSet[int]) -> int | None:
-    """The layer whose X is fetched beside the backward step of layer `current` (vDNN, Fig. 10).
+    """The layer whose X is fetched during the backward step of layer `current` (vDNN, Fig. 10).
 
     Downwards to the nearest layer with something to fetch, but not past a CONV without. (In the figure, the test for a
     CONV stands behind the loop; the text says what is meant.)
@@ -65,14 +69,14 @@ def search(layers: Sequence[Layer], current: int, pending: AbstractSet[int]) -> 
     return None
 
 
-def just_in_time(layers: Sequence[Layer], steps: Sequence[Step], first_backward: int, reading: int) -> int:
-    """The step beside which a map comes back that step `reading` reads first.
+def just_in_time(layers: Sequence[Layer], step_layers: Sequence[int], first_backward: int, reading: int) -> int:
+    """The step during which a map comes back that step `reading` reads first.
 
     The nearest CONV or FC, where nothing but layers that run in place lie between; else the step right before: a
     pooling layer holds X, Y, dX and dY at once, and is too short to hide a copy.
     """
     for before in range(reading - 1, first_backward - 1, -1):
-        layer = layers[steps[before].layer]
+        layer = layers[step_layers[before]]
         if layer.kind in _LONG:
             return before
         if not layer.in_place:

@@ -1,12 +1,13 @@
 """One training iteration as a list of steps: what is computed, allocated, copied, waited for and released, in order.
 
 A step is one layer's forward or backward computation (or its forward computation once more, where a plan recomputes).
-`iteration.build` makes the steps; nothing here knows times of day or addresses, which `schedule` and `memory` add.
+`iteration.build` makes a program, `memory.place` gives its tensors addresses and `schedule` puts it on the clock. A
+program never changes: where copies find no room, `memory.place` returns another one that launches them later.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from buddysim.training.iteration.plan import Direction
@@ -14,7 +15,7 @@ from buddysim.training.iteration.plan import Direction
 Kind = Literal["weights", "weight_gradients", "feature_maps", "gradient_maps", "workspace"]
 KINDS: tuple[Kind, ...] = ("weights", "weight_gradients", "feature_maps", "gradient_maps", "workspace")
 Pass = Literal["forward", "recompute", "backward"]
-Timing = Literal["before", "beside", "after"]
+Timing = Literal["before", "overlapped", "after"]
 
 SECOND = 10**12  # picoseconds
 
@@ -35,8 +36,8 @@ class Copy(NamedTuple):
     Attributes
     ----------
     layer : whose X it is (or whose saved tensors they are)
-    timing : ``"before"`` the step's computation, which waits for it; ``"beside"`` it, so that the step's end does;
-        ``"after"`` it, and the step's end waits too
+    timing : ``"before"`` the step's computation, which waits for it; ``"overlapped"`` with it, so that the step's end
+        waits; ``"after"`` it, and the step's end waits too
     byte_count : of the tensor; `moved_bytes` cross the link
     """
 
@@ -50,13 +51,19 @@ class Copy(NamedTuple):
     duration_ps: int
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One computation of one layer, and what goes with it.
+    """One computation of one layer, with its copies and the tensors that it allocates, uses and releases.
 
-    Order of events: allocate what the computation needs, then room for what comes back beside it, then the workspace;
-    start the copies that come before or beside; compute; start the copies that come after; wait for all of them;
-    release.
+    Order of events: allocate what the computation needs, then room for what comes back during it, then the workspace;
+    start the copies that come before or are overlapped; compute; start the copies that come after; wait for all of
+    them; release.
+
+    Attributes
+    ----------
+    copies : positions in `Program.copies`, in order of launch
+    allocate, release, reads, writes : positions in `Program.tensors`
+    workspace : the tensor of `workspace_bytes`; None where there is none
     """
 
     index: int
@@ -65,11 +72,11 @@ class Step:
     compute_ps: int
     part: str
     workspace_bytes: int = 0
-    copies: list[int] = field(default_factory=list)
-    allocate: list[int] = field(default_factory=list)
-    release: list[int] = field(default_factory=list)
-    reads: list[int] = field(default_factory=list)
-    writes: list[int] = field(default_factory=list)
+    copies: tuple[int, ...] = ()
+    allocate: tuple[int, ...] = ()
+    release: tuple[int, ...] = ()
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
     workspace: int | None = None
 
 
@@ -82,24 +89,34 @@ class Program:
 
     steps: tuple[Step, ...]
     tensors: tuple[Tensor, ...]
-    copies: list[Copy]
+    copies: tuple[Copy, ...]
     resident: tuple[int, ...]
 
-    def defer(self, step: Step, copy: int) -> None:
-        """Launches a copy, and allocates what it fills, one step later; at the latest right before it is read."""
-        later = self.steps[step.index + 1]
-        tensor = self.copies[copy].tensor
-        step.copies.remove(copy)
-        step.allocate.remove(tensor)
-        later.copies.insert(0, copy)
-        if tensor in later.reads:
-            self.copies[copy] = self.copies[copy]._replace(timing="before")
-            later.allocate.insert(0, tensor)
-        else:
-            later.allocate.append(tensor)
-            if later.workspace is not None:  # it comes last
-                later.allocate.remove(later.workspace)
-                later.allocate.append(later.workspace)
+
+def defer(step: Step, later: Step, copy: Copy) -> tuple[Step, Step, Copy]:
+    """Launches a copy, and allocates what it fills, one step later; at the latest right before it is read.
+
+    Parameters
+    ----------
+    step, later : the step that launches the copy, and the one after it
+    copy : an overlapped prefetch of `step`
+
+    Returns
+    -------
+    the two steps and the copy, changed
+    """
+    tensor = copy.tensor
+    step = replace(step, copies=_without(step.copies, copy.number), allocate=_without(step.allocate, tensor))
+    later = replace(later, copies=(copy.number, *later.copies))
+    if tensor in later.reads:
+        return step, replace(later, allocate=(tensor, *later.allocate)), copy._replace(timing="before")
+    last = () if later.workspace is None else (later.workspace,)
+    others = later.allocate if later.workspace is None else _without(later.allocate, later.workspace)
+    return step, replace(later, allocate=(*others, tensor, *last)), copy
+
+
+def _without(positions: tuple[int, ...], removed: int) -> tuple[int, ...]:
+    return tuple(position for position in positions if position != removed)
 
 
 def copy_ps(byte_count: int, bytes_per_s: int, latency_ps: int = 0) -> int:

@@ -25,26 +25,29 @@ class Record(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """Time that the compute stream stood still before (or at the end of) a step, and on what.
+    """Time that the compute stream stood still before (or at the end of) a step, and the copy that it waited for.
 
-    `layer` and `pass_` are those of the step that could not end or begin; `cause` is ``"offload"`` or ``"prefetch"``
-    (a copy beside the computation that took longer), ``"on-demand"`` or ``"copy-out"`` (a copy that nothing runs
-    beside); `of` is the layer whose map was on its way.
+    Attributes
+    ----------
+    layer, pass_ : of the step that could not end or begin
+    cause : ``"offload"`` or ``"prefetch"`` (a copy overlapped with the computation and took longer), ``"on-demand"`` or
+        ``"copy-out"`` (a copy that overlaps with nothing)
+    copied_layer : the layer whose map was on its way
     """
 
     layer: int
     pass_: str
     cause: str
-    of: int
+    copied_layer: int
     start_ps: int
     ps: int
 
 
 _CAUSES = {
-    ("offload", "beside"): "offload",
+    ("offload", "overlapped"): "offload",
     ("offload", "after"): "copy-out",
     ("offload", "before"): "copy-out",
-    ("prefetch", "beside"): "prefetch",
+    ("prefetch", "overlapped"): "prefetch",
     ("prefetch", "before"): "on-demand",
     ("prefetch", "after"): "on-demand",
 }
@@ -87,22 +90,21 @@ def operations(program: Program) -> tuple[list[timeline.Operation], list[tuple[i
 
     done: tuple[int, ...] = ()  # the end of the step before
     for step in program.steps:
-        before = [
-            add(program.copies[c].direction, program.copies[c].duration_ps, done, step.index, c)
-            for c in step.copies
-            if program.copies[c].timing == "before"
-        ]
-        beside = [
-            add(program.copies[c].direction, program.copies[c].duration_ps, done, step.index, c)
-            for c in step.copies
-            if program.copies[c].timing == "beside"
-        ]
-        compute = add(timeline.COMPUTE, step.compute_ps, (*done, *before), step.index, None)
-        settled = [compute, *beside]
-        for c in step.copies:
-            if program.copies[c].timing == "after":
-                copy = program.copies[c]
-                settled.append(add(copy.direction, copy.duration_ps, (settled[-1], compute), step.index, c))
+        copies = [program.copies[number] for number in step.copies]
+        started = {
+            timing: [
+                add(copy.direction, copy.duration_ps, done, step.index, copy.number)
+                for copy in copies
+                if copy.timing == timing
+            ]
+            for timing in ("before", "overlapped")
+        }
+        compute = add(timeline.COMPUTE, step.compute_ps, (*done, *started["before"]), step.index, None)
+        settled = [compute, *started["overlapped"]]
+        for copy in copies:
+            if copy.timing == "after":
+                after = (settled[-1], compute)
+                settled.append(add(copy.direction, copy.duration_ps, after, step.index, copy.number))
         done = (compute,)
         if len(settled) > 1:
             done = (add(timeline.COMPUTE, 0, tuple(settled), step.index, None),)

@@ -78,8 +78,8 @@ class _Profiler:
     def _passes(self, plan: Plan, what: str, greedy: _Downgrades | None = None) -> bool:
         program = build(self.network, self.batch, self.cost, plan, self.link)
         relief = greedy.relief if greedy else None
-        failure = memory.place(program, self.capacity, self.options.fit, relief).failure
-        failure = failure or memory.host_failure(program, self.machine.host_pinned_bytes)
+        placement = memory.place(program, self.capacity, self.options.fit, relief)
+        failure = placement.failure or memory.host_failure(placement.program, self.machine.host_pinned_bytes)
         result = f"{what}: "
         if failure:
             layer = self.network.layers[failure.layer].name
