@@ -5,6 +5,8 @@ Every map has 1 MB and the link moves 1 GB/s, so a copy takes 1 ms. Times below 
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 
 from buddysim.training.driver import carry_out
@@ -121,28 +123,28 @@ def test_fork_and_join_as_in_fig_3():
 
 
 def test_the_search_stops_at_a_conv_with_nothing_to_fetch():
-    """X of conv1, three layers down, isn't fetched beside the pooling layer: conv2 lies between (vDNN, Fig. 10)."""
+    """X of conv1, three layers down, isn't fetched during the pooling layer: conv2 lies between (vDNN, Fig. 10)."""
     network = chain("ccp")
     out = outcome(network, Cost(default_ps=MS), "all")
     launched = {r.layer: r.start_ps for r in out.schedule.records if r.stream == "prefetch"}
     backward = {r.layer: r.start_ps for r in out.schedule.records if r.stream == "compute" and r.pass_ == "backward"}
     assert launched[3] == 3 * MS  # on demand: the iteration's backward part begins with its reader
-    assert launched[2] == launched[3] + MS  # queued behind it, beside the pooling layer
+    assert launched[2] == launched[3] + MS  # queued behind it, during the pooling layer
     assert launched[1] == backward[2]
 
 
-def test_just_in_time_fetches_beside_a_conv_and_never_beside_a_pooling_layer():
+def test_just_in_time_fetches_during_a_conv_and_never_during_a_pooling_layer():
     network = chain("crcrpcr")
     out = outcome(network, Cost(default_ps=2 * MS), prefetch="just-in-time")
-    beside = {
+    fetched_during = {
         r.layer: c.layer
         for r in out.schedule.records
         for c in out.schedule.records
         if r.stream == "prefetch" and c.stream == "compute" and c.start_ps <= r.start_ps < c.end_ps
     }
-    # conv6's X is wanted after relu7 alone; pool5's beside conv6; conv3's beside relu4, after the pooling layer;
-    # conv1's beside conv3
-    assert beside == {6: 7, 5: 6, 3: 4, 1: 3}
+    # conv6's X is wanted after relu7 alone; pool5's comes during conv6; conv3's during relu4, after the pooling layer;
+    # conv1's during conv3
+    assert fetched_during == {6: 7, 5: 6, 3: 4, 1: 3}
 
 
 def test_a_prefetch_without_room_waits_a_step():
@@ -154,6 +156,20 @@ def test_a_prefetch_without_room_waits_a_step():
     assert tight.whole.usage.peak_bytes == 3 * MB
     assert tight.stall_ps_by_cause() == {"offload": 0.4 * MS, "on-demand": 3 * MS}
     assert len(tight.placement.deferred) == 2
+
+
+def test_placing_a_program_leaves_it_as_it_was():
+    network, cost = three_layers()
+    plan = Plan("test", _algorithms.fastest(network, 1, cost), offload=offloaded(network, "all"))
+    program, again = (build(network, 1, cost, plan, Link()) for _ in range(2))
+    placed = memory.place(program, 3 * 1_000_448)
+    assert program == again != placed.program
+    launched = [{copy: step.index for step in each.steps for copy in step.copies} for each in (program, placed.program)]
+    later = {copy: launched[1][copy] - launched[0][copy] for copy in launched[0]}
+    assert {copy: steps for copy, steps in later.items() if steps} == placed.deferred
+    assert memory.place(placed.program, 3 * 1_000_448).program == placed.program
+    with pytest.raises(FrozenInstanceError):
+        program.steps[0].copies = ()  # type: ignore[misc]
 
 
 def test_what_does_not_fit_says_how_much_and_where():
