@@ -22,20 +22,22 @@ LARGEST_BATCH = 2**20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-    listed = actions.add_parser("list", help="list the networks that come with buddysim", allow_abbrev=False)
+    listed = actions.add_parser("list", help="list the networks, those of plug-ins too", allow_abbrev=False)
     listed.add_argument("--json", action="store_true", help="print JSON")
 
     info = actions.add_parser("info", help="show one network, layer by layer", allow_abbrev=False)
-    info.add_argument("network", metavar="NAME|FILE.toml", help="a network of the zoo, or a network file")
+    info.add_argument("network", metavar="NAME|FILE.toml", help="a registered network, or a network file")
     info.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a batch (default: 1)")
     form = info.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--toml", action="store_true", help="print the network file, to start one's own from")
+    form.add_argument("--toml", action="store_true", help="print it as a network file, to copy and edit")
 
     torch = actions.add_parser(
         "from-torch", help="write a PyTorch module as a network file (needs PyTorch)", allow_abbrev=False
     )
-    torch.add_argument("module", metavar="FILE.py:NAME", help="the module, or what makes it; PACKAGE.MODULE:NAME too")
+    torch.add_argument(
+        "module", metavar="FILE.py:NAME", help="the module, or a function that makes it; also PACKAGE.MODULE:NAME"
+    )
     torch.add_argument("--input", required=True, metavar="CxHxW", help="shape of one sample, for example 3x224x224")
     torch.add_argument("--name", help="name of the network (default: the module's class)")
     torch.add_argument(
@@ -53,17 +55,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> None:
-    from buddysim.training.networks import describe, zoo
+    from buddysim.report.network_table import list_table
+    from buddysim.training.networks import zoo
+    from buddysim.training.networks.facts import summary
 
-    summaries = [describe.summary(zoo.load(name)) for name in zoo.names()]
+    summaries = [summary(zoo.load(name)) for name in zoo.names()]
     if args.json:
         _print_json(summaries)
     else:
-        _print_table(describe.list_table(summaries))
+        _print_table(list_table(summaries))
 
 
 def _info(args: argparse.Namespace) -> None:
-    from buddysim.training.networks import describe
+    from buddysim.report.network_table import network_table
+    from buddysim.training.networks.facts import facts
     from buddysim.training.networks.graph import Network
     from buddysim.training.networks.toml_writer import to_toml
 
@@ -71,11 +76,11 @@ def _info(args: argparse.Namespace) -> None:
         raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
     network = Network.load(args.network)
     if args.json:
-        _print_json(describe.facts(network, args.batch))
+        _print_json(facts(network, args.batch))
     elif args.toml:
         print(to_toml(network), end="")
     else:
-        _print_table(describe.table(network, args.batch))
+        _print_table(network_table(network, args.batch))
 
 
 def _from_torch(args: argparse.Namespace) -> None:
@@ -110,8 +115,8 @@ def _write(network: Network, output: str | None) -> None:
 
 
 def _print_table(table: RenderableType) -> None:
+    from buddysim.report.network_table import TABLE_WIDTH
     from buddysim.report.table import make_console
-    from buddysim.training.networks.describe import TABLE_WIDTH
 
     console = make_console(TABLE_WIDTH)
     with console.capture() as captured:

@@ -1,0 +1,93 @@
+"""Facts of a network as JSON has them: shapes, FLOPs, bytes by kind, layer by layer."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from buddysim.training.networks.footprint import baseline_footprint
+from buddysim.training.networks.graph import Layer, Network
+
+FLOPS_RULE = (
+    "a multiplication and its addition are two FLOPs, padding counted, biases not; "
+    "backward: twice the forward FLOPs of layers with weights or two factors, once those of others"
+)
+MEMORY_RULE = (
+    "each feature map that a step reads once (in-place layers share theirs); two gradient maps of the largest size"
+)
+
+
+def backward_flops(network: Network, index: int, batch: int) -> int:
+    """FLOPs of a layer's backward step: gradient of its input, and of its weights or second factor where it has any.
+
+    A layer that reads the network's input has no input gradient to compute.
+    """
+    layer = network.layers[index]
+    gradients = 2 if layer.conv or layer.gemms else 1
+    if layer.inputs == (0,):
+        gradients -= 1
+    return gradients * network.forward_flops(index, batch)
+
+
+def summary(network: Network) -> dict[str, Any]:
+    """A row of `dnn list --json`."""
+    kinds = [layer.kind for layer in network.layers]
+    return {
+        "name": network.name,
+        "description": network.description,
+        "source": network.source,
+        "input_shape": list(network.input_shape),
+        "layers": len(network.layers) - 1,
+        "conv_layers": kinds.count("conv"),
+        "parameters": network.parameters,
+        "forward_flops_per_sample": sum(layer.flops for layer in network.layers),
+    }
+
+
+def facts(network: Network, batch: int) -> dict[str, Any]:
+    """What `dnn info --json` prints."""
+    footprint = baseline_footprint(network, batch)
+    layers = range(len(network.layers))
+    return {
+        **summary(network),
+        "batch": batch,
+        "element_bytes": network.element_bytes,
+        "forward_flops": sum(network.forward_flops(index, batch) for index in layers),
+        "backward_flops": sum(backward_flops(network, index, batch) for index in layers if index),
+        "memory": {
+            "weights_bytes": footprint.weights,
+            "weight_gradient_bytes": footprint.weight_gradients,
+            "feature_map_bytes": footprint.feature_maps,
+            "gradient_map_bytes": footprint.gradient_maps,
+            "saved_state_bytes": footprint.saved_state,
+            "total_bytes": footprint.total,
+        },
+        "assumptions": {"flops": FLOPS_RULE, "memory": MEMORY_RULE},
+        "per_layer": [_layer_facts(network, layer, batch) for layer in network.layers],
+    }
+
+
+def _layer_facts(network: Network, layer: Layer, batch: int) -> dict[str, Any]:
+    return {
+        "index": layer.index,
+        "name": layer.name,
+        "kind": layer.kind,
+        "part": layer.part,
+        "inputs": list(layer.inputs),
+        "refcount": network.refcount(layer.index),
+        "output_shape": list(layer.output_shape),
+        "in_place": layer.in_place,
+        "buffer": network.buffer_of(layer.index),
+        "needs": sorted(layer.needs),
+        "parameters": layer.parameters,
+        "input_bytes": network.input_bytes(layer.index, batch),
+        "output_bytes": network.output_bytes(layer.index, batch),
+        "parameter_bytes": network.layer_parameter_bytes(layer.index),
+        "saved_bytes": layer.saved_bytes(batch),
+        "forward_flops": network.forward_flops(layer.index, batch),
+        "backward_flops": backward_flops(network, layer.index, batch) if layer.index else 0,
+        "conv": asdict(layer.conv) if layer.conv else None,
+        "pool": asdict(layer.pool) if layer.pool else None,
+        "gemms": [asdict(gemm) for gemm in layer.gemms],
+        "attributes": {key: list(value) if isinstance(value, tuple) else value for key, value in layer.attributes},
+    }
