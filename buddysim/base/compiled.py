@@ -12,7 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import buddysim
@@ -20,6 +20,9 @@ from buddysim.base.build_flags import COMPILE_ARGS
 from buddysim.base.errors import BuddysimError
 
 NEEDS = "needs Cython, a C compiler and Python's headers: pip install 'buddysim[plugins]'; apt install gcc python3-dev"
+
+#: An error of Cython, GCC or Clang: ``FILE:LINE:COLUMN: what``; warnings and notes have the same form.
+_LOCATED = re.compile(r"\S+:\d+:\d+: (?!warning|note)")
 
 
 def cache_folder() -> Path:
@@ -32,7 +35,7 @@ def kept(name: str, suffix: str, key: Iterable[bytes], make: Callable[[Path], No
 
     Parameters
     ----------
-    name, suffix : of the file, the digest of `key` between them
+    name, suffix : of the file, the digest of `key` between them; the name may begin with a folder of the cache
     key : all that the result depends on
     make : called with the path to write; raises BuddysimError where it can't
     """
@@ -48,12 +51,37 @@ def kept(name: str, suffix: str, key: Iterable[bytes], make: Callable[[Path], No
     except OSError as error:
         raise BuddysimError(f"{target.parent}: can't be written: {error.strerror}; set XDG_CACHE_HOME") from None
     try:
-        unfinished = Path(folder) / f"{name}{suffix}"
+        unfinished = Path(folder) / f"{Path(name).name}{suffix}"
         make(unfinished)
         unfinished.replace(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return target
+
+
+def run_compiler(command: Sequence[str], target: Path) -> str | None:
+    """Runs a compiler that writes `target`.
+
+    Parameters
+    ----------
+    command : the compiler and all its arguments, the target's path among them
+    target : what has to be there afterwards
+
+    Returns
+    -------
+    None, or where the target isn't there the compiler's first error, with file and line where it names them
+    """
+    done = subprocess.run(list(command), capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode == 0 and target.is_file():
+        return None
+    return _first_error(done.stdout + done.stderr) or f"exit code {done.returncode}"
+
+
+def _first_error(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    located = [line for line in lines if _LOCATED.match(line)]
+    errors = [line for line in lines if "error" in line.lower()]
+    return next(iter(located or errors or lines), "")
 
 
 def compiled_extension(source: Path, module: str) -> Path:
@@ -90,11 +118,7 @@ def _compile(source: Path, module: str, target: Path) -> None:
     print(f"buddysim: compiling {source.name} (once; kept in {cache_folder()})", file=sys.stderr)
     program = Path(__file__).with_name("compile_plugin.py")
     command = [sys.executable, str(program), str(source), module, str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode or not target.is_file():
-        said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        located = [line for line in said if re.search(r"\.(pyx|pxd|h):\d+:\d+:", line)]
-        errors = [line for line in said if "error" in line.lower()]
-        reason = (located or errors or said or [f"exit code {done.returncode}"])[0]
-        reason = re.sub(rf"\S*{re.escape(source.name)}", source.name, reason)  # a copy of it was compiled
+    error = run_compiler(command, target)
+    if error is not None:
+        reason = re.sub(rf"\S*{re.escape(source.name)}", source.name, error)  # a copy of it was compiled
         raise BuddysimError(f"{source}: the plug-in does not compile: {reason}")

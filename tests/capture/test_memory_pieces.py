@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buddysim.capture.memory.addresses import Places
 from buddysim.capture.memory.kernels import GROUP_LINES, Touched, write_interval
 from buddysim.capture.memory.pages import changed_pages, sum_pages
-from buddysim.capture.memory.places import Places
-from buddysim.capture.memory.sampling import PAGE_BYTES, sampled_pages
 from buddysim.capture.memory.symbols import Symbols
-from buddysim.capture.memory.thinning import equally_spaced
 from buddysim.capture.memory.wire import Connection, Truncated
+from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
+from buddysim.capture.thinning import equally_spaced
 from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 
 
@@ -53,7 +53,7 @@ def test_one_page_of_each_stratum(size: int, sample: int, seed: int) -> None:
 
 def test_splitmix64() -> None:
     """The first outputs of the generator seeded with 1234567, as its reference implementation prints them."""
-    from buddysim.capture.memory import sampling
+    from buddysim.capture import sampling
 
     gamma = 0x9E3779B97F4A7C15
     outputs = [sampling._mix((1234567 + turn * gamma) % (1 << 64)) for turn in range(3)]

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.capture.memory.sampling import PAGE_BYTES
+from buddysim.capture.sampling import PAGE_BYTES
 from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from buddysim.capture.memory.addresses import Places
 from buddysim.capture.memory.kernels import Touched, write_interval
 from buddysim.capture.memory.pages import PageSums, changed_pages, sum_pages
-from buddysim.capture.memory.places import Places
-from buddysim.capture.memory.sampling import PAGE_BYTES, sampled_pages
-from buddysim.capture.memory.thinning import equally_spaced
 from buddysim.capture.memory.wire import Entry, Values
+from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
+from buddysim.capture.thinning import equally_spaced
 from buddysim.compress import UNKNOWN_CLASS, entry_classes
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from buddysim.base.errors import BuddysimError
+from buddysim.capture.child_process import listening, signals_to
 from buddysim.capture.memory.record import Record
-from buddysim.capture.memory.sampling import PAGE_BYTES
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import Connection, Entry, Kind, Message, Say, Truncated
-from buddysim.capture.program_run import listening, signals_to
+from buddysim.capture.sampling import PAGE_BYTES
 
 _ADDR_NO_RANDOMIZE: Final = 0x0040000  # personality(2)
 _NANOSECONDS: Final = 1_000_000_000

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-LOAD, STORE, ATOMIC, BARRIER = range(4)
+from buddysim.trace.records import FLAG_TIMED, OP_BARRIER
+
 NOWHERE = USED_ELSEWHERE = 0xFFFFFFFF
-TIMED = 2
 
 
 @dataclass
@@ -163,7 +163,7 @@ class _Warp:
             site = self.kernel.sites[number]
             self.let_pass(site.before)
             addresses: list[int] = []
-            if site.kind != BARRIER:
+            if site.kind != OP_BARRIER:
                 touched = (next(self.accesses[lane]) for lane in lanes)
                 addresses = [a for a in touched if a in self.memory and a + site.bytes <= self.memory.stop]
                 if not addresses:
@@ -174,7 +174,7 @@ class _Warp:
                 self.unused[number] = len(self.ops)
             use = (0, 0, 0) if site.use[0] == USED_ELSEWHERE else site.use
             self.issued.append((number, Stretch(self.now.gap, self.now.cycles, self.now.steps)))
-            self.ops.append(Op(site.kind, site.bytes, site.flags | TIMED, self.since, addresses, use))
+            self.ops.append(Op(site.kind, site.bytes, site.flags | FLAG_TIMED, self.since, addresses, use))
             self.since = Stretch()
             self.now.gap += 1
         self.let_pass(block.after)

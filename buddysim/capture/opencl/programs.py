@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 from pathlib import Path
 
+from buddysim.base.compiled import kept, run_compiler
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.opencl.toolchain import Toolchain, cache_folder, compile_into, hooks_object, pass_plugin
+from buddysim.capture.opencl.toolchain import CACHE, Toolchain, hooks_object, pass_plugin
 
 _MAGIC = b"poclbin"
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
@@ -34,13 +33,15 @@ def compiled(binary: bytes, toolchain: Toolchain) -> Path:
     """The library of a program, from the cache if the same was compiled before."""
     code = bitcode_of(binary)
     plugin, hooks = pass_plugin(toolchain), hooks_object(toolchain)
-    key = "\0".join([toolchain.clang, plugin.name, hooks.name, *_FLAGS]).encode()
-    target = cache_folder() / f"program-{hashlib.sha256(key + code).hexdigest()[:32]}.so"
-    if not target.is_file():
-        with tempfile.NamedTemporaryFile(suffix=".bc") as file:
-            file.write(code)
-            file.flush()
-            source = ["-x", "ir", file.name, "-x", "none", str(hooks)]
-            command = [toolchain.clang, *_FLAGS, f"-fpass-plugin={plugin}", "-shared", *source, "-lm"]
-            compile_into(target, command, "its program")
-    return target
+
+    def make(target: Path) -> None:
+        bitcode = target.with_suffix(".bc")
+        bitcode.write_bytes(code)
+        source = ["-x", "ir", str(bitcode), "-x", "none", str(hooks)]
+        command = [toolchain.clang, *_FLAGS, f"-fpass-plugin={plugin}", "-shared", *source, "-lm", "-o", str(target)]
+        error = run_compiler(command, target)
+        if error is not None:
+            raise BuddysimError(f"its program could not be compiled: {error}")
+
+    key = [toolchain.clang, plugin.name, hooks.name, *_FLAGS]
+    return kept(f"{CACHE}/program", ".so", ["\0".join(key).encode(), code], make)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.capture.child_process import listening, signals_to
 from buddysim.capture.opencl.programs import compiled
 from buddysim.capture.opencl.record import Record
 from buddysim.capture.opencl.toolchain import Toolchain, runtime_library
 from buddysim.capture.opencl.wire import VERSION, Message, answer, messages
-from buddysim.capture.program_run import listening, signals_to
 
 
 @dataclass

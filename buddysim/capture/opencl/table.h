@@ -12,11 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "trace_records.h"
+
 namespace capture {
 
-enum SiteKind : uint32_t { LOAD = 0, STORE = 1, ATOMIC = 2, BARRIER = 3 };  // as in buddysim/trace/records.pxd
 enum ArgumentKind : uint32_t { VALUE = 0, BUFFER = 1, LOCAL = 2, OTHER = 3 };
-enum : uint32_t { NO_RETURN = 4, NOWHERE = 0xFFFFFFFFu, USED_ELSEWHERE = 0xFFFFFFFFu };
+enum : uint32_t { NOWHERE = 0xFFFFFFFFu, USED_ELSEWHERE = 0xFFFFFFFFu };
 
 // Instructions between two operations: how many, and the longest chain of dependent ones (execution cycles, waits).
 struct Stretch {
@@ -25,7 +26,7 @@ struct Stretch {
 
 // An instruction that accesses memory, or a barrier.
 struct Site {
-  uint32_t kind = LOAD, bytes = 0, flags = 0;
+  uint32_t kind = OP_LOAD, bytes = 0, flags = 0;  // OpKind, OpFlag
   Stretch before;             // since the site before it in its block, or the block's start
   uint32_t use_distance = 0;  // instructions to the first use in its block, 0: none at all, USED_ELSEWHERE: see Block
   uint32_t use_cycles = 0, use_steps = 0;

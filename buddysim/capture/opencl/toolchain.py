@@ -1,19 +1,19 @@
-"""What a capture needs of this machine, and the two libraries that it compiles at first use."""
+"""Programs and libraries that a capture needs, and what it compiles of its own at first use."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.capture.compilation import compiled_sources
+from buddysim.capture.opencl import records_header
 
 HERE = Path(__file__).parent
+CACHE = "opencl"  # folder of what is compiled, in the user's cache
 VENDORS = Path("/etc/OpenCL/vendors")
 LLVM = 15  # PoCL of Debian 12 is built with it: its programs are bitcode of this version
 _LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
@@ -21,7 +21,7 @@ _LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr
 
 @dataclass(frozen=True)
 class Toolchain:
-    """Programs and libraries of this machine.
+    """Programs and libraries of the computer that captures.
 
     Parameters
     ----------
@@ -35,12 +35,6 @@ class Toolchain:
     compiler: str
     llvm_flags: tuple[str, ...]
     pocl: str
-
-
-def cache_folder() -> Path:
-    """Where compiled things are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "buddysim" / "opencl"
 
 
 def find_toolchain() -> Toolchain:
@@ -100,51 +94,34 @@ def _find_pocl() -> str:
 
 def pass_plugin(toolchain: Toolchain) -> Path:
     """The compiler pass, as a plugin of clang."""
-    sources = [*sorted((HERE / "llvm_pass").glob("*.cpp"))]
-    headers = [*sorted((HERE / "llvm_pass").glob("*.h")), HERE / "table.h"]
-    command = [toolchain.compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-fno-rtti", *toolchain.llvm_flags]
-    return built("pass", command, sources, headers, [])
+    options = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fno-rtti", *toolchain.llvm_flags]
+    return _from_folder("llvm_pass", "pass", [toolchain.compiler, *options], [])
 
 
 def runtime_library(toolchain: Toolchain) -> Path:
     """What runs kernels in the program's process."""
-    sources = [*sorted((HERE / "runtime").glob("*.cpp"))]
-    headers = [*sorted((HERE / "runtime").glob("*.h")), HERE / "table.h"]
-    command = [toolchain.compiler, "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
-    return built("runtime", command, sources, headers, ["-ldl", "-pthread"])
+    options = ["-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
+    return _from_folder("runtime", "runtime", [toolchain.compiler, *options], ["-ldl", "-pthread"])
 
 
 def hooks_object(toolchain: Toolchain) -> Path:
     """What is linked to every program's kernels."""
-    return built("hooks", [toolchain.clang, "-O2", "-fPIC", "-c"], [HERE / "hooks.c"], [], [], ".o")
+    command = [toolchain.clang, "-O2", "-fPIC", "-c"]
+    return compiled_sources(f"{CACHE}/hooks", ".o", command, [HERE / "hooks.c"], _failure("hooks"))
 
 
-def built(
-    name: str,
-    command: Sequence[str],
-    sources: Sequence[Path],
-    headers: Sequence[Path],
-    libraries: Sequence[str],
-    suffix: str = ".so",
-) -> Path:
-    """The result of a compilation, from the cache if the same was compiled before."""
-    digest = hashlib.sha256("\0".join([*command, *libraries]).encode())
-    for file in [*sources, *headers]:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    target = cache_folder() / f"{name}-{digest.hexdigest()[:24]}{suffix}"
-    if not target.is_file():
-        compile_into(target, [*command, *map(str, sources), *libraries], f"the capture's {name}")
-    return target
+def _from_folder(folder: str, name: str, command: Sequence[str], libraries: Sequence[str]) -> Path:
+    return compiled_sources(
+        f"{CACHE}/{name}",
+        ".so",
+        command,
+        sorted((HERE / folder).glob("*.cpp")),
+        _failure(name),
+        headers=[*sorted((HERE / folder).glob("*.h")), HERE / "table.h"],
+        libraries=libraries,
+        generated={records_header.NAME: records_header.header()},
+    )
 
 
-def compile_into(target: Path, command: Sequence[str], what: str) -> None:
-    """Run a compiler with ``-o`` a new file, which then gets its name."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        made = Path(folder) / f"made{target.suffix}"
-        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
-        if done.returncode or not made.is_file():
-            lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-            reason = lines[0].strip() if lines else f"exit code {done.returncode}"
-            raise BuddysimError(f"capture opencl: {what} could not be compiled: {reason}")
-        made.replace(target)
+def _failure(name: str) -> str:
+    return f"capture opencl: the capture's {name} could not be compiled"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.pool import Pool
-from buddysim.capture.memory.thinning import equally_spaced
+from buddysim.capture.thinning import equally_spaced
 from buddysim.capture.torch.kernels import ASSUMED, Operand, write_operator
 from buddysim.capture.torch.spool import Moment, Spool
 from buddysim.formats.operator_graph import OperatorGraph

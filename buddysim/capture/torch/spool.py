@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.memory.sampling import PAGE_BYTES, sampled_pages
+from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
 from buddysim.compress import entry_classes
 from buddysim.formats.operator_graph import OperatorGraph, load_operators
 

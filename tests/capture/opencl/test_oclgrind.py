@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from buddysim.capture.opencl.naive_warp import BARRIER, STORE, Block, Kernel, Lane, Site, joins, regroup
+from buddysim.capture.opencl.naive_warp import Block, Kernel, Lane, Site, joins, regroup
 from buddysim.trace import open_trace
 from buddysim.trace.naive_coalesce import coalesce_op
+from buddysim.trace.records import OP_BARRIER, OP_STORE
 from tests.capture.opencl.kernels import JOBS
 from tests.capture.opencl.running import HERE, captured, needs_opencl, plain
 
@@ -79,7 +80,11 @@ def of_oclgrind(log: Path) -> tuple[list[int], dict[tuple[int, int], list[Operat
 def operations(kernel: Kernel, lanes: list[Lane]) -> list[Operation]:
     ops, _ = regroup(kernel, lanes, range(1, 1 << 60))
     return [
-        (op.kind, op.bytes, () if op.kind == BARRIER else tuple(coalesce_op(op.addresses, op.bytes, op.kind == STORE)))
+        (
+            op.kind,
+            op.bytes,
+            () if op.kind == OP_BARRIER else tuple(coalesce_op(op.addresses, op.bytes, op.kind == OP_STORE)),
+        )
         for op in ops
     ]
 

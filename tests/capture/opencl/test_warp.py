@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.opencl import naive_warp as twin
 from buddysim.capture.opencl.naive_warp import (
-    ATOMIC,
-    LOAD,
-    STORE,
     USED_ELSEWHERE,
     Block,
     Kernel,
@@ -25,7 +22,7 @@ from buddysim.capture.opencl.naive_warp import (
     Use,
 )
 from buddysim.trace.naive_coalesce import coalesce_op
-from buddysim.trace.records import OP_DTYPE, WARP_DTYPE
+from buddysim.trace.records import OP_ATOMIC, OP_BARRIER, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE
 
 MEMORY = range(1 << 12, 1 << 20)
 ROOM = 1 << 16
@@ -67,7 +64,7 @@ def compare(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> list[twi
     for op, want in zip(ops, expected, strict=True):
         assert (op["kind"], op["bytes_per_lane"], op["flags"]) == (
             want.kind,
-            want.bytes if want.kind != twin.BARRIER else 0,
+            want.bytes if want.kind != OP_BARRIER else 0,
             want.flags,
         )
         assert (op["gap"], op["chain_cycles"], op["chain_steps"]) == (
@@ -77,7 +74,7 @@ def compare(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> list[twi
         )
         assert (op["use_distance"], op["use_cycles"], op["use_steps"]) == want.use
         n = int(op["n_lines"])
-        wanted = coalesce_op(want.addresses, want.bytes, want.kind == STORE) if n else []
+        wanted = coalesce_op(want.addresses, want.bytes, want.kind == OP_STORE) if n else []
         assert lines[at : at + n].tolist() == wanted
         at += n
     assert (warp["tail_gap"], warp["tail_cycles"], warp["tail_steps"]) == (tail.gap, tail.cycles, tail.steps)
@@ -111,8 +108,10 @@ def kernels(draw: st.DrawFn) -> Kernel:
             targets = list(dict.fromkeys(draw(st.permutations([onward, *others]))))
         mine = []
         for _ in range(draw(st.integers(0, 2))):
-            kind = draw(st.sampled_from([LOAD, STORE, ATOMIC]))
-            use = draw(st.sampled_from([(0, 0, 0), (2, 1, 1), (USED_ELSEWHERE, 0, 0)])) if kind != STORE else (0, 0, 0)
+            kind = draw(st.sampled_from([OP_LOAD, OP_STORE, OP_ATOMIC]))
+            use = (
+                draw(st.sampled_from([(0, 0, 0), (2, 1, 1), (USED_ELSEWHERE, 0, 0)])) if kind != OP_STORE else (0, 0, 0)
+            )
             mine.append(len(sites))
             sites.append(Site(kind, draw(st.sampled_from([1, 4, 16])), 0, draw(stretch), use))
         blocks.append(Block(targets, mine, draw(stretch)))
@@ -162,7 +161,7 @@ def at(*words: int) -> list[int]:
 
 
 def test_addresses_beyond_four_gigabytes(library: ctypes.CDLL) -> None:
-    kernel = finished(Kernel([Site(STORE, 4)], [Block([], [0])]))
+    kernel = finished(Kernel([Site(OP_STORE, 4)], [Block([], [0])]))
     far = (5 << 30) + 64
     _, lines, _ = fast(library, kernel, [Lane([], [far]), Lane([], [MEMORY.start])], end=6 << 30)
     assert [int(line) >> 8 << 7 for line in lines] == [5 << 30, MEMORY.start]
@@ -172,7 +171,7 @@ def test_lanes_that_skip_an_access_in_a_loop_stay_in_their_round(library: ctypes
     # 0 -> 1 (head) -> 2 (access) -> 3 (latch) -> 1 or 4; 1 -> 3 skips. Lane 0 accesses in rounds 0 and 1, lane 1 only
     # in round 1: by occurrence, lane 1's first access would join lane 0's first.
     blocks = [Block([1]), Block([2, 3]), Block([3], [0]), Block([1, 4]), Block([])]
-    kernel = finished(Kernel([Site(LOAD, 4)], blocks))
+    kernel = finished(Kernel([Site(OP_LOAD, 4)], blocks))
     lanes = [Lane([1, 2, 3, 1, 2, 3, 4], at(0, 1)), Lane([1, 3, 1, 2, 3, 4], at(101))]
     lanes[0].blocks = [1, 2, 3, 1, 2, 3, 4]
     lanes[1].blocks = [1, 3, 1, 2, 3, 4]
@@ -180,7 +179,7 @@ def test_lanes_that_skip_an_access_in_a_loop_stay_in_their_round(library: ctypes
 
 
 def test_both_sides_of_a_branch_and_what_follows_together(library: ctypes.CDLL) -> None:
-    sites = [Site(LOAD, 4), Site(LOAD, 4), Site(STORE, 4)]
+    sites = [Site(OP_LOAD, 4), Site(OP_LOAD, 4), Site(OP_STORE, 4)]
     kernel = finished(Kernel(sites, [Block([1, 2]), Block([3], [0]), Block([3], [1]), Block([], [2])]))
     lanes = [Lane([1, 3], at(0, 10)), Lane([2, 3], at(51, 11)), Lane([1, 3], at(2, 12))]
     for lane in lanes:
@@ -190,14 +189,14 @@ def test_both_sides_of_a_branch_and_what_follows_together(library: ctypes.CDLL) 
 
 def test_lanes_that_leave_a_loop_early_wait_behind_it(library: ctypes.CDLL) -> None:
     # 0 -> 1 (access, loops or leaves) -> 2 (access)
-    kernel = finished(Kernel([Site(LOAD, 4), Site(STORE, 4)], [Block([1]), Block([1, 2], [0]), Block([], [1])]))
+    kernel = finished(Kernel([Site(OP_LOAD, 4), Site(OP_STORE, 4)], [Block([1]), Block([1, 2], [0]), Block([], [1])]))
     lanes = [Lane([1, 2], at(0, 90)), Lane([1, 1, 1, 2], at(1, 2, 3, 91)), Lane([1, 1, 2], at(4, 5, 92))]
     assert addresses(compare(library, kernel, lanes)) == [[0, 1, 4], [2, 5], [3], [90, 91, 92]]
 
 
 def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:
     # One load per round of ten instructions, used two instructions into the next round or after the loop.
-    site = Site(LOAD, 4, 0, Stretch(4, 8, 4), (USED_ELSEWHERE, 0, 0))
+    site = Site(OP_LOAD, 4, 0, Stretch(4, 8, 4), (USED_ELSEWHERE, 0, 0))
     loop = Block([1, 2], [0], Stretch(5, 10, 5), [Use(0, 2, 4, 2)])
     kernel = finished(
         Kernel([site], [Block([1], [], Stretch(3, 6, 3)), loop, Block([], [], Stretch(1), [Use(0, 0, 0, 0)])])

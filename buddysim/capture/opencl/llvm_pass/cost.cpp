@@ -45,7 +45,7 @@ Cost sequence(unsigned lanes, unsigned length, unsigned latency) {
   return {lanes * length, length * latency, length, latency};
 }
 
-// Of the ways through a built-in function the one with the fewest instructions: slow cases are rare.
+// The path through a built-in function with the fewest instructions: slow cases are rare.
 Cost call_cost(const Function& f) {
   static std::map<const Function*, Cost> known;
   auto found = known.find(&f);

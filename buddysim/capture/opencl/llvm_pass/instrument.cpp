@@ -34,24 +34,24 @@ Site site_of(const Instruction& i) {
   Site site;
   const DataLayout& layout = i.getModule()->getDataLayout();
   if (is_barrier(i)) {
-    site.kind = BARRIER;
+    site.kind = OP_BARRIER;
   } else if (auto* load = dyn_cast<LoadInst>(&i)) {
-    site.kind = LOAD;
+    site.kind = OP_LOAD;
     site.bytes = layout.getTypeStoreSize(load->getType());
-    site.flags = load->isVolatile() || load->isAtomic() ? 1 : 0;  // FLAG_BYPASS_L1
+    site.flags = load->isVolatile() || load->isAtomic() ? FLAG_BYPASS_L1 : 0;
   } else if (auto* store = dyn_cast<StoreInst>(&i)) {
-    site.kind = STORE;
+    site.kind = OP_STORE;
     site.bytes = layout.getTypeStoreSize(store->getValueOperand()->getType());
   } else {
-    site.kind = ATOMIC;
+    site.kind = OP_ATOMIC;
     auto* exchange = dyn_cast<AtomicCmpXchgInst>(&i);
     site.bytes = layout.getTypeStoreSize(exchange ? exchange->getCompareOperand()->getType() : i.getType());
-    site.flags = i.use_empty() ? NO_RETURN : 0;
+    site.flags = i.use_empty() ? FLAG_NO_RETURN : 0;
   }
   return site;
 }
 
-// Collects the places where a loaded value is first really used: moves and phis only pass it on.
+// Collects the instructions that first really use a loaded value: moves and phis only pass it on.
 void collect_uses(const Instruction& value, bool through_phi, std::map<const Instruction*, bool>& users,
                   std::map<std::pair<const Instruction*, bool>, bool>& seen) {
   if (!seen.emplace(std::make_pair(&value, through_phi), true).second) return;
@@ -192,11 +192,11 @@ class KernelMaker {
     Time clock;
     for (Instruction& i : *blocks_[n]) {
       if (!is_barrier(i) && !is_traced_access(i)) continue;
-      Place place = times.places[&i];
+      IssuePoint point = times.points[&i];
       Site site = site_of(i);
-      site.before = stretch(begin, clock, place.index, place.issue);
-      begin = place.index + 1;
-      clock = place.issue;
+      site.before = stretch(begin, clock, point.index, point.issue);
+      begin = point.index + 1;
+      clock = point.issue;
       site_number_[&i] = k.sites.size();
       k.blocks[n].sites.push_back(k.sites.size());
       k.sites.push_back(site);
@@ -217,33 +217,33 @@ class KernelMaker {
 
   void add_uses(Kernel& k, const Instruction& access) {
     Site& site = k.sites[site_number_[&access]];
-    if (site.kind != LOAD && site.kind != ATOMIC) return;
+    if (site.kind != OP_LOAD && site.kind != OP_ATOMIC) return;
     std::map<const Instruction*, bool> users;
     std::map<std::pair<const Instruction*, bool>, bool> seen;
     collect_uses(access, false, users, seen);
     if (users.empty()) return;
     const BasicBlock* home = access.getParent();
-    Place from = times_[number_[home]].places[&access];
+    IssuePoint from = times_[number_[home]].points[&access];
     const Instruction* first = nullptr;
-    std::map<unsigned, Place> elsewhere;  // by block: the first use in it
+    std::map<unsigned, IssuePoint> elsewhere;  // by block: the first use in it
     for (auto [user, through_phi] : users) {
-      Place place = times_[number_[user->getParent()]].places[user];
+      IssuePoint point = times_[number_[user->getParent()]].points[user];
       if (user->getParent() == home && !through_phi) {
-        if (!first || place.index < times_[number_[home]].places[first].index) first = user;
+        if (!first || point.index < times_[number_[home]].points[first].index) first = user;
         continue;
       }
-      auto [at, fresh] = elsewhere.emplace(number_[user->getParent()], place);
-      if (!fresh && place.index < at->second.index) at->second = place;
+      auto [at, fresh] = elsewhere.emplace(number_[user->getParent()], point);
+      if (!fresh && point.index < at->second.index) at->second = point;
     }
     if (first) {
-      Place to = times_[number_[home]].places[first];
-      Stretch way = stretch(from.index, from.issue, to.index, to.issue);
-      site.use_distance = way.gap, site.use_cycles = way.cycles, site.use_steps = way.steps;
+      IssuePoint to = times_[number_[home]].points[first];
+      Stretch between = stretch(from.index, from.issue, to.index, to.issue);
+      site.use_distance = between.gap, site.use_cycles = between.cycles, site.use_steps = between.steps;
       return;
     }
     site.use_distance = USED_ELSEWHERE;
-    for (auto& [block, place] : elsewhere)
-      k.blocks[block].uses.push_back({site_number_[&access], place.index, place.issue.cycles, place.issue.steps});
+    for (auto& [block, point] : elsewhere)
+      k.blocks[block].uses.push_back({site_number_[&access], point.index, point.issue.cycles, point.issue.steps});
   }
 
   Function& kernel_;

@@ -1,4 +1,4 @@
-// After optimisation: kernels get calls that log where a lane goes and what it accesses, and a table that explains the log.
+// After optimisation: kernels get calls that log a lane's control flow and accesses, and a table that explains the log.
 #pragma once
 #include <llvm/IR/Module.h>
 

@@ -34,15 +34,15 @@ void lower_transfer(MemTransferInst& copy, uint64_t bytes) {
   SmallVector<Piece> pieces;
   for (uint64_t offset = 0; offset < bytes;) {
     unsigned size = piece_bytes(offset, bytes, alignment);
-    Value* place = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), copy.getRawSource(), offset);
+    Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), copy.getRawSource(), offset);
     Type* type = piece_type(copy.getContext(), size);
-    pieces.push_back({builder.CreateAlignedLoad(type, place, Align(std::min<uint64_t>(size, alignment))), offset});
+    pieces.push_back({builder.CreateAlignedLoad(type, address, Align(std::min<uint64_t>(size, alignment))), offset});
     offset += size;
   }
   for (auto& piece : pieces) {
-    Value* place = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), copy.getRawDest(), piece.offset);
+    Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), copy.getRawDest(), piece.offset);
     uint64_t size = piece.value->getType()->getPrimitiveSizeInBits() / 8;
-    builder.CreateAlignedStore(piece.value, place, Align(std::min(size, alignment)));
+    builder.CreateAlignedStore(piece.value, address, Align(std::min(size, alignment)));
   }
 }
 
@@ -55,8 +55,8 @@ void lower_fill(MemSetInst& fill, uint64_t bytes) {
     value = builder.CreateMul(value, builder.getInt32(0x01010101));
     Type* type = piece_type(fill.getContext(), size);
     value = size > 4 ? builder.CreateVectorSplat(size / 4, value) : builder.CreateTrunc(value, type);
-    Value* place = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), fill.getRawDest(), offset);
-    builder.CreateAlignedStore(value, place, Align(std::min<uint64_t>(size, alignment)));
+    Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), fill.getRawDest(), offset);
+    builder.CreateAlignedStore(value, address, Align(std::min<uint64_t>(size, alignment)));
     offset += size;
   }
 }

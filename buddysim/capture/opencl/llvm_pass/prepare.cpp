@@ -14,7 +14,7 @@ namespace {
 
 bool is_kernel(const Function& f) { return !f.isDeclaration() && f.getMetadata("kernel_arg_addr_space"); }
 
-// A built-in of PoCL's library carries its mangled name, _Z<length>_cl_<name>...; a program's functions have plain names.
+// A built-in function of PoCL's library has its mangled name, _Z<length>_cl_<name>...; a program's have plain names.
 bool is_builtin(const Function& f) {
   StringRef name = f.getName();
   if (!name.consume_front("_Z")) return false;
@@ -49,8 +49,8 @@ void add_entry(Function& kernel) {
   IRBuilder<> builder(BasicBlock::Create(context, "entry", entry));
   SmallVector<Value*> values;
   for (Argument& argument : kernel.args()) {
-    Value* place = builder.CreateConstGEP1_64(builder.getPtrTy(), entry->getArg(0), argument.getArgNo());
-    Value* pointer = builder.CreateLoad(builder.getPtrTy(), place);
+    Value* at = builder.CreateConstGEP1_64(builder.getPtrTy(), entry->getArg(0), argument.getArgNo());
+    Value* pointer = builder.CreateLoad(builder.getPtrTy(), at);
     values.push_back(argument.hasByValAttr() ? pointer
                                              : builder.CreateAlignedLoad(argument.getType(), pointer, Align(1)));
   }

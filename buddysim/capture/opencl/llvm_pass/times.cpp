@@ -24,7 +24,7 @@ BlockTimes::BlockTimes(const BasicBlock& block) {
         auto found = ready.find(operand);
         if (found != ready.end()) start = later(start, found->second);
       }
-    places[&i] = {instructions, start};
+    points[&i] = {instructions, start};
     instructions += cost.instructions;
     if (!cost.instructions) {
       ready[&i] = start;

@@ -17,7 +17,7 @@ struct Time {
 
 inline Time later(Time a, Time b) { return b.weight() > a.weight() ? b : a; }
 
-struct Place {
+struct IssuePoint {
   unsigned index = 0;  // instructions of the block before it
   Time issue;
 };
@@ -27,7 +27,7 @@ bool is_traced_access(const llvm::Instruction& instruction);
 
 struct BlockTimes {
   explicit BlockTimes(const llvm::BasicBlock& block);
-  llvm::DenseMap<const llvm::Instruction*, Place> places;
+  llvm::DenseMap<const llvm::Instruction*, IssuePoint> points;
   unsigned instructions = 0;
   Time end;
 };

@@ -192,10 +192,10 @@ void Capture::snapshot_in_turn(cl_command_queue queue) {
   send_contents(queue, all, false);
 }
 
-void Capture::last_contents(const std::vector<cl_mem>& of) {
+void Capture::last_contents(const std::vector<cl_mem>& wanted) {
   if (!most_kept_) return;
   std::map<cl_command_queue, std::vector<cl_mem>> by_queue;
-  for (cl_mem memory : of) {
+  for (cl_mem memory : wanted) {
     Buffer& buffer = buffers[memory];
     auto queue = queues.find(buffer.context);
     if (queue == queues.end() || buffer.last_seen == launches || !launches || !user_events.empty()) continue;
@@ -207,11 +207,11 @@ void Capture::last_contents(const std::vector<cl_mem>& of) {
 
 namespace {
 
-struct Contents {  // what a native kernel gets: PoCL puts in where the buffers lie
+struct Contents {  // what a native kernel gets: PoCL replaces the buffers by their addresses
   uint64_t n;
   bool last;
-  const Buffer* buffers;
-  void* places[1];
+  const Buffer* described;
+  void* buffers[1];
 };
 
 void send_from_device(void* data) {
@@ -221,22 +221,22 @@ void send_from_device(void* data) {
   constexpr uint64_t PIECE = 4 << 20;
   capture.wire.send(Message::SNAPSHOT, {capture.launches, contents.last});
   for (uint64_t i = 0; i < contents.n; i++)
-    for (uint64_t offset = 0; offset < contents.buffers[i].bytes; offset += PIECE) {
-      uint64_t head[2] = {contents.buffers[i].number, offset};
-      uint64_t bytes = std::min(PIECE, contents.buffers[i].bytes - offset);
-      capture.wire.send(Message::CONTENTS, head, sizeof head, (char*)contents.places[i] + offset, bytes);
+    for (uint64_t offset = 0; offset < contents.described[i].bytes; offset += PIECE) {
+      uint64_t head[2] = {contents.described[i].number, offset};
+      uint64_t bytes = std::min(PIECE, contents.described[i].bytes - offset);
+      capture.wire.send(Message::CONTENTS, head, sizeof head, (char*)contents.buffers[i] + offset, bytes);
     }
   capture.wire.send(Message::SNAPSHOT_END, {});
 }
 
 }  // namespace
 
-void Capture::send_contents(cl_command_queue queue, const std::vector<cl_mem>& of, bool last) {
+void Capture::send_contents(cl_command_queue queue, const std::vector<cl_mem>& wanted, bool last) {
   if (!wire.open() || real.clFinish(queue)) return;
   std::vector<std::pair<uint64_t, cl_mem>> ordered;
   {
     Lock lock(state);
-    for (cl_mem memory : of) ordered.push_back({buffers[memory].number, memory});
+    for (cl_mem memory : wanted) ordered.push_back({buffers[memory].number, memory});
   }
   std::sort(ordered.begin(), ordered.end());
   constexpr size_t AT_ONCE = 64;
@@ -244,21 +244,21 @@ void Capture::send_contents(cl_command_queue queue, const std::vector<cl_mem>& o
     size_t n = std::min(AT_ONCE, ordered.size() - first);
     std::vector<Buffer> described;
     std::vector<cl_mem> memories;
-    std::vector<const void*> places;
+    std::vector<const void*> replaced;
     std::vector<char> block(sizeof(Contents) + n * sizeof(void*));
     Contents& contents = *(Contents*)block.data();
     for (size_t i = 0; i < n; i++) {
       memories.push_back(ordered[first + i].second);
       described.push_back(buffers[memories[i]]);
-      contents.places[i] = memories[i];
-      places.push_back(&contents.places[i]);
+      contents.buffers[i] = memories[i];
+      replaced.push_back(&contents.buffers[i]);
     }
     contents.n = n;
     contents.last = last;
-    contents.buffers = described.data();
+    contents.described = described.data();
     cl_event done;
     cl_int error = real.clEnqueueNativeKernel(queue, send_from_device, block.data(), block.size(), n,
-                                              n ? memories.data() : nullptr, n ? places.data() : nullptr, 0, nullptr,
+                                              n ? memories.data() : nullptr, n ? replaced.data() : nullptr, 0, nullptr,
                                               &done);
     if (error) return note("contents of buffers could not be read: OpenCL error " + std::to_string(error));
     real.clWaitForEvents(1, &done);

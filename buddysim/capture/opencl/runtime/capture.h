@@ -1,4 +1,4 @@
-// What the program has made with OpenCL so far, and what of it has been told to the trace's writer.
+// What the program has made with OpenCL so far, and what of it the trace's writer has been sent.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS
@@ -91,8 +91,8 @@ class Capture {
 
  private:
   Capture();
-  void last_contents(const std::vector<cl_mem>& of);
-  void send_contents(cl_command_queue queue, const std::vector<cl_mem>& of, bool last);
+  void last_contents(const std::vector<cl_mem>& wanted);
+  void send_contents(cl_command_queue queue, const std::vector<cl_mem>& wanted, bool last);
   Addresses addresses_;
   uint64_t next_number_ = 0, stride_ = 1, kept_ = 0, most_kept_ = 20;
   uint64_t created_ = 0;

@@ -1,6 +1,6 @@
-// With --as-gpu: what a program is told about PoCL's device, so that it chooses what it would choose on a GPU. Limits
-// are those that NVIDIA's OpenCL drivers report; compute units are those of a P100 (CUDA C Programming Guide, technical
-// specifications per compute capability; NVIDIA Tesla P100 whitepaper).
+// With --as-gpu: what PoCL's device reports about itself, so that a program chooses what it would choose on a GPU.
+// Limits are those that NVIDIA's OpenCL drivers report; compute units are those of a P100 (CUDA C Programming Guide,
+// technical specifications per compute capability; NVIDIA Tesla P100 whitepaper).
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -10,7 +10,7 @@
 namespace capture {
 namespace {
 
-std::optional<uint64_t> told(cl_device_info what) {
+std::optional<uint64_t> reported(cl_device_info what) {
   switch (what) {
     case CL_DEVICE_TYPE:
       return CL_DEVICE_TYPE_GPU;
@@ -50,7 +50,7 @@ cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, siz
   cl_int error = Capture::get().real.clGetDeviceInfo(device, what, room, value, &bytes);
   if (size) *size = bytes;
   if (error || !value) return error;
-  if (auto number = told(what)) overwrite(value, bytes, *number);
+  if (auto number = reported(what)) overwrite(value, bytes, *number);
   if (what == CL_DEVICE_MAX_WORK_ITEM_SIZES) {
     const size_t sizes[3] = {1024, 1024, 64};
     memcpy(value, sizes, bytes < sizeof sizes ? bytes : sizeof sizes);

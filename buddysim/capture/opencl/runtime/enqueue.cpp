@@ -24,14 +24,14 @@ struct Request {
   uint64_t queue_number, shared_bytes;
   bool flushes_denormals;
   std::vector<Value> values;
-  std::vector<int> place;      // per argument: its index among the buffers, -1 where it is none or null
+  std::vector<int> buffer_index;   // per argument: among the buffers, -1 where it is none or null
   std::vector<uint64_t> origin;  // per argument: of a sub-buffer in its buffer
   std::vector<Buffer> buffers;   // whole ones
 };
 
-struct Native {  // what the native kernel gets; PoCL puts in where the buffers lie
+struct Native {  // what the native kernel gets; PoCL replaces the buffers by their addresses
   Request* request;
-  void* places[1];
+  void* buffers[1];
 };
 
 // The processor's flags for numbers below the normal ones, while a kernel runs.
@@ -54,7 +54,7 @@ void* aligned(std::vector<std::unique_ptr<char, decltype(&free)>>& memory, size_
   return memory.back().get();
 }
 
-void run(Request& request, void** places) {
+void run(Request& request, void** buffer_addresses) {
   Capture& capture = Capture::get();
   std::vector<std::unique_ptr<char, decltype(&free)>> memory;
   std::vector<void*> pointers(request.values.size()), arguments(request.values.size());
@@ -68,15 +68,15 @@ void run(Request& request, void** places) {
     }
     if (argument.kind == LOCAL)
       pointers[i] = aligned(memory, request.values[i].local_bytes);
-    else if (request.place[i] >= 0)
-      pointers[i] = (char*)places[request.place[i]] + request.origin[i];
+    else if (request.buffer_index[i] >= 0)
+      pointers[i] = (char*)buffer_addresses[request.buffer_index[i]] + request.origin[i];
     arguments[i] = &pointers[i];
   }
-  std::vector<Place> where;
+  std::vector<BufferRange> ranges;
   for (size_t i = 0; i < request.buffers.size(); i++) {
     const Buffer& buffer = request.buffers[i];
-    uint64_t begin = (uint64_t)places[i];
-    where.push_back({begin, begin + buffer.bytes, buffer.base});
+    uint64_t begin = (uint64_t)buffer_addresses[i];
+    ranges.push_back({begin, begin + buffer.bytes, buffer.base});
   }
   const Shape& s = request.shape;
   Lock streaming(capture.stream);
@@ -84,7 +84,7 @@ void run(Request& request, void** places) {
   head.insert(head.end(), s.groups, s.groups + 3);
   head.insert(head.end(), s.local, s.local + 3);
   capture.wire.send(Message::KERNEL, head, request.name);
-  Launch launch(*request.module, *request.kernel, s, arguments.data(), where);
+  Launch launch(*request.module, *request.kernel, s, arguments.data(), ranges);
   Denormals denormals(request.flushes_denormals);
   launch.run([&](Records& r) {
     if (r.blocks.empty()) return;
@@ -108,15 +108,15 @@ void run_native(void* data) {
   Native& block = *(Native*)data;
   std::unique_ptr<Request> request(block.request);
   try {
-    run(*request, block.places);
+    run(*request, block.buffers);
   } catch (const std::exception& error) {
     fprintf(stderr, "buddysim: error: kernel %s: %s\n", request->name.c_str(), error.what());
     abort();  // memory is half-way through the kernel: nothing that follows would be the program's
   }
 }
 
-// PoCL fills in the places of a native kernel's buffers in the order in which they were created, whatever the order in
-// which they are listed, and each once.
+// PoCL fills in the addresses of a native kernel's buffers in the order of their creation, whatever the order in which
+// they are listed, and each once.
 void in_pocls_order(Request& request, std::vector<cl_mem>& memories) {
   std::vector<size_t> order(memories.size());
   std::iota(order.begin(), order.end(), 0);
@@ -133,8 +133,8 @@ void in_pocls_order(Request& request, std::vector<cl_mem>& memories) {
     }
     now[at] = listed.size() - 1;
   }
-  for (int& place : request.place)
-    if (place >= 0) place = now[place];
+  for (int& index : request.buffer_index)
+    if (index >= 0) index = now[index];
   memories = std::move(listed);
   request.buffers = std::move(buffers);
 }
@@ -149,7 +149,7 @@ void choose_local(const uint64_t* global, uint32_t dimensions, uint64_t* local) 
   }
 }
 
-// Gives whether the launch has the shape that PoCL would take.
+// Works out the launch's shape; gives whether PoCL would take it.
 bool shape_of(cl_kernel kernel, cl_command_queue queue, cl_uint dimensions, const size_t* offset, const size_t* global,
               const size_t* local, Shape& shape) {
   Capture& capture = Capture::get();
@@ -183,6 +183,51 @@ bool shape_of(cl_kernel kernel, cl_command_queue queue, cl_uint dimensions, cons
   return shape.work_items() <= most && blocks < uint64_t(1) << 32;
 }
 
+// The request of a launch and the buffers that it accesses; null where the kernel runs untraced.
+std::unique_ptr<Request> make_request(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                                      const size_t* offset, const size_t* global, const size_t* local,
+                                      std::vector<cl_mem>& memories) {
+  Capture& capture = Capture::get();
+  auto request = std::make_unique<Request>();
+  Lock lock(capture.state);
+  KernelObject* object = capture.kernel_object(kernel);
+  if (!object) return nullptr;
+  capture.look_up(*object);
+  if (!object->kernel) {
+    Lock streaming(capture.stream);
+    capture.wire.send(Message::UNTRACED, {capture.launches}, object->name + ": " + object->refused);
+  }
+  if (!object->kernel || !shape_of(kernel, queue, dimensions, offset, global, local, request->shape)) return nullptr;
+  request->module = object->module;
+  request->kernel = object->kernel;
+  request->name = object->name;
+  request->values = object->values;
+  request->origin.resize(object->values.size());
+  request->queue_number = 0;
+  request->flushes_denormals = object->flushes_denormals;
+  request->shared_bytes = object->kernel->shared_bytes;
+  for (size_t i = 0; i < request->values.size(); i++) {
+    const Value& value = request->values[i];
+    if (!value.set) return nullptr;  // PoCL says what is wrong
+    request->buffer_index.push_back(-1);
+    request->shared_bytes += value.local_bytes;
+    if (object->kernel->arguments[i].kind != BUFFER || value.bytes.size() != sizeof(cl_mem)) continue;
+    cl_mem memory;
+    memcpy(&memory, value.bytes.data(), sizeof memory);
+    auto found = capture.buffers.find(memory);
+    if (!memory || found == capture.buffers.end()) continue;
+    request->buffer_index.back() = memories.size();
+    request->origin[i] = found->second.origin;
+    if (found->second.parent) {  // PoCL's native kernels don't know where a part of a buffer begins
+      memory = found->second.parent;
+      found = capture.buffers.find(memory);
+    }
+    memories.push_back(memory);
+    request->buffers.push_back(found->second);
+  }
+  return request;
+}
+
 }  // namespace
 
 cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
@@ -201,60 +246,23 @@ cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
   if (!capture.wire.open()) return untraced();
   capture.see_queue(queue);
   capture.snapshot_in_turn(queue);
-  auto request = std::make_unique<Request>();
   std::vector<cl_mem> memories;
-  {
-    Lock lock(capture.state);
-    KernelObject* object = capture.kernel_object(kernel);
-    if (!object) return untraced();
-    capture.look_up(*object);
-    if (!object->kernel) {
-      Lock streaming(capture.stream);
-      capture.wire.send(Message::UNTRACED, {capture.launches}, object->name + ": " + object->refused);
-    }
-    if (!object->kernel || !shape_of(kernel, queue, dimensions, offset, global, local, request->shape))
-      return untraced();
-    request->module = object->module;
-    request->kernel = object->kernel;
-    request->name = object->name;
-    request->values = object->values;
-    request->origin.resize(object->values.size());
-    request->queue_number = 0;
-    request->flushes_denormals = object->flushes_denormals;
-    request->shared_bytes = object->kernel->shared_bytes;
-    for (size_t i = 0; i < request->values.size(); i++) {
-      const Value& value = request->values[i];
-      if (!value.set) return untraced();  // PoCL says what is wrong
-      request->place.push_back(-1);
-      request->shared_bytes += value.local_bytes;
-      if (object->kernel->arguments[i].kind != BUFFER || value.bytes.size() != sizeof(cl_mem)) continue;
-      cl_mem memory;
-      memcpy(&memory, value.bytes.data(), sizeof memory);
-      auto found = capture.buffers.find(memory);
-      if (!memory || found == capture.buffers.end()) continue;
-      request->place.back() = memories.size();
-      request->origin[i] = found->second.origin;
-      if (found->second.parent) {  // PoCL's native kernels don't know where a part of a buffer begins
-        memory = found->second.parent;
-        found = capture.buffers.find(memory);
-      }
-      memories.push_back(memory);
-      request->buffers.push_back(found->second);
-    }
-  }
+  std::unique_ptr<Request> request = make_request(queue, kernel, dimensions, offset, global, local, memories);
+  if (!request) return untraced();
   in_pocls_order(*request, memories);
   std::vector<char> bytes(sizeof(Native) + memories.size() * sizeof(void*));
   Native& block = *(Native*)bytes.data();
-  std::vector<const void*> places;
+  std::vector<const void*> replaced;
   for (size_t i = 0; i < memories.size(); i++) {
-    block.places[i] = memories[i];
-    places.push_back(&block.places[i]);
+    block.buffers[i] = memories[i];
+    replaced.push_back(&block.buffers[i]);
   }
   block.request = request.get();
   cl_event done;
-  cl_int error = capture.real.clEnqueueNativeKernel(queue, run_native, bytes.data(), bytes.size(), memories.size(),
-                                                    memories.empty() ? nullptr : memories.data(),
-                                                    places.empty() ? nullptr : places.data(), n_waits, waits, &done);
+  size_t n = memories.size();
+  cl_int error = capture.real.clEnqueueNativeKernel(queue, run_native, bytes.data(), bytes.size(), n,
+                                                    n ? memories.data() : nullptr, n ? replaced.data() : nullptr,
+                                                    n_waits, waits, &done);
   if (error) {
     fprintf(stderr, "buddysim: warning: kernel %s: PoCL refuses a native kernel (OpenCL error %d): untraced\n",
             request->name.c_str(), error);

@@ -67,15 +67,15 @@ void Fiber::start(void (*body)(void*), void* argument) {
   *--top = (uint64_t)&Fiber::enter;
   top -= 6;
   memset(top, 0, 6 * sizeof *top);
-  place_ = top;
+  stack_pointer_ = top;
 }
 
 void Fiber::resume() {
   entering = this;
-  capture_switch(&scheduler_, place_);
+  capture_switch(&scheduler_, stack_pointer_);
 }
 
-void Fiber::suspend() { capture_switch(&place_, scheduler_); }
+void Fiber::suspend() { capture_switch(&stack_pointer_, scheduler_); }
 
 void Fiber::enter() {
   Fiber* self = entering;

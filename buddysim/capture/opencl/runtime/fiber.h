@@ -19,7 +19,7 @@ class Fiber {
   static void enter();
   char* stack_ = nullptr;  // below it a page that nothing may touch
   size_t bytes_, colour_;
-  void *place_ = nullptr, *scheduler_ = nullptr;
+  void *stack_pointer_ = nullptr, *scheduler_ = nullptr;  // of the body, of the scheduler, while the other runs
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool ended_ = true;

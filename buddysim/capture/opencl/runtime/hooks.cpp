@@ -48,15 +48,15 @@ cl_context CL_API_CALL create_context_from_type(const cl_context_properties* pro
 
 bool brings_contents(cl_mem_flags flags) { return flags & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR); }
 
-cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t bytes, void* host, cl_int* error) {
-  cl_mem memory = c().real.clCreateBuffer(context, flags, bytes, host, error);
+cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t bytes, void* initial, cl_int* error) {
+  cl_mem memory = c().real.clCreateBuffer(context, flags, bytes, initial, error);
   if (memory) c().add_buffer(memory, context, bytes, brings_contents(flags));
   return memory;
 }
 
 cl_mem CL_API_CALL create_buffer_with_properties(cl_context context, const cl_mem_properties* properties,
-                                                 cl_mem_flags flags, size_t bytes, void* host, cl_int* error) {
-  cl_mem memory = c().real.clCreateBufferWithProperties(context, properties, flags, bytes, host, error);
+                                                 cl_mem_flags flags, size_t bytes, void* initial, cl_int* error) {
+  cl_mem memory = c().real.clCreateBufferWithProperties(context, properties, flags, bytes, initial, error);
   if (memory) c().add_buffer(memory, context, bytes, brings_contents(flags));
   return memory;
 }
@@ -99,22 +99,22 @@ cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem memory, cl_bool b
 }
 
 cl_int CL_API_CALL read_rect(cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t* origin,
-                             const size_t* host_origin, const size_t* region, size_t row, size_t slice,
-                             size_t host_row, size_t host_slice, void* to, cl_uint n, const cl_event* waits,
+                             const size_t* memory_origin, const size_t* region, size_t row, size_t slice,
+                             size_t memory_row, size_t memory_slice, void* to, cl_uint n, const cl_event* waits,
                              cl_event* event) {
-  cl_int error = c().real.clEnqueueReadBufferRect(queue, memory, blocking, origin, host_origin, region, row, slice,
-                                                  host_row, host_slice, to, n, waits, event);
+  cl_int error = c().real.clEnqueueReadBufferRect(queue, memory, blocking, origin, memory_origin, region, row, slice,
+                                                  memory_row, memory_slice, to, n, waits, event);
   if (!error)
     each_row(origin, region, row, slice, [&](size_t at, size_t, size_t bytes) { c().copy(1, memory, at, bytes); });
   return error;
 }
 
 cl_int CL_API_CALL write_rect(cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t* origin,
-                              const size_t* host_origin, const size_t* region, size_t row, size_t slice,
-                              size_t host_row, size_t host_slice, const void* from, cl_uint n, const cl_event* waits,
-                              cl_event* event) {
-  cl_int error = c().real.clEnqueueWriteBufferRect(queue, memory, blocking, origin, host_origin, region, row, slice,
-                                                   host_row, host_slice, from, n, waits, event);
+                              const size_t* memory_origin, const size_t* region, size_t row, size_t slice,
+                              size_t memory_row, size_t memory_slice, const void* from, cl_uint n,
+                              const cl_event* waits, cl_event* event) {
+  cl_int error = c().real.clEnqueueWriteBufferRect(queue, memory, blocking, origin, memory_origin, region, row, slice,
+                                                   memory_row, memory_slice, from, n, waits, event);
   if (!error)
     each_row(origin, region, row, slice, [&](size_t at, size_t, size_t bytes) { c().copy(0, memory, at, bytes); });
   return error;
@@ -155,20 +155,20 @@ void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem memory, cl_bool bloc
                              size_t offset, size_t bytes, cl_uint n, const cl_event* waits, cl_event* event,
                              cl_int* error) {
   c().see_queue(queue);
-  void* place = c().real.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, bytes, n, waits, event, error);
-  if (!place) return place;
+  void* address = c().real.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, bytes, n, waits, event, error);
+  if (!address) return address;
   if (flags & CL_MAP_READ) c().copy(1, memory, offset, bytes);
   Lock lock(c().state);
-  c().mappings.insert({place, {memory, offset, bytes, flags}});
-  return place;
+  c().mappings.insert({address, {memory, offset, bytes, flags}});
+  return address;
 }
 
-cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem memory, void* place, cl_uint n, const cl_event* waits,
+cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem memory, void* address, cl_uint n, const cl_event* waits,
                          cl_event* event) {
-  cl_int error = c().real.clEnqueueUnmapMemObject(queue, memory, place, n, waits, event);
+  cl_int error = c().real.clEnqueueUnmapMemObject(queue, memory, address, n, waits, event);
   if (error) return error;
   Lock lock(c().state);
-  auto [first, end] = c().mappings.equal_range(place);
+  auto [first, end] = c().mappings.equal_range(address);
   for (auto at = first; at != end; ++at)
     if (at->second.memory == memory) {
       Mapping m = at->second;

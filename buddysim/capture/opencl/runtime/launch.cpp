@@ -25,8 +25,9 @@ size_t longest_log() {
 
 }  // namespace
 
-Launch::Launch(Module& module, const Kernel& kernel, const Shape& shape, void** arguments, std::vector<Place> places)
-    : module_(module), kernel_(kernel), shape_(shape), arguments_(arguments), places_(std::move(places)),
+Launch::Launch(Module& module, const Kernel& kernel, const Shape& shape, void** arguments,
+               std::vector<BufferRange> buffers)
+    : module_(module), kernel_(kernel), shape_(shape), arguments_(arguments), addresses_(std::move(buffers)),
       entry_(module.entry(kernel.name)) {
   size_t n = shape.work_items();
   items_.resize(n);
@@ -90,7 +91,7 @@ void Launch::run_group(Records& records, uint32_t number) {
         items_[i].at_barrier = false;
         if (!items_[i].fiber->ended()) resume(i);
       }
-      ended &= warps_[w].run(*this, places_) == Warp::ENDED;
+      ended &= warps_[w].run(*this, addresses_) == Warp::ENDED;
     }
   }
   uint32_t first_warp = records.warps.size();

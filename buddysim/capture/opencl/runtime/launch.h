@@ -7,7 +7,7 @@
 #include "fiber.h"
 #include "lane_log.h"
 #include "module.h"
-#include "places.h"
+#include "address_map.h"
 #include "records.h"
 #include "warp.h"
 
@@ -23,7 +23,7 @@ class Launch : private LaneSource {
  public:
   // `emit` gets the records of whole work-groups and empties them.
   using Emit = std::function<void(Records&)>;
-  Launch(Module& module, const Kernel& kernel, const Shape& shape, void** arguments, std::vector<Place> places);
+  Launch(Module& module, const Kernel& kernel, const Shape& shape, void** arguments, std::vector<BufferRange> buffers);
   void run(const Emit& emit);
   uint64_t lane_accesses = 0, outside = 0;
   std::string printed;
@@ -48,7 +48,7 @@ class Launch : private LaneSource {
   const Kernel& kernel_;
   Shape shape_;
   void** arguments_;
-  Places places_;
+  AddressMap addresses_;
   Module::Entry entry_;
   std::vector<Item> items_;
   std::vector<LaneLog> logs_;  // of the warp that runs: the others have taken theirs in

@@ -20,7 +20,7 @@ struct Complete : LaneSource {
 // other. Gives the number of operations and writes them and their lines, or -1 where there is no room.
 extern "C" __attribute__((visibility("default"))) int capture_twin(
     const uint32_t* kernel_words, int n_lanes, const uint32_t* n_blocks, const uint32_t* blocks,
-    const uint32_t* n_accesses, const uint64_t* accesses, uint64_t places_end, WarpRecord* warp, WarpOp* ops,
+    const uint32_t* n_accesses, const uint64_t* accesses, uint64_t memory_end, WarpRecord* warp, WarpOp* ops,
     uint64_t* lines, int room) {
   Kernel kernel = WordReader(kernel_words).kernel();
   std::vector<LaneLog> logs(n_lanes);
@@ -31,12 +31,12 @@ extern "C" __attribute__((visibility("default"))) int capture_twin(
     blocks += n_blocks[lane], accesses += n_accesses[lane];
   }
   Complete source;
-  Places places({{1 << 12, places_end, 1 << 12}});
+  AddressMap map({{1 << 12, memory_end, 1 << 12}});
   Warp one;
   Records records;
   try {
     one.start(kernel, n_lanes, logs.data());
-    while (one.run(source, places) != Warp::ENDED) {
+    while (one.run(source, map) != Warp::ENDED) {
     }
   } catch (const std::logic_error&) {
     return -2;

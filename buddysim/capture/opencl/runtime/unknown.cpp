@@ -5,27 +5,27 @@
 namespace capture {
 namespace {
 
-// One function of the right type for every slot: notes the name, then calls PoCL's.
-template <auto Slot, class Function>
+// One function of the right type for every member of the table: notes the name, then calls PoCL's.
+template <auto Member, class Function>
 struct Noted;
 
-template <auto Slot, class Result, class... Parameters>
-struct Noted<Slot, Result(CL_API_CALL*)(Parameters...)> {
+template <auto Member, class Result, class... Parameters>
+struct Noted<Member, Result(CL_API_CALL*)(Parameters...)> {
   static const char* name;
   static Result CL_API_CALL call(Parameters... parameters) {
     Capture::get().note(std::string(name) + " is not known to the capture: what it does to memory is not in the trace");
-    return (Capture::get().real.*Slot)(parameters...);
+    return (Capture::get().real.*Member)(parameters...);
   }
 };
 
-template <auto Slot, class Result, class... Parameters>
-const char* Noted<Slot, Result(CL_API_CALL*)(Parameters...)>::name;
+template <auto Member, class Result, class... Parameters>
+const char* Noted<Member, Result(CL_API_CALL*)(Parameters...)>::name;
 
-template <auto Slot, class Function>
+template <auto Member, class Function>
 void install(cl_icd_dispatch& table, Function cl_icd_dispatch::*, const char* name) {
-  if (!(table.*Slot)) return;
-  Noted<Slot, Function>::name = name;
-  table.*Slot = Noted<Slot, Function>::call;
+  if (!(table.*Member)) return;
+  Noted<Member, Function>::name = name;
+  table.*Member = Noted<Member, Function>::call;
 }
 
 }  // namespace

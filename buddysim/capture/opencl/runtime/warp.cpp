@@ -29,7 +29,7 @@ void Warp::start(const Kernel& kernel, int n_lanes, LaneLog* logs) {
   instructions_ = cycles_ = steps_ = lane_accesses_ = outside_ = 0;
 }
 
-Warp::State Warp::run(LaneSource& source, Places& places) {
+Warp::State Warp::run(LaneSource& source, AddressMap& map) {
   while (live_) {
     if (stack_.empty()) {  // every lane stands at a barrier
       const Path& path = waiting_paths_.front();
@@ -44,21 +44,21 @@ Warp::State Warp::run(LaneSource& source, Places& places) {
       stack_.pop_back();
       continue;
     }
-    if (run_to_barrier(path, source, places)) return state_ = AT_BARRIER;
+    if (run_to_barrier(path, source, map)) return state_ = AT_BARRIER;
   }
   return state_ = ENDED;
 }
 
 // Runs a path's block and what leads out of it. Gives whether the whole warp has come to a barrier.
-bool Warp::run_to_barrier(Path path, LaneSource& source, Places& places) {
+bool Warp::run_to_barrier(Path path, LaneSource& source, AddressMap& map) {
   const Block& block = kernel_->blocks[path.block];
   if (path.site == 0) enter(block);
   while (path.site < block.sites.size()) {
     uint32_t number = block.sites[path.site++];
     const Site& site = kernel_->sites[number];
     pass(site.before);
-    if (site.kind != BARRIER) {
-      access(site, number, path.mask, source, places);
+    if (site.kind != OP_BARRIER) {
+      access(site, number, path.mask, source, map);
       continue;
     }
     for (uint32_t lanes = path.mask; lanes;) source.to_barrier_or_end(pop_lane(lanes));
@@ -122,11 +122,11 @@ void Warp::leave(Path path, LaneSource& source) {
   }
 }
 
-void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& source, Places& places) {
+void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& source, AddressMap& map) {
   uint64_t addresses[WARP_LANES];
   int n = 0;
   while (mask) {
-    uint64_t address = places.traced(next_access(pop_lane(mask), source), site.bytes);
+    uint64_t address = map.traced(next_access(pop_lane(mask), source), site.bytes);
     if (address)
       addresses[n++] = address;
     else
@@ -141,7 +141,7 @@ void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& 
   WarpOp& op = add_op(site);
   op.bytes_per_lane = site.bytes;
   uint64_t lines[MAX_OP_LINES];
-  op.n_lines = coalesce(addresses, n, site.bytes, site.kind == STORE, lines);
+  op.n_lines = coalesce(addresses, n, site.bytes, site.kind == OP_STORE, lines);
   lines_.insert(lines_.end(), lines, lines + op.n_lines);
   if (site.use_distance == USED_ELSEWHERE)
     loaded_[number] = {at, instructions_, cycles_, steps_};
@@ -160,7 +160,7 @@ WarpOp& Warp::add_op(const Site& site) {
   op.first_line = lines_.size();
   op.gap = since_.gap, op.chain_cycles = since_.cycles, op.chain_steps = since_.steps;
   op.kind = site.kind;
-  op.flags = site.flags | TIMED;
+  op.flags = site.flags | FLAG_TIMED;
   since_ = {};
   ops_.push_back(op);
   return ops_.back();

@@ -9,7 +9,7 @@
 #include "../table.h"
 #include "coalesce.h"
 #include "lane_log.h"
-#include "places.h"
+#include "address_map.h"
 #include "records.h"
 
 namespace capture {
@@ -19,7 +19,7 @@ class Warp {
   enum State { AT_BARRIER, ENDED };
 
   void start(const Kernel& kernel, int n_lanes, LaneLog* logs);
-  State run(LaneSource& source, Places& places);
+  State run(LaneSource& source, AddressMap& map);
   State state() const { return state_; }
   uint64_t lane_accesses() const { return lane_accesses_; }
   uint64_t outside() const { return outside_; }  // lane accesses that no buffer holds
@@ -37,8 +37,8 @@ class Warp {
   };
 
   void enter(const Block& block);
-  bool run_to_barrier(Path path, LaneSource& source, Places& places);
-  void access(const Site& site, uint32_t number, uint32_t mask, LaneSource& source, Places& places);
+  bool run_to_barrier(Path path, LaneSource& source, AddressMap& map);
+  void access(const Site& site, uint32_t number, uint32_t mask, LaneSource& source, AddressMap& map);
   void barrier(const Site& site);
   void leave(Path path, LaneSource& source);
   uint32_t next_block(int lane, LaneSource& source);
@@ -49,7 +49,8 @@ class Warp {
   const Kernel* kernel_ = nullptr;
   LaneLog* logs_ = nullptr;
   State state_ = ENDED;
-  uint32_t live_ = 0, waiting_ = 0;       // lanes that have not ended; of them those at a barrier that others didn't reach
+  uint32_t live_ = 0;                     // lanes that have not ended
+  uint32_t waiting_ = 0;                  // live lanes at a barrier that others have not reached
   std::vector<Path> stack_, waiting_paths_;
   std::vector<WarpOp> ops_;
   std::vector<uint64_t> lines_;
