@@ -25,7 +25,7 @@ class PageSums:
 
 def sum_pages(allocation_bytes: int, numbers: npt.NDArray[np.uint32] | None, data: npt.NDArray[np.uint8]) -> PageSums:
     """Checksums of the pages whose bytes lie one after the other in `data`."""
-    view = memoryview(np.ascontiguousarray(data))
+    view = np.ascontiguousarray(data).data
     sums = [crc32(view[start : start + PAGE_BYTES]) for start in range(0, len(view), PAGE_BYTES)]
     pages = -(-allocation_bytes // PAGE_BYTES)
     last = allocation_bytes - (pages - 1) * PAGE_BYTES
@@ -43,9 +43,10 @@ def changed_pages(before: PageSums | None, now: PageSums) -> npt.NDArray[np.bool
             reference[-1] = crc32(_ZEROS[: now.last_bytes])
     else:
         reference = before.sums
-    changed = now.sums != reference
+    changed: npt.NDArray[np.bool_] = now.sums != reference
     if now.numbers is None:
         return changed
     seen = now.numbers.astype(np.int64)
     middles = (seen[1:] + seen[:-1]) // 2
-    return changed[np.searchsorted(middles, np.arange(now.pages), "left")]
+    nearest = np.searchsorted(middles, np.arange(now.pages), "left")
+    return np.take(changed, nearest)

@@ -130,7 +130,7 @@ class Connection:
 
     def entries(self) -> list[Entry]:
         """The allocations of a snapshot."""
-        found = []
+        found: list[Entry] = []
         while True:
             kind, n_frames, number, base, size, name_bytes, _ = _ENTRY.unpack(self._read(_ENTRY.size))
             if not kind:
@@ -155,7 +155,7 @@ class Connection:
             yield kind, offset, count
 
     def _whole(self, entry: Entry, data: npt.NDArray[np.uint8]) -> Values:
-        view, unreadable = memoryview(data), 0
+        view, unreadable = data.data, 0
         for kind, offset, count in self._pieces():
             if kind == _DATA:
                 self._fill(view[offset : offset + count])

@@ -172,9 +172,9 @@ class _Warp:
             self.unused.pop(number, None)
             if site.use[0] == USED_ELSEWHERE:
                 self.unused[number] = len(self.ops)
-            use = (0, 0, 0) if site.use[0] == USED_ELSEWHERE else site.use
+            first_use = (0, 0, 0) if site.use[0] == USED_ELSEWHERE else site.use
             self.issued.append((number, Stretch(self.now.gap, self.now.cycles, self.now.steps)))
-            self.ops.append(Op(site.kind, site.bytes, site.flags | FLAG_TIMED, self.since, addresses, use))
+            self.ops.append(Op(site.kind, site.bytes, site.flags | FLAG_TIMED, self.since, addresses, first_use))
             self.since = Stretch()
             self.now.gap += 1
         self.let_pass(block.after)

@@ -32,7 +32,6 @@ def header() -> str:
 
 
 def _struct(name: str, dtype: np.dtype[np.void]) -> list[str]:
-    fields = dtype.fields or {}
     lines = [f"struct {name} {{"]
-    lines += [f"  {_TYPES[kind.str[1:]]} {field};" for field, (kind, *_) in fields.items()]
+    lines += [f"  {_TYPES[dtype[field].str[1:]]} {field};" for field in dtype.names or ()]
     return [*lines, "};", f'static_assert(sizeof({name}) == {dtype.itemsize}, "no padding");']

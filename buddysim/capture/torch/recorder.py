@@ -54,7 +54,7 @@ def bytes_of(storage: torch.UntypedStorage) -> npt.NDArray[np.uint8]:
 
 def readable(storage: torch.UntypedStorage) -> bool:
     """Whether its bytes lie in this process's memory."""
-    return storage.device.type == "cpu" and (storage.nbytes() == 0 or storage.data_ptr() != 0)
+    return bool(storage.device.type == "cpu" and (storage.nbytes() == 0 or storage.data_ptr() != 0))
 
 
 class Recorder(TorchDispatchMode):
