@@ -61,6 +61,11 @@ def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
     return _loaded[file]
 
 
+def loaded_files() -> list[Path]:
+    """The files that were loaded by name: what another process of the same run has to load too."""
+    return list(_loaded)
+
+
 def checksums() -> dict[str, str]:
     """SHA-256 of the source of every plug-in in use, in hex, by its file name: part of a result's provenance."""
     found = {}

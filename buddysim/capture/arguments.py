@@ -1,12 +1,38 @@
-"""Arguments that captures of programs have in common."""
+"""Arguments that the kinds of captures have in common."""
 
 from __future__ import annotations
 
 import argparse
 
+from buddysim.base.errors import BuddysimError
+
+
+def add_compressor(parser: argparse.ArgumentParser) -> None:
+    """The compressor whose size classes the trace's size maps hold."""
+    from buddysim.compress import DEFAULT
+    from buddysim.compress.registry import entry_algorithms
+
+    parser.add_argument(
+        "--compressor",
+        type=_compressor,
+        default=DEFAULT,
+        metavar="NAME",
+        help=f"of the size maps: {', '.join(entry_algorithms())} (default: %(default)s)",
+    )
+
+
+def _compressor(name: str) -> str:
+    from buddysim.compress.registry import find_for_entries
+
+    try:
+        find_for_entries(name)
+    except BuddysimError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return name
+
 
 def add_provenance(parser: argparse.ArgumentParser, what: str, level: int) -> None:
-    """How the file is compressed, and what it is to say of what was captured.
+    """How the file is compressed, and what its provenance says of the program.
 
     Parameters
     ----------

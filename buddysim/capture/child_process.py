@@ -1,4 +1,4 @@
-"""What running a program to capture it takes, whatever is captured: a socket to hear it on, signals handed on."""
+"""The captured program as a child process: the socket that it reports to, and the signals that are passed on to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_NAMES = 40  # of the folder made here and the socket in it
 
 @contextlib.contextmanager
 def listening(name: str, backlog: int) -> Iterator[tuple[socket.socket, Path]]:
-    """A socket called `name` in a folder of its own; both are gone afterwards."""
+    """A socket called `name` in a temporary folder of its own; both are removed afterwards."""
     base = tempfile.gettempdir()
     short = len(base) < _LONGEST_SOCKET_PATH - _LONGEST_NAMES
     folder = Path(tempfile.mkdtemp(prefix="buddysim-", dir=base if short else "/tmp"))
@@ -33,14 +33,16 @@ def listening(name: str, backlog: int) -> Iterator[tuple[socket.socket, Path]]:
 
 @contextlib.contextmanager
 def signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ctrl-C reaches the program by itself; a termination is handed on. The capture ends when the program does."""
+    """Passes SIGTERM and SIGHUP on to the program, which gets Ctrl-C by itself; the capture ends when it does.
+
+    Outside of the main thread signals are left alone.
+    """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda received, frame: process.send_signal(received))
-        yield
-    except ValueError:  # not in the main thread: signals are someone else's
+        with contextlib.suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, lambda received, frame: process.send_signal(received))
         yield
     finally:
         with contextlib.suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Which pages of an allocation are looked at when not all are: one of each stratum, the same in every snapshot."""
+"""Which pages of an allocation are sampled: one of each stratum, the same ones in every snapshot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _mix(value: int) -> int:
 
 
 def sampled_pages(allocation_bytes: int, sample_bytes: int, seed: int) -> npt.NDArray[np.uint32]:
-    """Numbers of the sampled pages, ascending; ``send_contents`` of preload/snapshot.c is its twin.
+    """Numbers of the sampled pages, ascending; ``send_contents`` of memory/preload/snapshot.c is its twin.
 
     Parameters
     ----------

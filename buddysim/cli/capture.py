@@ -1,4 +1,8 @@
-"""``python -m buddysim capture``: real programs as trace files, one sub-command per package of `buddysim.capture`."""
+"""``python -m buddysim capture``: real programs as trace files, one sub-command per kind of program.
+
+A kind is a package in `buddysim.capture` with ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(args) -> int``,
+as a command has them, and ``ORDER``, its position in lists.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,25 @@ from importlib import import_module
 from types import ModuleType
 
 from buddysim import capture
+from buddysim.base.registry import LAST
+from buddysim.cli import CONTRACT, CommandParser
 
 NAME = "capture"
 HELP = "turn a run of a real program into a trace file"
 
 
 def kinds() -> list[ModuleType]:
-    """The packages that capture a kind of program."""
-    names = sorted(module.name for module in pkgutil.iter_modules(capture.__path__) if module.ispkg)
-    modules = (import_module(f"buddysim.capture.{name}") for name in names)
-    return [module for module in modules if hasattr(module, "NAME")]
+    """The packages that capture a kind of program, in the order of their ``ORDER``, then by name."""
+    names = (entry.name for entry in pkgutil.iter_modules(capture.__path__) if entry.ispkg)
+    packages = (import_module(f"buddysim.capture.{name}") for name in names)
+    found = (package for package in packages if all(hasattr(package, name) for name in CONTRACT))
+    return sorted(found, key=lambda kind: (getattr(kind, "ORDER", LAST), kind.NAME))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    subparsers = parser.add_subparsers(title="what", dest="kind", metavar="WHAT", required=True)
+    subparsers = parser.add_subparsers(
+        title="what", dest="kind", metavar="WHAT", required=True, parser_class=CommandParser
+    )
     for kind in kinds():
         subparser = subparsers.add_parser(
             kind.NAME,
@@ -30,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        kind.add_arguments(subparser)
+        subparser.command = kind
+        subparser.add_all_arguments()
         subparser.set_defaults(capture=kind.run)
 
 

@@ -60,6 +60,15 @@ def test_contents_are_the_programs_byte_for_byte(heat: Path, tmp_path: Path) -> 
         assert ending(trace) == "none: the program ended with exit code 7"
 
 
+def test_another_compressor(heat: Path, tmp_path: Path) -> None:
+    capture("--compressor", "zvc", "--every-calls", "malloc:2", "--snapshots", "2", "--", heat, folder=tmp_path)
+    with open_trace(tmp_path / "out.bin") as trace:
+        assert {size_map.algorithm for size_map in trace.size_maps} == {"zvc"}
+        for size_map in trace.size_maps:
+            data = trace.snapshots[size_map.snapshot].read(size_map.allocation)[1]
+            assert np.array_equal(size_map.read(), entry_classes(data, "zvc"))
+
+
 def test_a_kernel_writes_back_the_pages_that_changed(heat: Path, tmp_path: Path) -> None:
     capture("--every-calls", "malloc:2", "--snapshots", "all", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.capture.memory.addresses import Places
-from buddysim.capture.memory.kernels import GROUP_LINES, Touched, write_interval
+from buddysim.capture.memory.addresses import TraceAddresses
+from buddysim.capture.memory.kernels import GROUP_LINES, Footprint, write_interval
 from buddysim.capture.memory.pages import changed_pages, sum_pages
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import Connection, Truncated
 from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
-from buddysim.capture.thinning import equally_spaced
+from buddysim.capture.thinning import over_the_run
 from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 
 
@@ -26,7 +26,7 @@ from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trac
 def test_the_chosen_snapshots_are_near_equal_distances(positions: list[int], wanted: int) -> None:
     positions.sort()
     total = positions[-1]
-    chosen = equally_spaced(positions, total, wanted)
+    chosen = over_the_run(positions, total, wanted)
     assert chosen == sorted(set(chosen))
     assert len(chosen) == min(len(positions), wanted)
 
@@ -39,7 +39,7 @@ def test_the_chosen_snapshots_are_near_equal_distances(positions: list[int], wan
 
 
 def test_exact_multiples_stay_exact() -> None:
-    assert equally_spaced(range(5, 205, 5), 200, 20) == list(range(1, 40, 2))
+    assert over_the_run(range(5, 205, 5), 200, 20) == list(range(1, 40, 2))
 
 
 @given(st.integers(1, 1 << 30), st.integers(1, 1 << 22), st.integers(0, 1 << 62))
@@ -64,20 +64,20 @@ allocations = st.lists(st.tuples(st.integers(0, 500), st.integers(1, 700), st.bo
 
 
 @given(allocations)
-def test_places_are_aligned_apart_and_lasting(wanted: list[tuple[int, int, bool]]) -> None:
-    places, address, live = Places(), 4096, {}
+def test_addresses_are_aligned_apart_and_lasting(wanted: list[tuple[int, int, bool]]) -> None:
+    addresses, address, live = TraceAddresses(), 4096, {}
     for number, (gap, size, stays) in enumerate(wanted):
         address += gap
-        base = places.of(number, address, size)
+        base = addresses.base_of(number, address, size)
         assert base % 128 == 0
         assert base > address - 128
         assert all(base + size <= other or other + extent <= base for other, extent in live.values())
         live[number] = (base, size)
-        assert places.of(number, address, size) == base
+        assert addresses.base_of(number, address, size) == base
         address += size
         if not stays:
-            live = {key: place for key, place in live.items() if key % 2}
-            places.keep_only(live)
+            live = {key: extent for key, extent in live.items() if key % 2}
+            addresses.keep_only(live)
 
 
 @given(st.integers(1, 5 * PAGE_BYTES), st.randoms(use_true_random=False))
@@ -109,7 +109,7 @@ def test_a_derived_kernel_touches_everything_once(tmp_path_factory, sizes: list[
         for size, flags in sizes:
             writer.add_allocation("some", base, size)
             changed = np.array([bool(flags >> page & 1) for page in range(-(-size // PAGE_BYTES))])
-            touched.append(Touched(base, size, changed))
+            touched.append(Footprint(base, size, changed))
             base += -(-size // 4096) * 4096 + 4096
         write_interval(writer, "interval", touched, 0)
     with open_trace(path) as trace:

@@ -256,7 +256,7 @@ def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_p
     from buddysim.capture.torch.observer import Observer, Settings
     from buddysim.capture.torch.spool import Spool
 
-    spool = Spool.beside(tmp_path / "x.bin")
+    spool = Spool.for_trace(tmp_path / "x.bin")
     observer = Observer(spool, Settings())
     observer.start()
     try:
@@ -308,3 +308,50 @@ def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> N
     assert [(x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in found.layers] == [
         (x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in expected.layers
     ]
+
+
+def test_the_script_imports_its_own_modules(tmp_path: Path) -> None:
+    """Modules with the names of this project's folders, in the script and in a spawned process."""
+    names = ("tools", "plots", "tests", "benchmarks", "capture", "spool", "maps")
+    for name in names:
+        (tmp_path / f"{name}.py").write_text(f"OWNER = 'the script: {name}'\n")
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent("""
+            import importlib, multiprocessing, sys
+
+            NAMES = sys.argv[1:]
+
+            def owners(names):
+                return [importlib.import_module(name).OWNER for name in names]
+
+            if __name__ == "__main__":
+                print(owners(NAMES))
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    print(pool.apply(owners, (NAMES,)))
+                print([folder for folder in sys.path if folder.endswith(("torch", "buddysim"))])
+        """)
+    )
+    command = [sys.executable, "-m", "buddysim", "capture", "torch", "-o", str(tmp_path / "x.bin")]
+    command += [str(tmp_path / "train.py"), *names]
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    ours = str([f"the script: {name}" for name in names])
+    assert done.stdout.splitlines() == [ours, ours, "[]"]
+
+
+def test_another_compressor(tmp_path: Path) -> None:
+    from buddysim.capture import training
+    from buddysim.compress import entry_classes
+
+    net = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with training(tmp_path / "x.bin", compressor="zvc"):
+        net(torch.relu(torch.randn(8, 64))).sum().backward()
+        optimizer.step()
+    with open_trace(tmp_path / "x.bin") as trace:
+        assert {size_map.algorithm for size_map in trace.size_maps} == {"zvc"}
+        for size_map in trace.size_maps:
+            pages, data = trace.snapshots[size_map.snapshot].read(size_map.allocation)
+            assert pages is None
+            assert np.array_equal(size_map.read(), entry_classes(data, "zvc"))

@@ -13,7 +13,7 @@ from buddysim import cli
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.torch.kernels import Operand, write_operator
 from buddysim.capture.torch.schedule import Schedule
-from buddysim.capture.torch.spool import Moment, Seen, Spool, look_at
+from buddysim.capture.torch.spool import Snapshot, Spool, StorageContents, storage_contents
 from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 
 
@@ -90,17 +90,17 @@ def test_gaps_hold_the_multiply_adds(tmp_path: Path) -> None:
 @settings(max_examples=20)
 @given(st.integers(1, 40_000), st.integers(0, 20_000))
 def test_a_spool_gives_back_what_it_keeps(tmp_path_factory: pytest.TempPathFactory, size: int, kept: int) -> None:
-    spool = Spool.beside(tmp_path_factory.mktemp("spool") / "x.bin")
+    spool = Spool.for_trace(tmp_path_factory.mktemp("spool") / "x.bin")
     data = np.random.default_rng(size).integers(0, 2, size, dtype=np.uint8)
-    seen = look_at("a: b", "weight", data, kept)
-    spool.keep(Moment(3, 1.5, (seen, look_at("c", "input", data[:1], kept))))
+    contents = storage_contents("a: b", "weight", data, kept)
+    spool.keep(Snapshot(3, 1.5, (contents, storage_contents("c", "input", data[:1], kept))))
     assert spool.iterations == [3]
-    found = spool.moment(3)
-    assert (found.iteration, found.loss, len(found.seen)) == (3, 1.5, 2)
-    same: Seen = found.seen[0]
+    found = spool.snapshot(3)
+    assert (found.iteration, found.loss, len(found.storages)) == (3, 1.5, 2)
+    same: StorageContents = found.storages[0]
     assert (same.name, same.role, same.bytes) == ("a: b", "weight", size)
-    np.testing.assert_array_equal(same.classes, seen.classes)
-    if seen.pages is None:
+    np.testing.assert_array_equal(same.classes, contents.classes)
+    if contents.pages is None:
         np.testing.assert_array_equal(same.data, data)
     else:
         assert same.pages is not None
@@ -109,10 +109,10 @@ def test_a_spool_gives_back_what_it_keeps(tmp_path_factory: pytest.TempPathFacto
 
 
 def test_a_damaged_snapshot_is_named(tmp_path: Path) -> None:
-    spool = Spool.beside(tmp_path / "x.bin")
+    spool = Spool.for_trace(tmp_path / "x.bin")
     (spool.folder / "snapshot-4.npz").write_bytes(b"nothing")
     with pytest.raises(BuddysimError, match=r"snapshot-4\.npz: not a snapshot"):
-        spool.moment(4)
+        spool.snapshot(4)
 
 
 def test_a_missing_pytorch_is_named(

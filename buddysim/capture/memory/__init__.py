@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 import buddysim
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.arguments import add_program, add_provenance
+from buddysim.capture.arguments import add_compressor, add_program, add_provenance
+from buddysim.capture.messages import exit_code
 from buddysim.machine.units import parse_size
 
 if TYPE_CHECKING:
     from buddysim.capture.memory.session import Trigger
 
 NAME = "memory"
+ORDER = 20
 HELP = "snapshots of the large allocations and the static data of any native program"
 
 _NANOSECONDS = 1_000_000_000
@@ -126,6 +128,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out allocations whose name (call site or symbol) doesn't match",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses the sampled pages (default 0)")
+    add_compressor(parser)
     add_provenance(parser, "program", level=3)
     add_program(parser)
 
@@ -156,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
         command=shlex.join(["buddysim", *sys.argv[1:]]),
         assumptions=ASSUMED | captured(trigger, args),
     )
-    record = Record(output, provenance, args.snapshots, args.contents, args.seed, args.level)
+    record = Record(output, provenance, args.snapshots, args.contents, args.seed, args.level, args.compressor)
     session = Session(
         record, library, Request(trigger, args.snapshots, args.min_bytes, args.look_at, args.seed, args.match)
     )
@@ -165,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     except BuddysimError:
         output.unlink(missing_ok=True)
         raise
-    total = outcome.total or max((moment.position for moment in record.moments), default=0)
+    total = outcome.total or max((taken.position for taken in record.snapshots), default=0)
     record.finish(total, {"end": end_of(outcome)} | problems_of(outcome, record.unreadable_bytes))
     report(output, record, outcome, trigger)
-    return outcome.returncode if outcome.returncode >= 0 else 128 - outcome.returncode
+    return exit_code(outcome.returncode)

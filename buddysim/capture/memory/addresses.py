@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from buddysim.compress import ENTRY_BYTES
 from buddysim.trace import Allocation
 from buddysim.trace.live import LiveAllocations
 
-ALIGNMENT: Final = 128
+ALIGNMENT: Final = ENTRY_BYTES
 
 
-class Places:
+class TraceAddresses:
     """Gives every allocation a base that is a multiple of 128, so that its first entry begins with its first byte.
 
-    That is the multiple below its address; where a neighbour's end lies there, the next free one.
+    That is the multiple at or below its address, or the next free one where a neighbour ends there.
     """
 
     def __init__(self) -> None:
@@ -22,15 +23,14 @@ class Places:
         self._live = LiveAllocations()
 
     def keep_only(self, numbers: Iterable[int]) -> None:
-        """The other allocations are gone."""
+        """Forgets all other allocations: they are gone."""
         for number in self._bases.keys() - set(numbers):
             self._live.remove(self._bases.pop(number))
 
-    def of(self, number: int, address: int, size: int) -> int:
-        """The base of an allocation, the same as long as it lives."""
-        known = self._bases.get(number)
-        if known is not None:
-            return known.base
+    def base_of(self, number: int, address: int, size: int) -> int:
+        """The base of an allocation in the trace, the same as long as it lives."""
+        if number in self._bases:
+            return self._bases[number].base
         base = address - address % ALIGNMENT
         while (other := self._live.overlapping(base, base + size)) is not None:
             base = -(-other.end // ALIGNMENT) * ALIGNMENT

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.capture.sampling import PAGE_BYTES
+from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
 
-LINE_BYTES: Final = 128
-SECTOR_BYTES: Final = 32
+LINE_BYTES: Final = ENTRY_BYTES
 LINES_PER_PAGE: Final = PAGE_BYTES // LINE_BYTES
 GROUP_LINES: Final = 8  # read before the first of them is used
 WARPS_PER_BLOCK: Final = 8
@@ -40,8 +40,8 @@ ASSUMED: Final = {
 
 
 @dataclass(frozen=True)
-class Touched:
-    """An allocation as a kernel goes over it: `changed` says for each page of 8 KiB whether it is written."""
+class Footprint:
+    """An allocation that a kernel streams over: `changed` says of each page of 8 KiB whether it is written."""
 
     base: int
     bytes: int
@@ -50,23 +50,23 @@ class Touched:
 
 def _page(page_bytes: int, written: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
     """Operations of a warp on a page at address 0 of so many bytes, and the line records that they touch."""
-    kinds, places, distances = [], [], []
+    kinds, numbers, distances = [], [], []
     n_lines = -(-page_bytes // LINE_BYTES)
     for first in range(0, n_lines, GROUP_LINES):
         group = range(first, min(first + GROUP_LINES, n_lines))
         for line in group:
             kinds.append(OP_LOAD)
-            places.append(line)
+            numbers.append(line)
             distances.append(1 + (group[-1] - line) * (GAP + 1))
         if written:
             kinds += [OP_STORE] * len(group)
-            places += group
+            numbers += group
             distances += [0] * len(group)
     ops = np.zeros(len(kinds), OP_DTYPE)
     ops["kind"], ops["use_distance"], ops["n_lines"], ops["bytes_per_lane"] = kinds, distances, 1, 4
     ops["gap"] = GAP
     ops["gap"][0] = GAP_FIRST
-    lines = np.array(places, np.uint64)
+    lines = np.array(numbers, np.uint64)
     left = np.minimum(page_bytes - lines.astype(np.int64) * LINE_BYTES, LINE_BYTES)  # the last line may be short
     touched, whole = (1 << -(-left // SECTOR_BYTES)) - 1, (1 << left // SECTOR_BYTES) - 1
     masks = np.where(ops["kind"] == OP_STORE, whole << 4 | touched, touched)
@@ -86,7 +86,7 @@ def _runs(changed: npt.NDArray[np.bool_], first: int, end: int, last_is_short: b
     return list(zip([first, *ends[:-1]], ends, strict=True))
 
 
-def _write_pages(writer: TraceWriter, allocation: Touched, first: int, end: int, first_block: int) -> None:
+def _write_pages(writer: TraceWriter, allocation: Footprint, first: int, end: int, first_block: int) -> None:
     """Thread blocks of pages ``first:end`` of an allocation."""
     all_ops, all_lines, counts = [], [], []
     for run, run_end in _runs(allocation.changed, first, end, end * PAGE_BYTES > allocation.bytes):
@@ -111,7 +111,7 @@ def _write_pages(writer: TraceWriter, allocation: Touched, first: int, end: int,
     writer.add_blocks(blocks, warps, ops, lines)
 
 
-def write_interval(writer: TraceWriter, name: str, allocations: Sequence[Touched], ordinal: int) -> None:
+def write_interval(writer: TraceWriter, name: str, allocations: Sequence[Footprint], ordinal: int) -> None:
     """The kernel of one interval; none where nothing was captured."""
     per_allocation = [-(-len(allocation.changed) // WARPS_PER_BLOCK) for allocation in allocations]
     if not sum(per_allocation):

@@ -33,9 +33,9 @@ def sum_pages(allocation_bytes: int, numbers: npt.NDArray[np.uint32] | None, dat
 
 
 def changed_pages(before: PageSums | None, now: PageSums) -> npt.NDArray[np.bool_]:
-    """For each page of the allocation whether it changed; without a `before` whether it isn't zero.
+    """For each page of the allocation whether it changed; without a `before`, whether it isn't zero.
 
-    A page that wasn't seen does as the nearest one that was.
+    A page that wasn't seen counts as the nearest one that was.
     """
     if before is None:
         reference = np.full(len(now.sums), crc32(_ZEROS), np.uint32)

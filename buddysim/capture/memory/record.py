@@ -1,4 +1,4 @@
-"""The trace file of a capture: first as snapshots come, then again with those that stay, kernels and how it ended.
+"""The trace file of a capture: written as snapshots come, then again with those that stay, kernels and the end.
 
 While the program runs, the file has all snapshots so far and no kernels; it can be read at any moment, should the
 capture itself be killed.
@@ -14,17 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from buddysim.capture.memory.addresses import Places
-from buddysim.capture.memory.kernels import Touched, write_interval
+from buddysim.capture.memory.addresses import TraceAddresses
+from buddysim.capture.memory.kernels import Footprint, write_interval
 from buddysim.capture.memory.pages import PageSums, changed_pages, sum_pages
 from buddysim.capture.memory.wire import Entry, Values
 from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
-from buddysim.capture.thinning import equally_spaced
-from buddysim.compress import UNKNOWN_CLASS, entry_classes
+from buddysim.capture.thinning import over_the_run
+from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 
-_ENTRY_BYTES = 128
-_ENTRIES_PER_PAGE = PAGE_BYTES // _ENTRY_BYTES
+_ENTRIES_PER_PAGE = PAGE_BYTES // ENTRY_BYTES
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Seen:
+class AllocationState:
     """An allocation in one snapshot: `index` is its number in the file as it is now, which has its values."""
 
     header: Header
@@ -47,7 +46,7 @@ class Seen:
 
 
 @dataclass
-class Moment:
+class TakenSnapshot:
     """One snapshot that was taken.
 
     Parameters
@@ -55,23 +54,24 @@ class Moment:
     position : of the run, in calls or nanoseconds of processor time
     label : the same for people
     in_file : its number in the file as it is now
+    allocations : those that were live
     """
 
     position: int
     label: str
     in_file: int
-    seen: list[Seen] = field(default_factory=list)
+    allocations: list[AllocationState] = field(default_factory=list)
 
 
-class _Live:
+class _LiveInFile:
     """The allocations of the file that is being written, by the program's number."""
 
     def __init__(self, writer: TraceWriter) -> None:
         self._writer = writer
         self._indices: dict[int, int] = {}
 
-    def become(self, headers: Iterable[Header]) -> dict[int, int]:
-        """End those that are gone and begin the new ones; gives the file's number of each."""
+    def update(self, headers: Iterable[Header]) -> dict[int, int]:
+        """Frees those that are gone and adds the new ones; gives the file's number of each."""
         now = {one.number: one for one in headers}
         for number in self._indices.keys() - now.keys():
             self._writer.free_allocation(self._indices.pop(number))
@@ -87,19 +87,28 @@ class Record:
     Parameters
     ----------
     path : the trace file
-    provenance : what is known at the start
+    provenance : at the beginning; the end adds to it
     wanted : snapshots that stay at the end; 0: all
     contents_bytes : keep about so much of the contents of an allocation in a snapshot
     seed : chooses the pages that are kept
     level : of zstd
+    compressor : of the size maps
     """
 
     def __init__(
-        self, path: Path, provenance: Provenance, wanted: int, contents_bytes: int, seed: int, level: int
+        self,
+        path: Path,
+        provenance: Provenance,
+        wanted: int,
+        contents_bytes: int,
+        seed: int,
+        level: int,
+        compressor: str,
     ) -> None:
         self.path, self._provenance, self._wanted = path, provenance, wanted
         self._contents_bytes, self._seed, self._level = contents_bytes, seed, level
-        self.moments: list[Moment] = []
+        self._compressor = compressor
+        self.snapshots: list[TakenSnapshot] = []
         self.bytes_seen = self.unreadable_bytes = 0
         self._names: dict[int, str] = {}
         self._times_named: Counter[str] = Counter()
@@ -107,22 +116,22 @@ class Record:
 
     def _begin(self) -> None:
         self._writer = TraceWriter(self.path, self._provenance_so_far(), partial=True)
-        self._places, self._live = Places(), _Live(self._writer)
+        self._addresses, self._live = TraceAddresses(), _LiveInFile(self._writer)
         self._in_file = 0
 
     def _provenance_so_far(self) -> Provenance:
         ended = {"end": "the capture itself was interrupted; no kernels were derived"}
         return replace(self._provenance, assumptions=self._provenance.assumptions | ended)
 
-    def forget(self) -> None:
-        """Start again: the program replaced itself by another one."""
+    def restart(self) -> None:
+        """Begins the file anew: the program replaced itself by another one."""
         self._writer.abort()
-        self.moments, self._names, self._times_named = [], {}, Counter()
+        self.snapshots, self._names, self._times_named = [], {}, Counter()
         self.bytes_seen = self.unreadable_bytes = 0
         self._begin()
 
     def _name(self, entry: Entry, call_site: str) -> str:
-        """The call site; the second allocation from there says so."""
+        """The call site, with a number from its second allocation on."""
         if entry.id not in self._names:
             self._times_named[call_site] += 1
             times = self._times_named[call_site]
@@ -141,51 +150,51 @@ class Record:
 
         Parameters
         ----------
-        position, label : see `Moment`
+        position, label : see `TakenSnapshot`
         entries : its allocations
         call_sites : of those that are wanted, by their numbers
-        values : of all of them, in their order; each is done with before the next is asked for
+        values : of all of them, in their order; each is used before the next one is read
         """
         wanted = sorted((entry for entry in entries if entry.id in call_sites), key=lambda entry: entry.id)
-        self._places.keep_only(call_sites)
+        self._addresses.keep_only(call_sites)
         headers = {
             entry.id: Header(
                 entry.id,
                 self._name(entry, call_sites[entry.id]),
-                self._places.of(entry.id, entry.base, entry.bytes),
+                self._addresses.base_of(entry.id, entry.base, entry.bytes),
                 entry.bytes,
             )
             for entry in wanted
         }
-        indices = self._live.become(headers.values())
-        moment = Moment(position, label, self._in_file)
+        indices = self._live.update(headers.values())
+        taken = TakenSnapshot(position, label, self._in_file)
         snapshot = self._writer.add_snapshot(self._in_file + 1, label)
         self._in_file += 1
-        for entry, seen in zip(entries, values, strict=True):
+        for entry, sent in zip(entries, values, strict=True):
             if entry.id in headers:
-                self._add_values(snapshot, indices[entry.id], entry, seen)
-                sums = sum_pages(entry.bytes, seen.pages, seen.data)
-                moment.seen.append(Seen(headers[entry.id], indices[entry.id], sums))
-        self.moments.append(moment)
-        if self._wanted and len(self.moments) >= 4 * self._wanted:
+                self._add_values(snapshot, indices[entry.id], entry, sent)
+                sums = sum_pages(entry.bytes, sent.pages, sent.data)
+                taken.allocations.append(AllocationState(headers[entry.id], indices[entry.id], sums))
+        self.snapshots.append(taken)
+        if self._wanted and len(self.snapshots) >= 4 * self._wanted:
             self._choose(position, 2 * self._wanted)
             self._rewrite()
 
-    def _add_values(self, snapshot: int, allocation: int, entry: Entry, seen: Values) -> None:
-        self.bytes_seen += len(seen.data)
-        self.unreadable_bytes += seen.unreadable
-        found = entry_classes(seen.data)
-        pages, data = seen.pages, seen.data
+    def _add_values(self, snapshot: int, allocation: int, entry: Entry, sent: Values) -> None:
+        self.bytes_seen += len(sent.data)
+        self.unreadable_bytes += sent.unreadable
+        found = entry_classes(sent.data, self._compressor)
+        pages, data = sent.pages, sent.data
         if pages is None:
             classes = found
         else:
-            entries = -(-entry.bytes // _ENTRY_BYTES)
+            entries = -(-entry.bytes // ENTRY_BYTES)
             whole = np.full((-(-entries // _ENTRIES_PER_PAGE), _ENTRIES_PER_PAGE), UNKNOWN_CLASS, np.uint8)
             padded = np.full(len(pages) * _ENTRIES_PER_PAGE, UNKNOWN_CLASS, np.uint8)
             padded[: len(found)] = found
             whole[pages] = padded.reshape(-1, _ENTRIES_PER_PAGE)
             classes = whole.reshape(-1)[:entries]
-        self._writer.add_size_map(snapshot, allocation, classes)
+        self._writer.add_size_map(snapshot, allocation, classes, self._compressor)
         if len(data) > self._contents_bytes:
             kept = sampled_pages(len(data), self._contents_bytes, self._seed)  # of those that were seen
             data = np.concatenate([data[start : start + PAGE_BYTES] for start in kept.astype(np.int64) * PAGE_BYTES])
@@ -193,12 +202,12 @@ class Record:
         self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
 
     def _choose(self, total: int, wanted: int) -> None:
-        """Keep the snapshots that are nearest to equal distances over a run of length `total`."""
-        stay = equally_spaced([moment.position for moment in self.moments], total, wanted)
-        self.moments = [self.moments[index] for index in stay]
+        """Keeps the snapshots nearest to equal distances over a run of length `total`."""
+        stay = over_the_run([taken.position for taken in self.snapshots], total, wanted)
+        self.snapshots = [self.snapshots[index] for index in stay]
 
     def _rewrite(self) -> None:
-        """The file as it would be if the snapshots that were given up had never been taken; and go on with it."""
+        """Writes the file without the snapshots that were dropped, and goes on with it."""
         self._writer.close()
         rewritten = self.path.with_name(f"{self.path.name}.{os.getpid()}.thinned")
         try:
@@ -208,13 +217,13 @@ class Record:
             rewritten.replace(self.path)
         finally:
             rewritten.unlink(missing_ok=True)
-        for number, moment in enumerate(self.moments):
-            moment.in_file = number
-        self._in_file = len(self.moments)
+        for number, taken in enumerate(self.snapshots):
+            taken.in_file = number
+        self._in_file = len(self.snapshots)
 
     def finish(self, total: int, assumptions: dict[str, str]) -> None:
         """Write the file again with the snapshots that stay, the kernels between them, and how the program ended."""
-        self._choose(total, self._wanted or len(self.moments))
+        self._choose(total, self._wanted or len(self.snapshots))
         self._writer.close()
         provenance = replace(self._provenance, assumptions=self._provenance.assumptions | assumptions)
         rewritten = self.path.with_name(f"{self.path.name}.{os.getpid()}.final")
@@ -228,32 +237,32 @@ class Record:
         finally:
             rewritten.unlink(missing_ok=True)
 
-    def _copy(self, old: Trace, writer: TraceWriter, *, kernels: bool) -> _Live:
+    def _copy(self, old: Trace, writer: TraceWriter, *, kernels: bool) -> _LiveInFile:
         """The chosen snapshots, from the old file into a new one."""
-        live = _Live(writer)
+        live = _LiveInFile(writer)
         maps = {(size_map.snapshot, size_map.allocation): size_map for size_map in old.size_maps}
         before: dict[int, PageSums] = {}
-        for turn, moment in enumerate(self.moments):
-            indices = live.become(one.header for one in sorted(moment.seen, key=lambda one: one.header.number))
+        for turn, taken in enumerate(self.snapshots):
+            indices = live.update(one.header for one in sorted(taken.allocations, key=lambda one: one.header.number))
             if kernels:
-                write_interval(writer, f"interval {turn} (derived)", _touched(moment, before), turn)
-            snapshot = writer.add_snapshot(turn + 1, moment.label)
-            for place, one in enumerate(moment.seen):
+                write_interval(writer, f"interval {turn} (derived)", _footprints(taken, before), turn)
+            snapshot = writer.add_snapshot(turn + 1, taken.label)
+            for position, one in enumerate(taken.allocations):
                 index = indices[one.header.number]
-                contents = old.snapshots[moment.in_file].contents_of(one.index)
+                contents = old.snapshots[taken.in_file].contents_of(one.index)
                 assert contents is not None
-                writer.add_size_map(snapshot, index, maps[moment.in_file, one.index].read())
+                writer.add_size_map(snapshot, index, maps[taken.in_file, one.index].read(), self._compressor)
                 pages, data = contents.read()
                 writer.add_contents(snapshot, index, data, pages, contents.page_bytes)
-                moment.seen[place] = replace(one, index=index)
-            before = {one.header.number: one.sums for one in moment.seen}
+                taken.allocations[position] = replace(one, index=index)
+            before = {one.header.number: one.sums for one in taken.allocations}
         return live
 
 
-def _touched(moment: Moment, before: dict[int, PageSums]) -> list[Touched]:
+def _footprints(snapshot: TakenSnapshot, before: dict[int, PageSums]) -> list[Footprint]:
     """What the interval that ends with a snapshot goes over, by address."""
     found = [
-        Touched(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
-        for one in moment.seen
+        Footprint(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
+        for one in snapshot.allocations
     ]
     return sorted(found, key=lambda one: one.base)

@@ -1,15 +1,14 @@
-"""What a capture says about itself: in the trace's provenance, and on the terminal when the program has ended."""
+"""How a capture went: for the trace's provenance, and on the terminal when the program has ended."""
 
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from pathlib import Path
 from typing import Final
 
 from buddysim.capture.memory.record import Record
 from buddysim.capture.memory.session import Outcome, Trigger
+from buddysim.capture.messages import print_message, print_warning, signal_text
 from buddysim.machine.units import format_size
 
 EVERYTHING: Final = 1 << 62
@@ -52,8 +51,7 @@ def end_of(outcome: Outcome) -> str:
     """How the program ended."""
     if outcome.returncode >= 0:
         return f"none: the program ended with exit code {outcome.returncode}"
-    name = signal.Signals(-outcome.returncode).name
-    return f"the program was killed by signal {-outcome.returncode} ({name}) after the last snapshot"
+    return f"the program was killed by {signal_text(outcome.returncode)} after the last snapshot"
 
 
 def problems_of(outcome: Outcome, unreadable_bytes: int) -> dict[str, str]:
@@ -74,22 +72,23 @@ def problems_of(outcome: Outcome, unreadable_bytes: int) -> dict[str, str]:
 
 def report(output: Path, record: Record, outcome: Outcome, trigger: Trigger) -> None:
     """To the standard error, as the standard output is the program's."""
-    allocations = {one.header.number: one.header.bytes for moment in record.moments for one in moment.seen}
-    largest = max((sum(one.header.bytes for one in moment.seen) for moment in record.moments), default=0)
-    _say(
-        f"{output}: {_count(len(record.moments), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
+    allocations = {one.header.number: one.header.bytes for snapshot in record.snapshots for one in snapshot.allocations}
+    largest = max((sum(one.header.bytes for one in snapshot.allocations) for snapshot in record.snapshots), default=0)
+    print_message(
+        f"{output}: {_count(len(record.snapshots), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
         f"up to {largest / 1e6:.1f} MB at once; {record.bytes_seen / 1e6:.1f} MB looked at"
     )
     for problem in problems_of(outcome, record.unreadable_bytes).values():
-        _say(f"warning: {problem}")
+        print_warning(problem)
     if outcome.returncode < 0:
-        _say(f"warning: {end_of(outcome)}")
-    if not record.moments or not allocations:
-        _say("warning: nothing large enough was seen; smaller allocations: --min-bytes")
-    if outcome.total and len(record.moments) > 1:
-        _say(f"for that many at exactly equal distances: {_exact(outcome.total, len(record.moments), trigger)}")
+        print_warning(end_of(outcome))
+    if not record.snapshots or not allocations:
+        print_warning("nothing large enough was seen; smaller allocations: --min-bytes")
+    if outcome.total and len(record.snapshots) > 1:
+        options = _exact(outcome.total, len(record.snapshots), trigger)
+        print_message(f"for that many at exactly equal distances: {options}")
     if outcome.answered and outcome.total is not None and trigger.calls and outcome.total < trigger.interval:
-        _say(f"warning: {outcome.total} calls of {trigger.function or 'allocating functions'} were counted in all")
+        print_warning(f"{outcome.total} calls of {trigger.function or 'allocating functions'} were counted in all")
 
 
 def _exact(total: int, wanted: int, trigger: Trigger) -> str:
@@ -102,7 +101,3 @@ def _exact(total: int, wanted: int, trigger: Trigger) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _say(text: str) -> None:
-    print(f"buddysim: {text}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""One capture: runs the program with the preload library and takes in what that sends."""
+"""One capture: runs the program with the preload library and receives what that sends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.capture.child_process import listening, signals_to
 from buddysim.capture.memory.record import Record
 from buddysim.capture.memory.symbols import Symbols
-from buddysim.capture.memory.wire import Connection, Entry, Kind, Message, Say, Truncated
+from buddysim.capture.memory.wire import Connection, Entry, MemoryKind, Message, MessageKind, Truncated
 from buddysim.capture.sampling import PAGE_BYTES
 
 _ADDR_NO_RANDOMIZE: Final = 0x0040000  # personality(2)
@@ -47,7 +47,7 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Request:
-    """What the library is asked for (see ``struct settings`` of preload/capture.h), and the names that are wanted."""
+    """What is captured (``struct settings`` of preload/capture.h), and the names of the allocations that are wanted."""
 
     trigger: Trigger
     snapshots: int
@@ -65,7 +65,7 @@ class Outcome:
     ----------
     returncode : of the program, negative for a signal
     answered : whether the library was loaded at all
-    total : length of the run, where the program said it at its end
+    total : length of the run, where the program sent it at its end
     cut_short, failed : snapshots that didn't arrive whole; that couldn't be taken, with the errors
     replaced : times that the program replaced itself by another one
     """
@@ -82,7 +82,7 @@ class Outcome:
 
 
 def _without_address_randomization() -> None:
-    """In the program's process, before it starts: the same addresses in every run, where the system allows it."""
+    """Runs in the program's process before it starts: the same addresses in every run, where the system allows it."""
     libc = ctypes.CDLL(None)
     libc.personality(libc.personality(0xFFFFFFFF) | _ADDR_NO_RANDOMIZE)
 
@@ -140,7 +140,7 @@ class Session:
         }
 
     def _listen(self, listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
-        """Take in messages until the program is gone and has nothing more to say."""
+        """Receives messages until the program has ended and all of them have come."""
         ended = os.pidfd_open(process.pid)
         try:
             with selectors.DefaultSelector() as selector:
@@ -148,12 +148,12 @@ class Session:
                 selector.register(ended, selectors.EVENT_READ)
                 while process.poll() is None:
                     selector.select()
-                    self._take_all(listener)
-            self._take_all(listener)
+                    self._receive_all(listener)
+            self._receive_all(listener)
         finally:
             os.close(ended)
 
-    def _take_all(self, listener: socket.socket) -> None:
+    def _receive_all(self, listener: socket.socket) -> None:
         while True:
             try:
                 stream, _ = listener.accept()
@@ -162,27 +162,27 @@ class Session:
             with stream:
                 stream.setblocking(True)
                 try:
-                    self._take(Connection(stream))
+                    self._receive(Connection(stream))
                 except Truncated:
                     self.outcome.cut_short += 1
 
-    def _take(self, connection: Connection) -> None:
+    def _receive(self, connection: Connection) -> None:
         message, outcome = connection.head(), self.outcome
         outcome.recorded, outcome.recorded_bytes = message.recorded, message.recorded_bytes
         outcome.wall_seconds = message.wall_ns / _NANOSECONDS
-        if message.say == Say.HELLO:
+        if message.kind == MessageKind.HELLO:
             if outcome.answered:
                 outcome.replaced += 1
-                self._record.forget()
+                self._record.restart()
             outcome.answered, outcome.total = True, None
-        elif message.say == Say.FAREWELL:
+        elif message.kind == MessageKind.FAREWELL:
             outcome.total = message.position
-        elif message.say == Say.FAILED:
+        elif message.kind == MessageKind.FAILED:
             outcome.failed.append(os.strerror(message.problem))
         else:
-            self._take_snapshot(connection, message)
+            self._receive_snapshot(connection, message)
 
-    def _take_snapshot(self, connection: Connection, message: Message) -> None:
+    def _receive_snapshot(self, connection: Connection, message: Message) -> None:
         self._symbols.set_maps(connection.maps())
         entries = connection.entries()
         self._symbols.learn(address for entry in entries for address in entry.frames)
@@ -194,7 +194,7 @@ class Session:
         self._record.add(message.position, label, entries, names, values)
 
     def _name_of(self, entry: Entry) -> str:
-        if entry.kind == Kind.STATIC:
+        if entry.kind == MemoryKind.STATIC:
             return self._symbols.demangle([entry.name])[0]
         site = self._symbols.call_site(entry.frames)
-        return site if entry.kind == Kind.HEAP else f"mmap: {site}"
+        return site if entry.kind == MemoryKind.HEAP else f"mmap: {site}"

@@ -1,4 +1,4 @@
-"""Names of call sites: function and source line where the program's files tell, else function and offset."""
+"""Names of call sites: function and source line where the program's files have them, else function and offset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 FRAMES_IN_A_NAME: Final = 3
-_PLUMBING: Final = re.compile(
+_FORWARDING: Final = re.compile(
     r"(operator new|std::|void\* std::|__gnu_cxx::|_gfortran|_?Py(DataMem|Mem|Object)_"
     r"|_?PyArray_(New|Empty|Zeros)|(x|g_|g_try_|default_)?(m|c|re)alloc\b|mmap\b)"
 )
@@ -28,20 +28,20 @@ _SHT_SYMTAB, _SHT_DYNSYM, _STT_FUNC = 2, 11, 2
 
 
 class Frame(NamedTuple):
-    """A place in the program: ``function`` (as far as known) and ``place``, a source line or an offset."""
+    """A call in the program: the function, as far as known, and ``location``, a source line or an offset."""
 
     function: str
-    place: str
+    location: str
     module: str
 
     def __str__(self) -> str:
-        if self.place.startswith("+"):
-            return f"{self.function}{self.place}"
-        return f"{self.function} ({self.place})"
+        if self.location.startswith("+"):
+            return f"{self.function}{self.location}"
+        return f"{self.function} ({self.location})"
 
 
 class Elf:
-    """What a file of a program tells about addresses: a 64-bit little-endian ELF file, or nothing."""
+    """Functions and segments of a 64-bit little-endian ELF file; of any other file, none."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -126,7 +126,7 @@ class Symbols:
         self._filter = shutil.which("c++filt")
 
     def set_maps(self, text: str) -> None:
-        """Take in /proc/PID/maps; addresses that were named before keep their names."""
+        """Sets /proc/PID/maps; addresses that were named before keep their names."""
         self._mappings = []
         for line in text.splitlines():
             fields = line.split(maxsplit=5)
@@ -136,7 +136,7 @@ class Symbols:
         self._starts = [mapping.start for mapping in self._mappings]
 
     def learn(self, addresses: Iterable[int]) -> None:
-        """Look up return addresses, all new ones of a file at once."""
+        """Looks up return addresses, all new ones of a file at once."""
         by_file: dict[str, list[tuple[int, int]]] = {}
         for address in sorted(set(addresses) - self._frames.keys()):
             at = bisect_right(self._starts, address - 1) - 1
@@ -169,10 +169,10 @@ class Symbols:
         """Functions, inlined ones first, and source lines by addr2line, where the file has them."""
         if self._addr2line is None or not elf.has_lines:
             return {}
-        asked = "\n".join(f"{address:#x}" for address in addresses)
+        addresses_text = "\n".join(f"{address:#x}" for address in addresses)
         done = subprocess.run(
             [self._addr2line, "-a", "-i", "-f", "-C", "-e", elf.path],
-            input=asked,
+            input=addresses_text,
             capture_output=True,
             text=True,
             errors="replace",
@@ -185,13 +185,13 @@ class Symbols:
             if line.startswith("0x"):
                 frames = found.setdefault(int(line, 16), [])
                 continue
-            place = next(lines, "??:0").partition(" (discriminator")[0]
-            if not place.startswith("??"):
-                frames.append(Frame(_short(line), Path(place).name, elf.path))
+            location = next(lines, "??:0").partition(" (discriminator")[0]
+            if not location.startswith("??"):
+                frames.append(Frame(_short(line), Path(location).name, elf.path))
         return {address: tuple(frames) for address, frames in found.items() if frames}
 
     def demangle(self, names: Sequence[str]) -> list[str]:
-        """C++ names as they were written."""
+        """C++ names as the source has them."""
         if self._filter is None or not any(name.startswith("_Z") for name in names):
             return list(names)
         done = subprocess.run(
@@ -201,20 +201,20 @@ class Symbols:
         return [_short(name) for name in written] if len(written) == len(names) else list(names)
 
     def call_site(self, frames: Sequence[int]) -> str:
-        """The chain of callers, innermost first, without those that only pass an allocation on."""
+        """The chain of callers, innermost first, without those that only forward an allocation."""
         chain = [frame for address in frames for frame in self._frames.get(address, ())]
         chain = [frame for frame in chain if frame.module != self._own]
         first = 0
         while first < len(chain) - 1 and (
-            _PLUMBING.match(chain[first].function) or _RUNTIME.search(chain[first].module)
+            _FORWARDING.match(chain[first].function) or _RUNTIME.search(chain[first].module)
         ):
             first += 1
-        said: list[str] = []
+        names: list[str] = []
         for frame in chain[first : first + FRAMES_IN_A_NAME]:
-            said.append(str(frame))
+            names.append(str(frame))
             if frame.function in ("main", "MAIN__"):
                 break
-        return " < ".join(said) or "unknown call site"
+        return " < ".join(names) or "unknown call site"
 
 
 def _short(name: str) -> str:

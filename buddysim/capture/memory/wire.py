@@ -1,4 +1,4 @@
-"""What the preload library says: one connection per message, laid out as in preload/capture.h."""
+"""Messages of the preload library: one connection each, laid out as in preload/capture.h."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _DATA, _ZERO, _UNREADABLE = 1, 2, 3
 
 
 class Truncated(Exception):
-    """The image of the program went away before all of it had been sent."""
+    """The image of the program ended before all of it had been sent."""
 
 
-class Kind(enum.IntEnum):
-    """How memory came to the program."""
+class MemoryKind(enum.IntEnum):
+    """How the program got the memory."""
 
     HEAP = 1
     MAP = 2
@@ -35,7 +35,7 @@ class Kind(enum.IntEnum):
     STATIC = 4
 
 
-class Say(enum.IntEnum):
+class MessageKind(enum.IntEnum):
     """What a message is about."""
 
     HELLO = 1
@@ -56,7 +56,7 @@ class Message:
     problem : errno of what failed
     """
 
-    say: Say
+    kind: MessageKind
     pid: int
     position: int
     wall_ns: int
@@ -69,7 +69,7 @@ class Message:
 class Entry:
     """One allocation in a snapshot; `frames` are return addresses, innermost first."""
 
-    kind: Kind
+    kind: MemoryKind
     id: int
     base: int
     bytes: int
@@ -116,10 +116,10 @@ class Connection:
             into = into[got:]
 
     def head(self) -> Message:
-        magic, version, say, *numbers = _MESSAGE.unpack(self._read(_MESSAGE.size))
+        magic, version, kind, *numbers = _MESSAGE.unpack(self._read(_MESSAGE.size))
         if magic != _MAGIC or version != _VERSION:
             raise Truncated
-        return Message(Say(say), *numbers)
+        return Message(MessageKind(kind), *numbers)
 
     def maps(self) -> str:
         """/proc/self/maps of the program."""
@@ -137,7 +137,7 @@ class Connection:
                 return found
             frames = struct.unpack(f"<{n_frames}Q", self._read(8 * n_frames))
             name = self._read(name_bytes).decode("utf-8", "replace")
-            found.append(Entry(Kind(kind), number, base, size, name, frames))
+            found.append(Entry(MemoryKind(kind), number, base, size, name, frames))
 
     def values(self, entries: Sequence[Entry], whole_bytes: int) -> Iterator[Values]:
         """The bytes of each of them in turn; of those above `whole_bytes` sampled pages were sent."""

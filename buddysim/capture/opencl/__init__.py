@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import signal
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import buddysim
-from buddysim.capture.arguments import add_program, add_provenance
+from buddysim.capture.arguments import add_compressor, add_program, add_provenance
+from buddysim.capture.messages import exit_code, print_message, print_warning, signal_text
 
 if TYPE_CHECKING:
     from buddysim.capture.opencl.record import Record
     from buddysim.capture.opencl.session import Outcome
 
 NAME = "opencl"
+ORDER = 10
 HELP = """the kernels of any OpenCL program, lane by lane, with the values in its buffers
 
 The program runs on PoCL; no GPU is needed. Its exit code is passed on."""
@@ -55,17 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as-gpu",
         action="store_true",
-        help="tell the program that the device is a GPU with 48 KiB of local memory, work-groups up to 1024 and 56 "
-        "compute units: programs that ask choose what they would choose there (results may differ in rounding)",
+        help="report the device as a GPU with 48 KiB of local memory, work-groups up to 1024 and 56 compute units: "
+        "programs that ask choose what they would choose there (results may differ in rounding)",
     )
+    add_compressor(parser)
     add_provenance(parser, "program", level=1)
     add_program(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Capture one run; the program's exit code is ours."""
-    import shutil
-
     from buddysim.base.errors import BuddysimError
     from buddysim.capture.opencl.assumed import ASSUMED, DEVICES
     from buddysim.capture.opencl.record import Record
@@ -97,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         },
     )
     candidates = _CANDIDATES * args.snapshots
-    record = Record(output, provenance, args.snapshots, candidates, args.contents_every, args.level)
+    record = Record(output, provenance, args.snapshots, candidates, args.contents_every, args.level, args.compressor)
     try:
         outcome = run_program([args.program, *args.arguments], executable, record, toolchain, candidates, args.as_gpu)
         record.finish(_end_of(record, outcome))
@@ -105,13 +106,12 @@ def run(args: argparse.Namespace) -> int:
         record.abort()
         raise
     _report(output, record, outcome)
-    return outcome.returncode if outcome.returncode >= 0 else 128 - outcome.returncode
+    return exit_code(outcome.returncode)
 
 
 def _end_of(record: Record, outcome: Outcome) -> str:
     if outcome.returncode < 0:
-        name = signal.Signals(-outcome.returncode).name
-        return f"the program was killed by signal {-outcome.returncode} ({name}): the trace has what it did before"
+        return f"the program was killed by {signal_text(outcome.returncode)}: the trace has what it did before"
     if outcome.answered and not record.problems.complete:
         return f"the program ended at once, with exit code {outcome.returncode}: the trace has what it did before"
     return f"none: the program ended with exit code {outcome.returncode}"
@@ -120,24 +120,20 @@ def _end_of(record: Record, outcome: Outcome) -> str:
 def _report(output: Path, record: Record, outcome: Outcome) -> None:
     """To the standard error, as the standard output is the program's."""
     counts, problems = record.counts, record.problems
-    _say(
+    print_message(
         f"{output}: {counts.kernels} kernels of {counts.launches} launches, {counts.operations} warp operations "
         f"({counts.lane_accesses} lane accesses), {counts.allocations} allocations, {counts.snapshots} snapshots; "
         f"{outcome.seconds:.1f} s"
     )
     if not outcome.answered:
-        _say("warning: the program used no OpenCL")
+        print_warning("the program used no OpenCL")
     for kernel in problems.untraced:
-        _say(f"warning: not traced, but run: kernel {kernel}")
+        print_warning(f"not traced, but run: kernel {kernel}")
     for text in problems.notes:
-        _say(f"warning: {text}")
+        print_warning(text)
     if counts.outside:
-        _say(f"warning: {counts.outside} lane accesses were outside of every buffer")
+        print_warning(f"{counts.outside} lane accesses were outside of every buffer")
     if outcome.others:
-        _say(f"warning: {outcome.others} further processes used OpenCL; only the first one's work is in the trace")
+        print_warning(f"{outcome.others} further processes used OpenCL; only the first one's work is in the trace")
     if not problems.complete and outcome.answered:
-        _say(f"warning: {_end_of(record, outcome)}")
-
-
-def _say(text: str) -> None:
-    print(f"buddysim: {text}", file=sys.stderr)
+        print_warning(_end_of(record, outcome))

@@ -1,4 +1,4 @@
-"""What a capture of an OpenCL program doesn't measure on a GPU, for the trace's provenance."""
+"""What a capture of an OpenCL program assumes about a GPU, for the trace's provenance."""
 
 from typing import Final
 

@@ -124,21 +124,21 @@ class _Warp:
         return self.ops, self.since
 
     def region(self, lanes: list[int], block: int, stop: int | None) -> None:
-        """Lanes that are together go from a block to another one, or to the end."""
+        """Runs the lanes that are together from a block to another one, or to the end."""
         while block != stop:
             self.execute(lanes, self.kernel.blocks[block])
             description = self.kernel.blocks[block]
             if not description.targets:
                 return
-            went = {lane: self.next_block(lane, description) for lane in lanes}
-            ways = [target for target in dict.fromkeys(description.targets) if target in went.values()]
-            if len(ways) == 1:
-                block = ways[0]
+            next_blocks = {lane: self.next_block(lane, description) for lane in lanes}
+            targets = [target for target in dict.fromkeys(description.targets) if target in next_blocks.values()]
+            if len(targets) == 1:
+                block = targets[0]
                 continue
             join = stop if description.join is None else description.join
-            for target in ways:
+            for target in targets:
                 if target != join:
-                    self.region([lane for lane in lanes if went[lane] == target], target, join)
+                    self.region([lane for lane in lanes if next_blocks[lane] == target], target, join)
             if join == stop:
                 return
             assert join is not None
@@ -153,21 +153,21 @@ class _Warp:
         for use in block.uses:
             if use.site in self.unused:
                 op = self.unused.pop(use.site)
-                then = self.issued[op][1]
+                issue = self.issued[op][1]
                 self.ops[op].use = (
-                    self.now.gap + use.distance - then.gap,
-                    self.now.cycles + use.cycles - then.cycles,
-                    min(self.now.steps + use.steps - then.steps, 0xFFFF),
+                    self.now.gap + use.distance - issue.gap,
+                    self.now.cycles + use.cycles - issue.cycles,
+                    min(self.now.steps + use.steps - issue.steps, 0xFFFF),
                 )
         for number in block.sites:
             site = self.kernel.sites[number]
-            self.let_pass(site.before)
+            self.advance(site.before)
             addresses: list[int] = []
             if site.kind != OP_BARRIER:
                 touched = (next(self.accesses[lane]) for lane in lanes)
                 addresses = [a for a in touched if a in self.memory and a + site.bytes <= self.memory.stop]
                 if not addresses:
-                    self.let_pass(Stretch(1))
+                    self.advance(Stretch(1))
                     continue
             self.unused.pop(number, None)
             if site.use[0] == USED_ELSEWHERE:
@@ -177,9 +177,9 @@ class _Warp:
             self.ops.append(Op(site.kind, site.bytes, site.flags | FLAG_TIMED, self.since, addresses, first_use))
             self.since = Stretch()
             self.now.gap += 1
-        self.let_pass(block.after)
+        self.advance(block.after)
 
-    def let_pass(self, stretch: Stretch) -> None:
+    def advance(self, stretch: Stretch) -> None:
         for clock in (self.now, self.since):
             clock.gap += stretch.gap
             clock.cycles += stretch.cycles

@@ -11,13 +11,13 @@ import numpy as np
 
 from buddysim.capture.opencl.snapshots import Candidate, Candidates
 from buddysim.capture.opencl.wire import Message, Received
+from buddysim.capture.sampling import PAGE_BYTES
 from buddysim.compress import entry_classes
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
-PAGE_BYTES = 8192
-_NAME_ROOM = 96  # for a buffer whose name the program tells later than it uses it
-_ROOM = 16384  # in the provenance, for what is known at the end only
+_NAME_ROOM = 96  # bytes, for the name of a buffer that is used before it is named
+_ROOM = 16384  # bytes, in the provenance for what only the end shows
 _MAX_NOTES_BYTES = 6000
 _COPIES: tuple[Literal["htod", "dtoh", "dtod"], ...] = ("htod", "dtoh", "dtod")
 
@@ -53,27 +53,35 @@ class Problems:
 
     untraced: dict[str, int] = field(default_factory=dict)  # kernel and reason -> its first launch
     notes: dict[str, int] = field(default_factory=dict)  # text -> launches before
-    complete: bool = False  # the program told that it ends
+    complete: bool = False  # the program announced its end
 
 
 class Record:
     """Writes one trace file.
 
-    What isn't a kernel is held back until the next launch, because only a kernel's arguments tell a buffer's name; one
-    that is told later still is put in at the end.
+    What isn't a kernel is held back until the next launch, because a buffer is named by the kernel argument that it is;
+    a name that comes later is written over the first one at the end.
 
     Parameters
     ----------
     path : file to write; it can be read while it is written
-    provenance : what is known at the beginning
+    provenance : at the beginning; the end adds to it
     snapshots : how many to keep
     candidates : how many to choose from
     contents_every : keep the bytes of every n-th page of 8 KiB, 0: none; size maps are always of all bytes
     level : of zstd
+    compressor : of the size maps
     """
 
     def __init__(
-        self, path: Path, provenance: Provenance, snapshots: int, candidates: int, contents_every: int, level: int
+        self,
+        path: Path,
+        provenance: Provenance,
+        snapshots: int,
+        candidates: int,
+        contents_every: int,
+        level: int,
+        compressor: str,
     ) -> None:
         self._provenance = provenance
         begun = {"end": "the capture itself was interrupted: the trace may end anywhere, without snapshots"}
@@ -84,7 +92,7 @@ class Record:
             compression_level=level,
             provenance_room=_ROOM,
         )
-        self._wanted, self._contents_every = snapshots, contents_every
+        self._wanted, self._contents_every, self._compressor = snapshots, contents_every, compressor
         self._candidates = Candidates(candidates)
         self._buffers: dict[int, Buffer] = {}
         self._held: list[Callable[[], object]] = []
@@ -161,8 +169,8 @@ class Record:
         self._candidates.begin(point, bool(last))
 
     def _contents(self, message: Received) -> None:
-        number, offset = message.numbers
-        self._candidates.add(number, offset, message.data)
+        number, _ = message.numbers
+        self._candidates.add(number, message.data)
 
     def _snapshot_end(self, message: Received) -> None:
         self._candidates.end()
@@ -194,13 +202,13 @@ class Record:
             )
             self._kernel = ""
         self._write_held()
-        for candidate in self._candidates.chosen(self._wanted, self.counts.launches):
+        for candidate in self._candidates.chosen(self._wanted):
             self._write_snapshot(candidate)
         for buffer in self._buffers.values():
             if buffer.allocation is not None and buffer.written_name != buffer.name:
                 self._writer.rename_allocation(buffer.allocation, buffer.name)
         self._writer.replace_provenance(
-            replace(self._provenance, assumptions=self._provenance.assumptions | self._told(end))
+            replace(self._provenance, assumptions=self._provenance.assumptions | self._end_notes(end))
         )
         self._writer.close()
 
@@ -208,14 +216,15 @@ class Record:
         """Give up; what has been written stays readable."""
         self._writer.abort()
 
-    def _told(self, end: str) -> dict[str, str]:
-        told = {"end": end}
+    def _end_notes(self, end: str) -> dict[str, str]:
+        """What the provenance says of the program's end, and of what isn't in the trace."""
+        found = {"end": end}
         if self.problems.untraced:
-            told["untraced"] = _cut("; ".join(self.problems.untraced))
+            found["untraced"] = _cut("; ".join(self.problems.untraced))
         if self.problems.notes:
             notes = (f"after {launches} launches: {text}" for text, launches in self.problems.notes.items())
-            told["unknown"] = _cut("; ".join(notes))
-        return told
+            found["unknown"] = _cut("; ".join(notes))
+        return found
 
     def _write_snapshot(self, candidate: Candidate) -> None:
         label = "before the first launch" if candidate.point == 0 else f"after {candidate.point} launches"
@@ -228,7 +237,8 @@ class Record:
             data = np.concatenate(list(self._candidates.pieces(candidate, number)))
             if len(data) != buffer.bytes:  # cut off
                 continue
-            self._writer.add_size_map(snapshot, buffer.allocation, entry_classes(data))
+            classes = entry_classes(data, self._compressor)
+            self._writer.add_size_map(snapshot, buffer.allocation, classes, self._compressor)
             if self._contents_every == 1:
                 self._writer.add_contents(snapshot, buffer.allocation, data)
             elif self._contents_every:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
@@ -35,7 +35,6 @@ class Outcome:
     answered: bool = False
     others: int = 0
     seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
 
 
 def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: int, as_gpu: bool) -> dict[str, str]:
@@ -57,7 +56,7 @@ def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: 
 def run_program(
     command: Sequence[str], executable: str, record: Record, toolchain: Toolchain, candidates: int, as_gpu: bool = False
 ) -> Outcome:
-    """Run a program to its end and write down what it does with OpenCL."""
+    """Run a program to its end and record what it does with OpenCL."""
     outcome = Outcome()
     library = runtime_library(toolchain)
     start = time.perf_counter()
@@ -109,7 +108,7 @@ def _serve(
             _refuse_others(listener, outcome)
             continue
         if message.type == Message.HELLO and message.numbers[0] != VERSION:
-            raise ValueError(f"the program speaks version {message.numbers[0]} of the capture's messages")
+            raise ValueError(f"the runtime library sends messages of version {message.numbers[0]}, expected {VERSION}")
         record.take(message)
     _refuse_others(listener, outcome)
 

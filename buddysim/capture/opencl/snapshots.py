@@ -1,14 +1,16 @@
-"""Snapshots that may still be left out of the file, in memory: compressed pieces, equal ones only once."""
+"""Snapshots in memory, of which some may still be left out of the file: compressed pieces, equal ones stored once."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import zstandard
+
+from buddysim.capture.thinning import from_first_to_last
 
 _PIECE_BYTES = 1 << 20
 
@@ -38,7 +40,7 @@ class Candidates:
         self._open: Candidate | None = None
 
     def begin(self, point: int, last: bool) -> None:
-        """Contents that follow are of this point; `last`: kept only if no launch follows."""
+        """The contents that follow are of this point; with `last` they are kept only if no launch follows."""
         if last:
             if self.last is None or self.last.point != point:
                 self.last = Candidate(point)
@@ -48,10 +50,10 @@ class Candidates:
             self.taken.append(Candidate(point))
             if len(self.taken) > self._most:
                 self.taken = self.taken[::2]
-                self._forget()
+                self._drop_unused()
         self._open = self.taken[-1]
 
-    def add(self, buffer: int, offset: int, data: memoryview) -> None:
+    def add(self, buffer: int, data: memoryview) -> None:
         """The next bytes of a buffer."""
         if self._open is None:
             return
@@ -67,12 +69,12 @@ class Candidates:
         self._open = None
 
     def launched(self) -> None:
-        """A launch follows: what was kept as perhaps the last state isn't."""
+        """A launch follows: what was kept as the last state is dropped."""
         if self.last is not None:
             self.last = None
-            self._forget()
+            self._drop_unused()
 
-    def chosen(self, wanted: int, launches: int) -> list[Candidate]:
+    def chosen(self, wanted: int) -> list[Candidate]:
         """At most `wanted` of them, nearest to equal distances from the first state to the last."""
         points = [candidate.point for candidate in self.taken]
         merged = list(self.taken)
@@ -81,14 +83,14 @@ class Candidates:
                 merged[-1] = Candidate(self.last.point, merged[-1].buffers | self.last.buffers)
             else:
                 merged.append(self.last)
-        return [merged[index] for index in equally_spaced([one.point for one in merged], wanted)]
+        return [merged[index] for index in from_first_to_last([candidate.point for candidate in merged], wanted)]
 
     def pieces(self, candidate: Candidate, buffer: int) -> Iterator[npt.NDArray[np.uint8]]:
         """A buffer's bytes, piece by piece."""
         for key in candidate.buffers[buffer]:
             yield np.frombuffer(zstandard.ZstdDecompressor().decompress(self._pieces[key]), np.uint8)
 
-    def _forget(self) -> None:
+    def _drop_unused(self) -> None:
         used = {
             key
             for candidate in [*self.taken, *([self.last] if self.last else [])]
@@ -96,18 +98,3 @@ class Candidates:
             for key in keys
         }
         self._pieces = {key: data for key, data in self._pieces.items() if key in used}
-
-
-def equally_spaced(points: Sequence[int], wanted: int) -> list[int]:
-    """Indices of `wanted` ascending points: the first, the last, and those nearest to equal distances between."""
-    if len(points) <= wanted:
-        return list(range(len(points)))
-    if wanted == 1:
-        return [len(points) - 1]
-    chosen: list[int] = []
-    for turn in range(wanted):
-        first = chosen[-1] + 1 if chosen else 0
-        end = len(points) - (wanted - turn - 1)
-        target = points[0] * (wanted - 1) + turn * (points[-1] - points[0])
-        chosen.append(min(range(first, end), key=lambda index: abs(points[index] * (wanted - 1) - target)))
-    return chosen

@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import json
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -15,8 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import buddysim
+from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.arguments import add_provenance
+from buddysim.capture.arguments import add_compressor, add_provenance
+from buddysim.capture.child_process import signals_to
+from buddysim.capture.messages import exit_code, print_message, print_warning, signal_text
 from buddysim.machine.units import format_size, parse_size
 
 if TYPE_CHECKING:
@@ -24,9 +27,10 @@ if TYPE_CHECKING:
     from buddysim.capture.torch.spool import Spool
 
 NAME = "torch"
+ORDER = 30
 HELP = """weights, gradients and feature maps of a PyTorch script over its training
 
-Beside OUT.bin: OUT.graph.json, the operators of one iteration with their tensors and lifetimes
+Next to OUT.bin: OUT.graph.json, the operators of one iteration with their tensors and lifetimes
 (docs/operator-graph.md), and OUT.maps, densities and code sizes of the feature maps (docs/activations.md)."""
 
 INSTALL = "pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
@@ -69,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--values", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"
     )
     parser.add_argument("--no-maps", action="store_true", help="write no OUT.maps")
+    add_compressor(parser)
     add_provenance(parser, "script", level=3)
     parser.add_argument(
         "script", metavar="SCRIPT", help="with its arguments; or OUT.bin.capture, what a killed capture left"
@@ -100,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         spool, code, end = Spool(script), 0, "rescued: the process that captured was killed"
         seconds = 0.0
     else:
-        spool = Spool.beside(output)
+        spool = Spool.for_trace(output)
         start = time.monotonic()
         code = _run_script(args, spool, output, source)
         seconds = time.monotonic() - start
@@ -108,14 +113,15 @@ def run(args: argparse.Namespace) -> int:
     summary = _finish(spool, output, args.snapshots, source, shlex.join(["buddysim", *sys.argv[1:]]), end, args)
     _report(output, summary, seconds, end, spool)
     spool.remove()
-    return code if code >= 0 else 128 - code
+    return exit_code(code)
 
 
 def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: str) -> int:
     maps = None if args.no_maps else str(output.with_suffix(".maps").resolve())
     settings = {
         "spool": str(spool.folder.resolve()),
-        "package_parent": str(Path(sys.modules["buddysim"].__file__ or "").parents[1]),
+        "package": str(Path(buddysim.__file__ or "").parent),
+        "plugins": [str(file) for file in plugins.loaded_files()],
         "settings": {
             "snapshots": args.snapshots,
             "steps": args.steps,
@@ -123,39 +129,20 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
             "maps_path": maps,
             "valued": args.values,
             "source": source,
+            "compressor": args.compressor,
         },
     }
-    said = spool.folder / "settings.json"
-    said.write_text(json.dumps(settings))
+    file = spool.folder / "settings.json"
+    file.write_text(json.dumps(settings))
     runner = Path(__file__).with_name("script.py")
-    command = [sys.executable, str(runner), str(said), args.script, *args.arguments]
-    with _signals_are_the_scripts(command) as process:
-        return process.wait()
-
-
-@contextmanager
-def _signals_are_the_scripts(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Ctrl-C reaches the script by itself; a termination is handed on. The capture ends when the script does."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
-    process = subprocess.Popen(command)
-    try:
+    process = subprocess.Popen([sys.executable, str(runner), str(file), args.script, *args.arguments])
+    with signals_to(process):
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            for number in numbers[1:]:
-                signal.signal(number, lambda received, frame: process.send_signal(received))
-        except ValueError:  # not in the main thread
-            pass
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        for number, handler in before.items():
-            try:
-                signal.signal(number, handler)
-            except ValueError:
-                break
+            return process.wait()
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
 
 def end_of(code: int, spool: Spool) -> str:
@@ -166,8 +153,7 @@ def end_of(code: int, spool: Spool) -> str:
         return f"none: the script ended with exit code 0 after {progress.iterations} iterations"
     if code >= 0:
         return f"the script ended with exit code {code} {after}: the file holds everything up to then"
-    name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
-    return f"the script was killed by signal {-code} ({name}) {after}: the file holds everything up to then"
+    return f"the script was killed by {signal_text(code)} {after}: the file holds everything up to then"
 
 
 def _finish(
@@ -186,21 +172,17 @@ def _finish(
 
 def _report(output: Path, summary: Summary, seconds: float, end: str, spool: Spool) -> None:
     """To the standard error, as the standard output is the script's."""
-    _say(
+    print_message(
         f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
         f"{format_size(summary.bytes_seen)} looked at; {summary.kernels} kernels; {seconds:.1f} s"
     )
     if not end.startswith("none:"):
-        _say(f"warning: {end}")
+        print_warning(end)
     problem = spool.progress().problem
     if problem:
-        _say(f"warning: {problem}")
+        print_warning(problem)
     if not summary.kernels:
-        _say("warning: no training iteration was seen: expected a module in training mode and an optimizer that steps")
-
-
-def _say(text: str) -> None:
-    print(f"buddysim: {text}", file=sys.stderr)
+        print_warning("no training iteration was seen: expected a module in training mode and an optimizer that steps")
 
 
 @contextmanager
@@ -212,29 +194,32 @@ def capture(
     contents_bytes: int = 1 << 20,
     values: int = 1,
     source: str = "",
+    compressor: str | None = None,
 ) -> Iterator[None]:
     """Captures the training that runs within the ``with`` block of this process.
 
     Parameters
     ----------
-    output : the trace file; OUT.graph.json and OUT.maps appear beside it
+    output : the trace file; OUT.graph.json and OUT.maps are written next to it
     steps : optimizer steps of the training, where known
     snapshots : points of the training
     contents_bytes : of a tensor's bytes keep about so many per snapshot
     values : samples of each feature map in OUT.maps
     source : what is trained
+    compressor : of the size maps; None: `buddysim.compress.DEFAULT`
     """
     if importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"capture: PyTorch isn't installed: {INSTALL}")
     from buddysim.capture.torch.assemble import check_output
     from buddysim.capture.torch.observer import Observer, Settings
     from buddysim.capture.torch.spool import Spool
+    from buddysim.compress import DEFAULT
 
     output = Path(output)
     check_output(output)
-    spool = Spool.beside(output)
+    spool = Spool.for_trace(output)
     maps = str(output.with_suffix(".maps").resolve())
-    observer = Observer(spool, Settings(snapshots, steps, contents_bytes, maps, values, source))
+    observer = Observer(spool, Settings(snapshots, steps, contents_bytes, maps, values, source, compressor or DEFAULT))
     observer.start()
     end, finished = "none: the block ended", True
     try:

@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
 
-LINE_BYTES: Final = 128
-SECTOR_BYTES: Final = 32
+LINE_BYTES: Final = ENTRY_BYTES
 WARPS_PER_BLOCK: Final = 8
 LINES_PER_WARP: Final = 8
 WARP_LANES: Final = 32

@@ -100,15 +100,15 @@ class Maps:
         self._conv = self._fc = 0
         self._last = -1
 
-    def see(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
-        """An output of a forward operator."""
+    def add(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
+        """Adds an output of a forward operator, where it is a feature map."""
         operator = recorder.operators[number]
         short = operator["name"].split(".")[1]
         kind = KINDS.get(short)
         inputs = [recorder.lies_in(index) for index in operator["inputs"]]
         follows = next((self._kinds[s] for s in inputs if s in self._kinds), "")
         if number == self._last or short in ("bernoulli_", "div_"):
-            return  # statistics and indices beside a map; dropout's mask
+            return  # a further output, such as statistics or indices; dropout's mask
         self._last = number
         output = recorder.number_of(tensor.untyped_storage())
         if kind is None and short == "mul" and recorder.dropping():
@@ -124,10 +124,10 @@ class Maps:
         count = self._names[name, kind] = self._names.get((name, kind), 0) + 1
         full = f"{name} {kind}" if count == 1 else f"{name} {kind} #{count}"
         self._maps.append(_Map(full, kind, follows, self._conv, self._fc, values))
-        self._look(self._maps[-1])
+        self._measure(self._maps[-1])
 
-    def _look(self, found: _Map) -> None:
-        """Statistics at once: the next operator may work in place."""
+    def _measure(self, found: _Map) -> None:
+        """Takes statistics at once: the next operator may overwrite the map."""
         values = np.ascontiguousarray(found.values)
         per_sample = max(values.nbytes // len(values), 1)
         samples = min(len(values), MOST_SIZED_SAMPLES, max(SIZED_BYTES // per_sample, 1))

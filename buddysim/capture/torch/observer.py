@@ -15,7 +15,8 @@ import buddysim
 from buddysim.capture.torch.maps import Maps
 from buddysim.capture.torch.recorder import Recorder, bytes_of, check_version, readable
 from buddysim.capture.torch.schedule import Schedule
-from buddysim.capture.torch.spool import Moment, Progress, Seen, Spool, look_at
+from buddysim.capture.torch.spool import Progress, Snapshot, Spool, StorageContents, storage_contents
+from buddysim.compress import DEFAULT
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,12 @@ class Settings:
     Attributes
     ----------
     snapshots : points of the training
-    steps : iterations of the training, where the user knows
+    steps : iterations of the training, None where nobody knows
     contents_bytes : of a storage's bytes keep about so many
     maps_path : of the activations file, None: none
     valued : samples of each map that it stores as they are
     source : what the script is
+    compressor : of the size maps
     """
 
     snapshots: int = 10
@@ -38,6 +40,7 @@ class Settings:
     maps_path: str | None = None
     valued: int = 1
     source: str = ""
+    compressor: str = DEFAULT
 
 
 class Observer:
@@ -56,8 +59,9 @@ class Observer:
         self._recorder: Recorder | None = None
         self._roots: dict[int, torch.nn.Module] = {}
         self._optimizer: int | None = None
-        self._seen: dict[str, Seen] = {}
-        self._made: dict[int, Seen] = {}
+        #: Contents of what has a name already, and by storage number of what operators have written.
+        self._named: dict[str, StorageContents] = {}
+        self._written: dict[int, StorageContents] = {}
         self._has_graph = False
         self._due = False
         self._stepping = self._began_in_step = False
@@ -82,22 +86,22 @@ class Observer:
         self._await()
 
     def stop(self, state: str = "finished", *, finished: bool = True) -> None:
-        """Ends; what was seen of an iteration that isn't over is kept where its forward pass was."""
+        """Ends; of an unfinished iteration the contents are kept where it has computed any."""
         if self._recorder is not None:
             self._leave()
-            if not finished and self._made:
+            if not finished and self._written:
                 self._keep(self.iteration)
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
         if self._maps is not None:
             self._maps.close(state)
-        self._say(finished)
+        self._write_progress(finished)
 
     # -- iterations ---------------------------------------------------------------------------------------------------
 
     def _await(self) -> None:
-        """Looks out for the forward pass of the next iteration, where that is to be observed."""
+        """Waits for the forward pass of the next iteration, where that is to be observed."""
         self._due = self.schedule.due(self.iteration)
         if self._due and len(self._hooks) == 2:
             self._hooks += [
@@ -128,15 +132,15 @@ class Observer:
             self._dropout -= isinstance(module, torch.nn.modules.dropout._DropoutNd)
 
     def _enter(self) -> None:
-        known = {}
+        named = {}
         for root in self._roots.values():
             for name, buffer in root.named_buffers():
-                known[buffer.untyped_storage()._cdata] = ("buffer", f"buffer: {name}")
+                named[buffer.untyped_storage()._cdata] = ("buffer", f"buffer: {name}")
             for name, parameter in root.named_parameters():
-                known[parameter.untyped_storage()._cdata] = ("weight", f"weight: {name}")
-        recorder = Recorder(known, self._module, self._output, self._backward)
+                named[parameter.untyped_storage()._cdata] = ("weight", f"weight: {name}")
+        recorder = Recorder(named, self._module, self._output, self._backward)
         recorder.dropping = lambda: self._dropout > 0
-        self._seen, self._made = {}, {}
+        self._named, self._written = {}, {}
         if self._maps is not None:
             self._maps.begin()
         recorder.optimizing = self._began_in_step = self._stepping
@@ -151,28 +155,28 @@ class Observer:
         return self._modules[-1] if self._modules else ""
 
     def _output(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
-        """What an operator wrote is looked at when it is written: it may be gone soon."""
+        """Copies what an operator wrote at once: it may be overwritten soon."""
         if self._maps is not None and recorder.operators[number]["phase"] == "forward":
-            self._maps.see(recorder, number, tensor)
-        place = recorder.number_of(tensor.untyped_storage())
-        if place is not None and recorder.storages[place]["born"] is not None:
-            self._look_again(recorder, place, tensor.untyped_storage())
-
-    def _look_again(self, recorder: Recorder, place: int, storage: torch.UntypedStorage) -> None:
-        seen = self._look(recorder.storages[place]["name"], recorder.storages[place]["role"], storage)
-        if seen is not None:
-            self._made[place] = seen
+            self._maps.add(recorder, number, tensor)
+        number_of_storage = recorder.number_of(tensor.untyped_storage())
+        if number_of_storage is None or recorder.storages[number_of_storage]["born"] is None:
+            return
+        storage = recorder.storages[number_of_storage]
+        contents = self._contents(storage["name"], storage["role"], tensor.untyped_storage())
+        if contents is not None:
+            self._written[number_of_storage] = contents
 
     def _backward(self, recorder: Recorder) -> None:
-        """The forward pass is over: everything that it made and that lives is kept for the backward pass."""
+        """The forward pass is over: what it made and what is still alive is stashed for the backward pass."""
         for number, reference in recorder.alive():
             storage = recorder.storages[number]
             if storage["born"] is not None and storage.get("phase") == "forward":
                 storage["role"] = "feature_map"
             elif storage["role"] == "input":
-                seen = self._look(storage["name"], "input", torch.UntypedStorage._new_with_weak_ptr(reference.cdata))
-                if seen is not None:
-                    self._seen[seen.name] = seen
+                alive = torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
+                contents = self._contents(storage["name"], "input", alive)
+                if contents is not None:
+                    self._named[contents.name] = contents
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if self._optimizer is None:
@@ -182,9 +186,9 @@ class Observer:
         self._stepping = True
         if self._recorder is not None:
             self._recorder.optimizing = True
-            self._look_at_weights(self._recorder, optimizer)
+            self._copy_weights(self._recorder, optimizer)
 
-    def _look_at_weights(self, recorder: Recorder, optimizer: torch.optim.Optimizer) -> None:
+    def _copy_weights(self, recorder: Recorder, optimizer: torch.optim.Optimizer) -> None:
         for name, parameter in self._parameters(optimizer):
             self._name(recorder, parameter, "weight", f"weight: {name}")
             if parameter.grad is not None:
@@ -198,8 +202,8 @@ class Observer:
             return
         self._stepping = False
         if self._recorder is not None:
-            if self._began_in_step:  # by a closure: before the step there was no gradient to look at
-                self._look_at_weights(self._recorder, optimizer)
+            if self._began_in_step:  # by a closure: before the step there was no gradient
+                self._copy_weights(self._recorder, optimizer)
             for name, parameter in self._parameters(optimizer):
                 for key, value in optimizer.state.get(parameter, {}).items():
                     if isinstance(value, torch.Tensor):  # made in the first step
@@ -208,7 +212,7 @@ class Observer:
             rate = optimizer.param_groups[0].get("lr")
             self._keep(self.iteration, float(rate) if isinstance(rate, int | float) else None)
         self.iteration += 1
-        self._say(False)
+        self._write_progress(False)
         self._await()
 
     # -- what is kept -------------------------------------------------------------------------------------------------
@@ -221,27 +225,28 @@ class Observer:
     def _name(self, recorder: Recorder, tensor: torch.Tensor, role: str, name: str) -> None:
         storage = tensor.untyped_storage()
         recorder.name(storage, role, name)
-        seen = self._look(name, role, storage)
-        if seen is not None:
-            self._seen[name] = seen
+        contents = self._contents(name, role, storage)
+        if contents is not None:
+            self._named[name] = contents
 
-    def _look(self, name: str, role: str, storage: torch.UntypedStorage | None) -> Seen | None:
+    def _contents(self, name: str, role: str, storage: torch.UntypedStorage | None) -> StorageContents | None:
         if storage is None or not storage.nbytes():
             return None
         if not readable(storage):
             self.problem = f"memory of device {storage.device} can't be read: only what lies on the CPU is captured"
             return None
-        return look_at(name, role, bytes_of(storage), self.settings.contents_bytes)
+        return storage_contents(name, role, bytes_of(storage), self.settings.contents_bytes, self.settings.compressor)
 
     def _keep(self, iteration: int, learning_rate: float | None = None) -> None:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
-        # By now it is known what each storage was for; gradients were looked at before the step.
-        for place, seen in self._made.items():
-            storage = recorder.storages[place]
-            self._seen.setdefault(storage["name"], replace(seen, name=storage["name"], role=storage["role"]))
-        self.spool.keep(Moment(iteration, recorder.loss, tuple(self._seen.values())))
+        # Only now every storage's role is known; gradients were copied before the step.
+        for number, contents in self._written.items():
+            name, role = recorder.storages[number]["name"], recorder.storages[number]["role"]
+            self._named.setdefault(name, replace(contents, name=name, role=role))
+        storages = tuple(self._named.values())
+        self.spool.keep(Snapshot(iteration, recorder.loss, storages, self.settings.compressor))
         for dropped in self.schedule.took(iteration):
             self.spool.drop(dropped)
         # The first iteration makes the optimizer's state as well: a later one is more like the rest.
@@ -250,7 +255,7 @@ class Observer:
             self._has_graph = iteration > 0
         if self._maps is not None:
             self._maps.end(iteration, recorder.loss, learning_rate)
-        self._seen, self._made = {}, {}
+        self._named, self._written = {}, {}
 
-    def _say(self, finished: bool) -> None:
-        self.spool.say(Progress(self.iteration, finished, self.problem))
+    def _write_progress(self, finished: bool) -> None:
+        self.spool.write_progress(Progress(self.iteration, finished, self.problem))

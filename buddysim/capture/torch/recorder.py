@@ -1,7 +1,7 @@
 """Records the operators of one iteration: a mode of PyTorch's dispatcher, below autograd, so it sees both passes.
 
-It looks and never computes: tensors are read through their addresses, no operator of PyTorch is called, no random
-number is drawn, no reference to a tensor is kept. So the script's results stay what they are, bit for bit.
+It only reads: tensors are read through their addresses, no operator of PyTorch is called, no random number is drawn, no
+reference to a tensor is kept. So the script's results stay the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ OnMap = Callable[["Recorder", int, torch.Tensor], None]
 
 
 def check_version() -> None:
-    """Refuses a PyTorch without what is needed of its inner workings."""
-    for place, name in _NEEDED:
-        if not hasattr(place, name):
+    """Refuses a PyTorch that lacks the internals that the recorder uses."""
+    for owner, name in _NEEDED:
+        if not hasattr(owner, name):
             raise BuddysimError(f"capture torch: PyTorch {torch.__version__} has no {name}: expected 2.13")
 
 
 def bytes_of(storage: torch.UntypedStorage) -> npt.NDArray[np.uint8]:
-    """A storage's bytes where they lie, not copied."""
+    """A storage's bytes in place, not copied."""
     size = storage.nbytes()
     if not size:
         return np.empty(0, np.uint8)
@@ -62,7 +62,7 @@ class Recorder(TorchDispatchMode):
 
     Parameters
     ----------
-    known : role and name of storages that are there before, by address of the storage object
+    named : role and name of storages that exist before, by address of the storage object
     module : gives the qualified name of the module that runs now
     on_output : called after each operator of either pass that computes, with its number and each output
     on_backward : called before the first operator of the backward pass
@@ -70,13 +70,13 @@ class Recorder(TorchDispatchMode):
 
     def __init__(
         self,
-        known: dict[int, tuple[str, str]],
+        named: dict[int, tuple[str, str]],
         module: Callable[[], str],
         on_output: OnMap,
         on_backward: Callable[[Recorder], None],
     ) -> None:
         super().__init__()
-        self.known, self.module = known, module
+        self.named, self.module = named, module
         self.on_output, self.on_backward = on_output, on_backward
         self.optimizing = False
         self.dropping: Callable[[], bool] = lambda: False
@@ -102,7 +102,7 @@ class Recorder(TorchDispatchMode):
         if phase == "backward" and not self._in_backward:
             self._in_backward = True
             self.on_backward(self)
-        self._bury()
+        self._note_freed()
         number = len(self.operators)
         inputs = [self._tensor(t, phase, None) for t in _tensors((args, kwargs))]
         if func is torch.ops.aten.ones_like.default and phase == "forward" and args[0].numel() == 1:
@@ -130,7 +130,7 @@ class Recorder(TorchDispatchMode):
             }
         )
         for index in outputs:
-            self._baptise(self._lies_in[index], module, func.overloadpacket.__name__)
+            self._name_output(self._lies_in[index], module, func.overloadpacket.__name__)
         if kind == "compute" and phase != "optimizer":
             for tensor in _tensors(found):
                 self.on_output(self, number, tensor)
@@ -149,18 +149,18 @@ class Recorder(TorchDispatchMode):
 
     def alive(self) -> Iterator[tuple[int, StorageWeakRef]]:
         """The storages that live now, by number."""
-        self._bury()
+        self._note_freed()
         yield from list(self._living.items())
 
     def name(self, storage: torch.UntypedStorage, role: str, name: str) -> None:
-        """Says what a storage is."""
+        """Sets the role and name of a storage."""
         number = self.number_of(storage)
         if number is not None:
             self.storages[number] |= {"role": role, "name": name}
 
     def graph(self, iteration: int, provenance: dict[str, str]) -> OperatorGraph:
         """What was recorded."""
-        self._bury()
+        self._note_freed()
         storages = tuple(Storage(**{k: v for k, v in s.items() if k != "phase"}) for s in self.storages)
         tensors = tuple(
             Tensor(storage, offset, shape, strides, dtype, extent)
@@ -178,8 +178,8 @@ class Recorder(TorchDispatchMode):
             return "forward"
         return "optimizer" if self.optimizing else None
 
-    def _bury(self) -> None:
-        """Notes which storages are gone; each died during the operator before."""
+    def _note_freed(self) -> None:
+        """Notes which storages were freed: during the operator before."""
         last = len(self.operators) - 1
         for number in [number for number, reference in self._living.items() if reference.expired()]:
             del self._living[number]
@@ -203,7 +203,7 @@ class Recorder(TorchDispatchMode):
             self.storages[number]["bytes"] = max(self.storages[number]["bytes"], storage.nbytes())
             return number
         number = len(self.storages)
-        role, name = self.known.get(storage._cdata, ("input", "")) if born is None else ("", "")
+        role, name = self.named.get(storage._cdata, ("input", "")) if born is None else ("", "")
         self.storages.append({"bytes": storage.nbytes(), "role": role, "name": name, "born": born, "died": None})
         if born is None and not name:
             self.storages[-1]["name"] = self._unique("input")
@@ -216,7 +216,7 @@ class Recorder(TorchDispatchMode):
         self._numbers[storage._cdata] = number
         return number
 
-    def _baptise(self, storage: int, module: str, operator: str) -> None:
+    def _name_output(self, storage: int, module: str, operator: str) -> None:
         if not self.storages[storage]["name"]:
             phase = {"forward": "", "backward": " backward", "optimizer": " optimizer"}[self.storages[storage]["phase"]]
             self.storages[storage]["name"] = self._unique(f"{module or '(outside)'}{phase}: {operator}")
@@ -253,16 +253,16 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 def _changed(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """The tensors that an operator changes in place."""
-    for place, argument in enumerate(func._schema.arguments):
+    for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            value = kwargs.get(argument.name, args[place] if place < len(args) else None)
+            value = kwargs.get(argument.name, args[position] if position < len(args) else None)
             yield from _tensors(value)
 
 
 def _arguments(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
-    """What an operator was given beside tensors: numbers, switches, texts, and lists of the first two."""
-    for place, argument in enumerate(func._schema.arguments):
-        value = kwargs.get(argument.name, args[place] if place < len(args) else None)
+    """An operator's arguments other than tensors: numbers, switches, texts, and lists of the first two."""
+    for position, argument in enumerate(func._schema.arguments):
+        value = kwargs.get(argument.name, args[position] if position < len(args) else None)
         if isinstance(value, list | tuple) and all(isinstance(one, bool | int | float) for one in value):
             yield argument.name, tuple(value)
         elif isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):

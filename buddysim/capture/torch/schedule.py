@@ -1,4 +1,4 @@
-"""Which iterations of a training are looked at."""
+"""Which iterations of a training are observed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 class Schedule:
     """Iterations at equal distances, however long the training turns out to be.
 
-    Where the number of iterations is known, `wanted` of them from the first to the last. Where it isn't, every one at
-    first; whenever twice as many as wanted were taken, every second one is dropped and the distance doubles.
+    Where the number of iterations is known: `wanted` of them, from the first to the last. Where it isn't: every one at
+    first; whenever twice as many as wanted have been taken, every second one is dropped and the distance doubles.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Schedule:
     taken: list[int] = field(default_factory=list)
 
     def due(self, iteration: int) -> bool:
-        """Whether an iteration is to be looked at."""
+        """Whether an iteration is to be observed."""
         if self.steps is None or self.wanted == 1:
             return iteration % self.distance == 0
         last = max(self.steps - 1, 0)

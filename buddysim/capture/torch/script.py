@@ -1,24 +1,42 @@
-"""Runs a training script under observation, in a process of its own: ``script.py SETTINGS.json SCRIPT ARGS``."""
+"""Runs a training script under observation, in a process of its own: ``script.py SETTINGS.json SCRIPT ARGS``.
+
+The import path is the script's own: this package is imported from its folder, which the path never holds.
+"""
 
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import json
 import os
+import runpy
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buddysim.capture.torch.observer import Observer
 
 
-def _observe(settings_path: str) -> Any:
-    """Starts to watch; leaves nothing of ours on the import path in front of the script's own modules."""
-    said = json.loads(Path(settings_path).read_text())
-    sys.path.insert(0, said["package_parent"])
+def _import_package(folder: Path) -> None:
+    spec = importlib.util.spec_from_file_location(
+        "buddysim", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["buddysim"] = package
+    spec.loader.exec_module(package)
+
+
+def _started_observer(settings: dict[str, Any]) -> Observer:
+    from buddysim.base.plugins import load_plugin
     from buddysim.capture.torch.observer import Observer, Settings
     from buddysim.capture.torch.spool import Spool
 
-    sys.path.remove(said["package_parent"])  # the folder may hold modules with the names of the script's own
-    observer = Observer(Spool(Path(said["spool"])), Settings(**said["settings"]))
+    for file in settings["plugins"]:
+        load_plugin(file)
+    observer = Observer(Spool(Path(settings["spool"])), Settings(**settings["settings"]))
     observer.start()
     return observer
 
@@ -26,31 +44,30 @@ def _observe(settings_path: str) -> Any:
 def main() -> None:
     settings_path, script, *arguments = sys.argv[1:]
     del sys.path[0]  # this file's folder
+    settings = json.loads(Path(settings_path).read_text())
+    _import_package(Path(settings["package"]))
+    from buddysim.base.errors import BuddysimError
+
     try:
-        observer = _observe(settings_path)
-    except Exception as error:
-        if type(error).__name__ != "BuddysimError":
-            raise
+        observer = _started_observer(settings)
+    except BuddysimError as error:
         print(f"buddysim: error: {error}", file=sys.stderr)
         sys.exit(2)
     process = os.getpid()
-    ended: list[str] = []
+    finished = False
 
-    def finish() -> None:
+    def stop() -> None:
         if os.getpid() == process:
-            observer.stop(ended[0] if ended else "the script left without an end", finished=bool(ended))
+            observer.stop("finished" if finished else "the script left without an end", finished=finished)
 
-    atexit.register(finish)
+    atexit.register(stop)
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
-    import runpy
-
     try:
         runpy.run_path(script, run_name="__main__")
-        ended.append("finished")
+        finished = True
     except SystemExit as leave:
-        if leave.code in (None, 0):
-            ended.append("finished")
+        finished = leave.code in (None, 0)
         raise
 
 

@@ -1,4 +1,4 @@
-"""What a captured script leaves behind while it runs: a folder that outlives it, whatever ends it.
+"""What a captured script writes while it runs: a folder that outlives it, whatever ends it.
 
 Each file appears whole (written under another name, then renamed): `graph.json`, `snapshot-N.npz` for iteration N, and
 `progress.json`, the last iteration that was completed.
@@ -20,12 +20,12 @@ import numpy.typing as npt
 from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
-from buddysim.compress import entry_classes
+from buddysim.compress import DEFAULT, entry_classes
 from buddysim.formats.operator_graph import OperatorGraph, load_operators
 
 
 @dataclass(frozen=True)
-class Seen:
+class StorageContents:
     """A storage in a snapshot: its name, role and size; size classes of all entries; some pages, or all (None)."""
 
     name: str
@@ -37,33 +37,36 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A snapshot: the iteration, its loss, what was seen."""
+class Snapshot:
+    """What the storages held in an iteration, its loss, and the compressor of the size classes."""
 
     iteration: int
     loss: float | None
-    seen: tuple[Seen, ...]
+    storages: tuple[StorageContents, ...]
+    compressor: str = DEFAULT
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the training came: iterations begun, completed; whether the script ended by itself; what went wrong."""
+    """How far the training came: iterations completed; whether the script ended by itself; what went wrong."""
 
     iterations: int = 0
     finished: bool = False
     problem: str = ""
 
 
-def look_at(name: str, role: str, data: npt.NDArray[np.uint8], contents_bytes: int) -> Seen:
-    """A storage's bytes as a snapshot keeps them: sizes of all, about `contents_bytes` of the bytes."""
-    classes = entry_classes(data)
+def storage_contents(
+    name: str, role: str, data: npt.NDArray[np.uint8], contents_bytes: int, compressor: str = DEFAULT
+) -> StorageContents:
+    """A storage's bytes as a snapshot keeps them: size classes of all, about `contents_bytes` of the bytes."""
+    classes = entry_classes(data, compressor)
     if data.size <= contents_bytes:
-        return Seen(name, role, data.size, classes, None, data.copy())
+        return StorageContents(name, role, data.size, classes, None, data.copy())
     if not contents_bytes:
-        return Seen(name, role, data.size, classes, np.empty(0, np.uint32), np.empty(0, np.uint8))
+        return StorageContents(name, role, data.size, classes, np.empty(0, np.uint32), np.empty(0, np.uint8))
     pages = sampled_pages(data.size, contents_bytes, 0)
     parts = [data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES] for page in pages.astype(np.int64)]
-    return Seen(name, role, data.size, classes, pages, np.concatenate(parts))
+    return StorageContents(name, role, data.size, classes, pages, np.concatenate(parts))
 
 
 class Spool:
@@ -71,15 +74,15 @@ class Spool:
 
     Parameters
     ----------
-    folder : of a capture; made where it isn't there
+    folder : of one capture
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @classmethod
-    def beside(cls, output: Path) -> Spool:
-        """An empty folder beside the trace file that will be made of it."""
+    def for_trace(cls, output: Path) -> Spool:
+        """An empty folder next to the trace file that will be made of it."""
         spool = cls(output.with_name(f"{output.name}.capture"))
         shutil.rmtree(spool.folder, ignore_errors=True)
         try:
@@ -91,31 +94,38 @@ class Spool:
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def keep(self, moment: Moment) -> None:
+    def keep(self, snapshot: Snapshot) -> None:
         """Writes a snapshot."""
         arrays: dict[str, npt.NDArray[Any]] = {}
         heads = []
-        for number, seen in enumerate(moment.seen):
-            heads.append([seen.name, seen.role, seen.bytes, seen.pages is None])
-            arrays[f"classes{number}"], arrays[f"data{number}"] = seen.classes, seen.data
-            if seen.pages is not None:
-                arrays[f"pages{number}"] = seen.pages
-        head = json.dumps({"iteration": moment.iteration, "loss": moment.loss, "seen": heads})
+        for number, storage in enumerate(snapshot.storages):
+            heads.append([storage.name, storage.role, storage.bytes, storage.pages is None])
+            arrays[f"classes{number}"], arrays[f"data{number}"] = storage.classes, storage.data
+            if storage.pages is not None:
+                arrays[f"pages{number}"] = storage.pages
+        head = json.dumps(
+            {
+                "iteration": snapshot.iteration,
+                "loss": snapshot.loss,
+                "compressor": snapshot.compressor,
+                "storages": heads,
+            }
+        )
         arrays["head"] = np.frombuffer(head.encode(), np.uint8)
 
         def write(path: Path) -> None:
             with path.open("wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
 
-        write_whole(self._moment(moment.iteration), write)
+        write_whole(self._path(snapshot.iteration), write)
 
     def drop(self, iteration: int) -> None:
-        self._moment(iteration).unlink(missing_ok=True)
+        self._path(iteration).unlink(missing_ok=True)
 
     def keep_graph(self, graph: OperatorGraph) -> None:
         write_whole(self.folder / "graph.json", lambda path: path.write_bytes(graph.to_json()))
 
-    def say(self, progress: Progress) -> None:
+    def write_progress(self, progress: Progress) -> None:
         write_whole(self.folder / "progress.json", lambda path: path.write_text(json.dumps(asdict(progress))))
 
     @property
@@ -123,12 +133,12 @@ class Spool:
         """Iterations of the snapshots that are there."""
         return sorted(int(path.stem.partition("-")[2]) for path in self.folder.glob("snapshot-*.npz"))
 
-    def moment(self, iteration: int) -> Moment:
+    def snapshot(self, iteration: int) -> Snapshot:
         try:
-            with np.load(self._moment(iteration)) as arrays:
+            with np.load(self._path(iteration)) as arrays:
                 head = json.loads(arrays["head"].tobytes())
-                seen = tuple(
-                    Seen(
+                storages = tuple(
+                    StorageContents(
                         name,
                         role,
                         size,
@@ -136,11 +146,11 @@ class Spool:
                         None if whole else arrays[f"pages{number}"],
                         arrays[f"data{number}"],
                     )
-                    for number, (name, role, size, whole) in enumerate(head["seen"])
+                    for number, (name, role, size, whole) in enumerate(head["storages"])
                 )
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise BuddysimError(f"{self._moment(iteration)}: not a snapshot of a capture: {error}") from None
-        return Moment(head["iteration"], head["loss"], seen)
+            raise BuddysimError(f"{self._path(iteration)}: not a snapshot of a capture: {error}") from None
+        return Snapshot(head["iteration"], head["loss"], storages, head["compressor"])
 
     def graph(self) -> OperatorGraph | None:
         path = self.folder / "graph.json"
@@ -151,5 +161,5 @@ class Spool:
             return Progress(**json.loads((self.folder / "progress.json").read_text()))
         return Progress()
 
-    def _moment(self, iteration: int) -> Path:
+    def _path(self, iteration: int) -> Path:
         return self.folder / f"snapshot-{iteration}.npz"

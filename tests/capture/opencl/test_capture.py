@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from buddysim.compress import entry_classes
 from buddysim.replay import simulate
 from buddysim.trace import open_trace, verify_trace
 from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
@@ -53,6 +54,16 @@ def test_a_file_with_all_of_it_that_replays(tmp_path: Path) -> None:
         assert trace.provenance.assumptions["end"].startswith("none: the program ended with exit code 7")
     result = simulate(output, "v100", "buddy")
     assert result.counters
+
+
+def test_another_compressor(tmp_path: Path) -> None:
+    output, done = captured(JOBS["vector_add"], tmp_path, "--compressor", "zvc")
+    assert done.returncode == 0, done.stderr
+    with open_trace(output) as trace:
+        assert {size_map.algorithm for size_map in trace.size_maps} == {"zvc"}
+        for size_map in trace.size_maps:
+            data = trace.snapshots[size_map.snapshot].read(size_map.allocation)[1]
+            assert np.array_equal(size_map.read(), entry_classes(data, "zvc"))
 
 
 def test_the_same_program_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.capture.opencl.programs import bitcode_of
-from buddysim.capture.opencl.snapshots import Candidates, equally_spaced
+from buddysim.capture.opencl.snapshots import Candidates
 from buddysim.capture.opencl.wire import Message, messages
+from buddysim.capture.thinning import from_first_to_last
 from buddysim.trace import Provenance, TraceWriter, open_trace, verify_trace
 
 
 @given(st.integers(1, 500), st.integers(2, 20))
-def test_equally_spaced_has_both_ends_and_ascends(n: int, wanted: int) -> None:
-    chosen = equally_spaced(list(range(n)), wanted)
+def test_the_chosen_snapshots_have_both_ends_and_ascends(n: int, wanted: int) -> None:
+    chosen = from_first_to_last(list(range(n)), wanted)
     assert len(chosen) == min(n, wanted)
     assert chosen == sorted(set(chosen))
     assert (chosen[0], chosen[-1]) == (0, n - 1)
@@ -32,7 +33,7 @@ def test_equally_spaced_has_both_ends_and_ascends(n: int, wanted: int) -> None:
 
 def taken(candidates: Candidates, point: int, last: bool = False) -> None:
     candidates.begin(point, last)
-    candidates.add(0, 0, memoryview(bytes([point % 251]) * 100))
+    candidates.add(0, memoryview(bytes([point % 251]) * 100))
     candidates.end()
 
 
@@ -48,9 +49,9 @@ def test_what_was_perhaps_the_last_state_goes_with_the_next_launch() -> None:
     candidates = Candidates(4)
     taken(candidates, 0)
     taken(candidates, 1, last=True)
-    assert [one.point for one in candidates.chosen(10, 1)] == [0, 1]
+    assert [one.point for one in candidates.chosen(10)] == [0, 1]
     candidates.launched()
-    assert [one.point for one in candidates.chosen(10, 2)] == [0]
+    assert [one.point for one in candidates.chosen(10)] == [0]
 
 
 def test_bitcode_of_pocls_binaries() -> None:

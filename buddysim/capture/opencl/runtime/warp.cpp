@@ -67,7 +67,7 @@ bool Warp::run_to_barrier(Path path, LaneSource& source, AddressMap& map) {
       stack_.back().site = path.site;
       return true;
     }
-    // Others are still on their way: these wait, and go on by themselves.
+    // Other lanes have not reached it: these wait, and later run on by themselves.
     stack_.pop_back();
     waiting_ |= path.mask;
     waiting_paths_.push_back({path.mask, path.block, NOWHERE, path.site});
@@ -78,7 +78,7 @@ bool Warp::run_to_barrier(Path path, LaneSource& source, AddressMap& map) {
   return false;
 }
 
-// The lanes go where their logs say.
+// Moves the lanes on to the blocks that their logs name.
 void Warp::leave(Path path, LaneSource& source) {
   const Block& block = kernel_->blocks[path.block];
   stack_.pop_back();
@@ -95,28 +95,28 @@ void Warp::leave(Path path, LaneSource& source) {
     stack_.push_back({path.mask, target, path.join, 0});
     return;
   }
-  uint32_t went[WARP_LANES];
+  uint32_t next_blocks[WARP_LANES];
   uint32_t first = NOWHERE;
   bool together = true;
   for (uint32_t lanes = path.mask; lanes;) {
     int lane = pop_lane(lanes);
-    went[lane] = next_block(lane, source);
-    if (first == NOWHERE) first = went[lane];
-    together &= went[lane] == first;
+    next_blocks[lane] = next_block(lane, source);
+    if (first == NOWHERE) first = next_blocks[lane];
+    together &= next_blocks[lane] == first;
   }
   if (together) {
     stack_.push_back({path.mask, first, path.join, 0});
     return;
   }
   uint32_t join = block.join == NOWHERE ? path.join : block.join;
-  if (join != path.join) stack_.push_back({path.mask, join, path.join, 0});  // where they meet, they go on together
+  if (join != path.join) stack_.push_back({path.mask, join, path.join, 0});  // after the join they run together
   for (size_t t = block.targets.size(); t-- > 0;) {  // the first target's lanes go first
     uint32_t target = block.targets[t], mask = 0;
     bool seen = std::find(block.targets.begin(), block.targets.begin() + t, target) != block.targets.begin() + t;
     if (target == join || seen) continue;
     for (uint32_t lanes = path.mask; lanes;) {
       int lane = pop_lane(lanes);
-      if (went[lane] == target) mask |= 1u << lane;
+      if (next_blocks[lane] == target) mask |= 1u << lane;
     }
     if (mask) stack_.push_back({mask, target, join, 0});
   }
@@ -133,7 +133,7 @@ void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& 
       outside_++;
   }
   lane_accesses_ += n;
-  if (!n) {  // private or local memory after all: an instruction like others
+  if (!n) {  // private or local memory after all: no operation, an instruction
     pass({1, 0, 0});
     return;
   }
@@ -171,7 +171,7 @@ void Warp::pass(const Stretch& stretch) {
   instructions_ += stretch.gap, cycles_ += stretch.cycles, steps_ += stretch.steps;
 }
 
-// Lanes come to a block: what it uses of earlier loads is now known to be used.
+// Lanes enter a block: the first uses of earlier loads in it are now settled.
 void Warp::enter(const Block& block) {
   for (const Use& use : block.uses) {
     Loaded& loaded = loaded_[use.site];

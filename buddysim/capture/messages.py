@@ -1,0 +1,28 @@
+"""Messages of a capture, on the standard error: the standard output is the captured program's."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+
+def print_message(text: str) -> None:
+    """One line on the standard error."""
+    print(f"buddysim: {text}", file=sys.stderr)
+
+
+def print_warning(text: str) -> None:
+    """The same, of something that the trace lacks."""
+    print_message(f"warning: {text}")
+
+
+def signal_text(returncode: int) -> str:
+    """The signal that ended a process, by its negative return code: ``"signal 9 (SIGKILL)"``."""
+    number = -returncode
+    name = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
+    return f"signal {number} ({name})"
+
+
+def exit_code(returncode: int) -> int:
+    """The exit code that passes a process's end on, as shells do: 128 and the number of the signal that ended it."""
+    return returncode if returncode >= 0 else 128 - returncode

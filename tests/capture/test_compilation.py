@@ -1,0 +1,75 @@
+"""What captures compile at first use: the cache, errors, and the header of the trace's records."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.compilation import compiled_sources
+from buddysim.capture.opencl import records_header
+from buddysim.trace import records
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is missing; apt install g++")
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "buddysim"
+
+
+def build(source: Path, **options: object) -> Path:
+    return compiled_sources("some/thing", ".so", ["g++", "-shared", "-fPIC"], [source], "it fails", **options)  # type: ignore[arg-type]
+
+
+def test_the_same_is_compiled_once(tmp_path: Path, empty_cache: Path) -> None:
+    source = tmp_path / "a.cpp"
+    source.write_text('#include "made.h"\nint value() { return VALUE; }\n')
+    first = build(source, generated={"made.h": "#define VALUE 1\n"})
+    assert first.parent == empty_cache / "some"
+    stamp = first.stat().st_mtime_ns
+    assert build(source, generated={"made.h": "#define VALUE 1\n"}) == first
+    assert first.stat().st_mtime_ns == stamp
+    other = build(source, generated={"made.h": "#define VALUE 2\n"})
+    assert other != first
+    assert sorted(path.name for path in (empty_cache / "some").iterdir()) == sorted([first.name, other.name])
+
+
+def test_the_first_error_is_named(tmp_path: Path, empty_cache: Path) -> None:
+    source = tmp_path / "a.cpp"
+    source.write_text("int value() { return nothing; }\n")
+    with pytest.raises(BuddysimError, match=r"^it fails: .*a\.cpp:1:22: error: .*nothing") as raised:
+        build(source)
+    assert "\n" not in str(raised.value)
+    assert not list((empty_cache / "some").iterdir())
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    source = tmp_path / "a.cpp"
+    source.write_text("")
+    with pytest.raises(BuddysimError, match="set XDG_CACHE_HOME"):
+        build(source)
+
+
+def test_the_header_has_the_layout_of_the_dtypes(tmp_path: Path) -> None:
+    dtypes = {"WarpOp": records.OP_DTYPE, "WarpRecord": records.WARP_DTYPE, "BlockRecord": records.BLOCK_DTYPE}
+    checks = [
+        f"static_assert(offsetof(capture::{name}, {field}) == {dtype.fields[field][1]});"
+        for name, dtype in dtypes.items()
+        for field in dtype.names
+    ]
+    checks += [f"static_assert(sizeof(capture::{name}) == {dtype.itemsize});" for name, dtype in dtypes.items()]
+    named = {name: value for name, value in vars(records).items() if name.startswith(("OP_", "FLAG_"))}
+    constants = {name: value for name, value in named.items() if isinstance(value, int)}
+    checks += [f"static_assert(capture::{name} == {value});" for name, value in constants.items()]
+    assert len(checks) > 30
+    (tmp_path / records_header.NAME).write_text(records_header.header())
+    source = tmp_path / "check.cpp"
+    source.write_text("\n".join(["#include <cstddef>", f'#include "{records_header.NAME}"', *checks, ""]))
+    subprocess.run(["g++", "-std=c++17", "-fsyntax-only", str(source)], check=True)
