@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.papers.saved import FOLDER
 
 NAME = "plot"
 HELP = """draw a figure; without a name: list the figures
@@ -13,7 +14,6 @@ HELP = """draw a figure; without a name: list the figures
 Results that a figure needs and that aren't saved yet are simulated and saved first. A figure that draws a file of yours
 gets it as FILE, for example what 'run --json' wrote: plot overview RESULT.json."""
 
-RESULTS = Path("out") / "training"
 EVERY = "every"
 
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"picture: .png, .svg, .pdf (default: out/FIGURE.png); of {EVERY}: folder",
     )
     parser.add_argument(
-        "--results", metavar="DIR", default=str(RESULTS), help=f"where results are saved (default: {RESULTS})"
+        "--results", metavar="DIR", default=str(FOLDER), help=f"where results are saved (default: {FOLDER})"
     )
     parser.add_argument("--fresh", action="store_true", help="simulate again what is saved")
 

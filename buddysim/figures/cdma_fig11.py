@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from buddysim.compress.tensors import LAYOUTS
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
 from buddysim.papers.cdma import density
@@ -18,7 +19,6 @@ TITLE = "cDMA, Fig. 11: ratios by algorithm and layout (bars: average by size; d
 ORDER = 211
 
 LABELS = {"rle": "RL", "zvc": "ZV", "zlib": "ZL"}
-LAYOUTS = ("NCHW", "NHWC", "CHWN")
 
 
 def data(source: Source) -> list[dict[str, Any]]:

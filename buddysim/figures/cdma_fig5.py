@@ -28,7 +28,9 @@ def data(source: Source) -> list[dict[str, Any]]:
         for number, point in enumerate(activations.points):
             if (number, n) in stored:
                 image = (activations.values(number, n)[0] != 0).astype(np.uint8)
-                rows.append({"map": info.name, "shape": info.shape, "iteration": point.iteration, "zeros": grid(image)})
+                rows.append(
+                    {"map": info.name, "shape": info.shape, "iteration": point.iteration, "nonzero": grid(image)}
+                )
     return rows
 
 
@@ -58,7 +60,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             panel.set_yticks([])
             row = by_cell.get((name, iteration))
             if row is not None:
-                panel.imshow(row["zeros"], cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
+                panel.imshow(row["nonzero"], cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
                 if x == 0:
                     panel.set_ylabel(f"{name}\n{row['shape']}", fontsize=7)
             if y == 0:

@@ -16,6 +16,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import write_json
 
+#: Where results are saved, relative to the working folder.
 FOLDER = Path("out") / "training"
 
 Result = Mapping[str, Any]

@@ -23,7 +23,18 @@ KINDS = {
 def figure(
     title: str, rows: int = 1, columns: int = 1, width: float = 9.6, height: float = 4.2, **more: Any
 ) -> tuple[Figure, Any]:
-    """A figure with its title, and its axes: one, or an array of them."""
+    """A figure with its title, and its axes.
+
+    Parameters
+    ----------
+    rows, columns : of axes
+    width, height : inches
+    more : for matplotlib's ``Figure.subplots``
+
+    Returns
+    -------
+    the figure, and its axes: one, or an array of them
+    """
     made = Figure(figsize=(width, height), dpi=110, layout="constrained")
     axes = made.subplots(rows, columns, **more)
     made.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
@@ -44,10 +55,12 @@ def tidy(axes: Axes) -> None:
 
 
 def grouped(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], form: str = "") -> None:
-    """Bars of several series side by side for each group; None leaves a gap.
+    """Bars of several series side by side for each group.
 
     Parameters
     ----------
+    groups : labels on the horizontal axis
+    series : a value for each group, by label; None leaves a gap
     form : format of the value written over each bar, such as ``"{:.1f}"``; none without it
     """
     width = 0.8 / max(len(series), 1)
