@@ -47,16 +47,18 @@ class Parser(argparse.ArgumentParser):
 
 
 class CommandParser(Parser):
-    """The parser of a command; its arguments are added when the command is the one that runs."""
+    """The parser of a command, or of one of its actions; arguments are added when it is the one that runs."""
 
-    command: ModuleType | None = None
+    command: ModuleType | None = None  # None: an action, whose command adds its arguments
+    complete = False
 
     def add_all_arguments(self) -> None:
-        """Adds the command's arguments, once."""
-        if self.command is not None:
-            command, self.command = self.command, None
+        """Adds the arguments, once."""
+        if not self.complete:
+            self.complete = True
             _add_plugin_argument(self)
-            command.add_arguments(self)
+            if self.command is not None:
+                self.command.add_arguments(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self.add_all_arguments()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,14 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("buddysim: error: ")
     assert said in err or "PyTorch" in err
+
+
+def test_a_plug_in_after_the_action(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "docs" / "examples"
+    command = [sys.executable, "-m", "buddysim", "dnn", "info", str(examples / "leaky.toml")]
+    command += ["--plugin", str(examples / "plugins" / "leaky_relu.py")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "leaky-relu (in place)" in done.stdout
+    refused = subprocess.run(command[:-2], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "'leaky-relu' is not a kind of layer (nearest: relu)" in refused.stderr
