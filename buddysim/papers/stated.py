@@ -10,7 +10,7 @@ from importlib import import_module, resources
 from types import ModuleType
 from typing import Any
 
-from buddysim import papers
+import buddysim.papers
 
 Amount = float | str | tuple[float, ...]
 
@@ -46,8 +46,8 @@ class Stated:
 @cache
 def paper_folders() -> tuple[ModuleType, ...]:
     """The papers' packages, in the order of their ``ORDER``; each has its short name as ``TITLE``."""
-    names = (module.name for module in pkgutil.iter_modules(papers.__path__) if module.ispkg)
-    return tuple(sorted((import_module(f"{papers.__name__}.{name}") for name in names), key=lambda paper: paper.ORDER))
+    names = (module.name for module in pkgutil.iter_modules(buddysim.papers.__path__) if module.ispkg)
+    return tuple(sorted((import_module(f"buddysim.papers.{name}") for name in names), key=lambda paper: paper.ORDER))
 
 
 @cache
