@@ -1,4 +1,4 @@
-"""Output files that appear whole or not at all."""
+"""Output files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from buddysim.base.errors import BuddysimError
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Says at once, before a long run, if a file couldn't be written there."""
+    """Raises a BuddysimError, before a long run, if a file can't be written there."""
     target = Path(path)
     if target.is_dir():
         raise BuddysimError(f"{target}: is a folder: expected a file to write")
@@ -24,9 +24,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> None:
-    """Lets `write` fill a file of another name in the same folder, then gives it its own.
+    """Calls `write` with a temporary path in the same folder, then renames that file to `path`.
 
-    A device or a pipe (``/dev/null``) is written to as it is: it must not be replaced by a file.
+    A device or a pipe (``/dev/null``) is written directly: it must not be replaced by a file.
     """
     target = Path(path)
     if target.exists() and not target.is_file():

@@ -1,14 +1,14 @@
-"""How this package's Cython files are compiled: the flags of `setup.py`, and of plug-ins, which must be the same."""
+"""The flags with which Cython files are compiled: those of `setup.py` and of plug-ins, which must be the same."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: -ffp-contract=off: results must not depend on the machine.
+#: -ffp-contract=off: results must not depend on the computer running the simulator.
 COMPILE_ARGS = ("-O2", "-ffp-contract=off")
 
-#: What the replay's event loop does for an operation becomes one function: passing times and places between a dozen
-#: costs more than it saves (docs/performance.md).
+#: All that the replay's event loop does for an operation is inlined into one function: passing times and locations
+#: between a dozen functions is slower (docs/performance.md).
 INLINE_ALL = ("CYTHON_INLINE", "__inline__ __attribute__((always_inline))")
 
 

@@ -1,6 +1,6 @@
 """Compiles a Cython file against this package's ``.pxd`` and ``.h`` files: ``compile_plugin.py SOURCE MODULE TARGET``.
 
-A process of its own, because Cython and setuptools print what they do and keep state.
+A process of its own, because Cython and setuptools print and keep global state.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ def main() -> None:
     del sys.path[0]  # this folder's module names are not for import without their package
     sys.path.append(str(PACKAGE.parent))
     from Cython.Build import cythonize
-    from setuptools import Distribution, Extension
-    from setuptools.command.build_ext import build_ext
+    from setuptools import Distribution, Extension  # type: ignore[import-untyped]
+    from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
     from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, directives
 
@@ -32,7 +32,7 @@ def main() -> None:
         define_macros=[INLINE_ALL],
         extra_compile_args=list(COMPILE_ARGS),
     )
-    built = cythonize(
+    built = cythonize(  # type: ignore[no-untyped-call]
         [extension], compiler_directives=dict(directives()), include_path=[str(PACKAGE.parent)], quiet=True
     )
     command = build_ext(Distribution({"ext_modules": built}))

@@ -1,4 +1,4 @@
-"""What an error says about a name or a value that a user gave: the nearest known name, the value cut to fit a line."""
+"""Parts of errors about a user's names and values: the nearest known name, the value cut to fit a line."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def shortened(text: object, limit: int = 60) -> str:
-    """``repr`` of what a user gave, cut so that an error stays one readable line."""
+    """``repr`` of a user's input, cut so that an error stays one readable line."""
     shown = repr(text)
     return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[-1]}"

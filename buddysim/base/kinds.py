@@ -1,7 +1,7 @@
-"""The kinds of things that are found by name, and where their registries are.
+"""The kinds of things that are found by name, and the modules of their registries.
 
-This is the one place that knows all registries. It names them as text, so that the ground floor imports nothing above
-it, and lower folders (the machine loader, which reads the sections that replay schemes have) can ask for higher ones.
+Only this module names all registries. It names them as text: so `base` imports no higher folder, and lower folders can
+ask higher ones (the machine loader reads the sections of replay schemes).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.registry import Registry
 
-#: For each kind the module that has its `Registry` as ``REGISTRY``.
+#: The module of each kind that has its `Registry` as ``REGISTRY``.
 HOMES = {
     "compressor": "buddysim.compress.registry",
     "importer": "buddysim.importers",
@@ -34,16 +34,16 @@ def registry(kind: str) -> Registry[Any]:
 
 
 def check_plugin(module: ModuleType) -> None:
-    """Refuses a module that defines nothing of any kind; the message says what the nearest kind still lacks."""
+    """Refuses a module that defines nothing of any kind; the message names what it lacks for the nearest kind."""
     registries = [registry(kind) for kind in HOMES]
-    if any(known.adopt(module) for known in registries):
+    if any(each.adopt(module) for each in registries):
         return
-    there = {known.kind: sum(hasattr(module, name) for name in known.contract) for known in registries}
-    nearest = max(registries, key=lambda known: there[known.kind] / len(known.contract))
-    if there[nearest.kind]:
+    matching = {each.kind: sum(hasattr(module, name) for name in each.contract) for each in registries}
+    nearest = max(registries, key=lambda each: matching[each.kind] / len(each.contract))
+    if matching[nearest.kind]:
         lacking = [name for name in nearest.contract if not hasattr(module, name)]
         problem = f"a {nearest.kind} without {', '.join(lacking)}" if lacking else f"not a whole {nearest.kind}"
     else:
-        problem = "defines nothing that is known"
-    every = "; ".join(f"{known.kind}: {', '.join(known.contract)}" for known in registries)
+        problem = "defines nothing of any kind"
+    every = "; ".join(f"{each.kind}: {', '.join(each.contract)}" for each in registries)
     raise BuddysimError(f"{getattr(module, 'PLUGIN_SOURCE', module.__file__)}: {problem}: expected one of: {every}")

@@ -1,6 +1,6 @@
-"""Results of either engine as tidy rows in a Parquet file: one row per number, with the run that it belongs to.
+"""Results of either engine as tidy rows in a Parquet file: one row per number, with its run.
 
-| column | what |
+| column | content |
 |---|---|
 | `trace`, `trace_checksum`, `machine`, `machine_checksum`, `seed`, `scheme` | the run, of a replay |
 | `network`, `network_checksum`, `batch`, `machine`, `machine_checksum`, `scheme` | the run, of a training iteration |
@@ -21,7 +21,7 @@ from typing import Any
 from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
 
-#: What identifies a run, as far as its provenance has it, and whether it is a whole number.
+#: The columns that identify a run, those that its provenance has, and whether each is a whole number.
 _RUN_COLUMNS = {
     "trace": False,
     "trace_checksum": False,
@@ -32,14 +32,14 @@ _RUN_COLUMNS = {
     "machine_checksum": False,
     "seed": True,
 }
-#: Keys of a result's parts begin so: `per_kernel` has a row for each kernel.
+#: Prefix of the keys of a result's parts: `per_kernel` has an element for each kernel.
 _PARTS = "per_"
 
 Row = dict[str, Any]
 
 
 def tidy_rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
-    """The rows of some results, as dicts with the columns above.
+    """The rows of results, as dicts with the columns above.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _rows(where: Row, counter: str, value: Any) -> Iterator[Row]:
 
 
 def check_parquet() -> None:
-    """A BuddysimError that says what to install where Parquet can't be written."""
+    """Raises a BuddysimError that names what to install if Parquet can't be written."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:

@@ -1,4 +1,4 @@
-"""Plug-ins: modules of a user's that register what they define, as a file of this package's folders would.
+"""Plug-ins: users' modules, which register what they define as the modules of this package's folders do.
 
 A plug-in is a Python file or a Cython file (``.pyx``, compiled at first use: `buddysim.base.compiled`). It is named on
 the command line (``--plugin FILE``), in the environment (``BUDDYSIM_PLUGINS``, separated as ``PATH`` is), by

@@ -1,8 +1,8 @@
-"""What there is of one kind (compressors, schemes, figures, ...), by name.
+"""The things of one kind (compressors, schemes, figures, ...) by name.
 
-A kind has a folder in this package; every module of the folder that meets the kind's contract is registered, and so is
-every plug-in of a user's that does (`buddysim.base.plugins`). Nothing else lists them: help, arguments, orders and
-documents ask the registry.
+A kind has a folder in this package. Every module of the folder that meets the kind's contract is registered, and so is
+every plug-in that does (`buddysim.base.plugins`). Nothing else lists them: help, arguments, orders and documents ask
+the registry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from buddysim.base.hints import hint, shortened
 
 T = TypeVar("T")
 
-#: A module's ``ORDER`` says where it stands in lists; without one it follows those that have one, by name.
+#: A module's ``ORDER`` is its position in lists; modules without one come last, by name.
 LAST = 1_000_000
 
 
@@ -28,10 +28,10 @@ class Registry(Generic[T]):
 
     Parameters
     ----------
-    kind : in the singular, for messages: ``"compressor"``
+    kind : name of the kind in the singular, for messages: ``"compressor"``
     package : dotted name of the folder whose modules are registered
-    contract : what a module of the kind has, for messages: ``("OPTIONS", "compress")``
-    adopt : gives what a module defines of the kind, by name; nothing for a module that is of another kind
+    contract : names that a module of the kind defines, for messages: ``("OPTIONS", "compress")``
+    adopt : returns what a module defines of the kind, by name; nothing for a module of another kind
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Registry(Generic[T]):
     ) -> None:
         self.kind, self.package, self.contract, self.adopt = kind, package, contract, adopt
         self._own: dict[str, tuple[int, T]] | None = None
-        self._known: dict[str, T] = {}
+        self._by_name: dict[str, T] = {}
         self._plugins_seen = -1
 
     def names(self) -> tuple[str, ...]:
@@ -47,26 +47,26 @@ class Registry(Generic[T]):
         return tuple(self._all())
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """Names and what they stand for, in the order of `names`."""
+        """Names and things, in the order of `names`."""
         return iter(self._all().items())
 
     def __contains__(self, name: object) -> bool:
         return name in self._all()
 
     def find(self, name: str) -> T:
-        """What a name stands for.
+        """The thing of a name.
 
         Raises
         ------
         BuddysimError
-            where it is unknown; the message has the known names, and the nearest
+            where the name is unknown; the message has all names, and the nearest
         """
-        known = self._all()
-        if name not in known:
+        things = self._all()
+        if name not in things:
             raise BuddysimError(
-                f"{self.kind} {shortened(name)}: unknown, expected one of {', '.join(known)}{hint(name, known)}"
+                f"{self.kind} {shortened(name)}: unknown, expected one of {', '.join(things)}{hint(name, things)}"
             )
-        return known[name]
+        return things[name]
 
     def _all(self) -> dict[str, T]:
         found = plugins.modules()
@@ -78,9 +78,9 @@ class Registry(Generic[T]):
             ranked = dict(self._own)
             for module in found:
                 self._add(ranked, module)
-            self._known = {name: ranked[name][1] for name in sorted(ranked, key=lambda name: (ranked[name][0], name))}
+            self._by_name = {name: ranked[name][1] for name in sorted(ranked, key=lambda name: (ranked[name][0], name))}
             self._plugins_seen = len(found)
-        return self._known
+        return self._by_name
 
     def _folder(self) -> Iterator[ModuleType]:
         package = import_module(self.package)

@@ -1,4 +1,4 @@
-"""Small text files of a user's, whole and with every problem in one line: machines, networks, targets, tables."""
+"""Reads users' small text files as a whole, any problem an error of one line: machines, networks, targets, tables."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def read_text(path: str | os.PathLike[str], what: str, most_bytes: int) -> str:
     Parameters
     ----------
     path : the file
-    what : it should be: ``"machine file"``
-    most_bytes : that it may have
+    what : what the file should be, for messages: ``"machine file"``
+    most_bytes : its maximum size
 
     Raises
     ------
@@ -41,7 +41,7 @@ def read_text(path: str | os.PathLike[str], what: str, most_bytes: int) -> str:
 
 
 def parse_toml(text: str, where: str = "") -> dict[str, Any]:
-    """The tables of a TOML text; BuddysimError where it isn't TOML, which names `where` it is from."""
+    """The tables of a TOML text; a BuddysimError that begins with `where` if it isn't TOML."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
@@ -50,12 +50,12 @@ def parse_toml(text: str, where: str = "") -> dict[str, Any]:
 
 
 def toml_text(content: Mapping[str, Any], section: str = "") -> str:
-    """Nested tables as TOML, a line per value; their values are such whose JSON is their TOML.
+    """Nested tables as TOML, a line per value.
 
     Parameters
     ----------
-    content : texts, numbers, switches, lists of them, and tables, by name
-    section : dotted name of the table that `content` is, where it isn't the whole file
+    content : strings, numbers, booleans, lists of them (their JSON is their TOML), and tables, by name
+    section : dotted name of the table that `content` is; empty for a whole file
     """
     return "\n".join(_toml_lines(content, section)).strip() + "\n"
 
@@ -76,6 +76,6 @@ def _toml_key(name: str) -> str:
 
 
 def _shown(path: str | os.PathLike[str], most: int = 200) -> str:
-    """A path that may be anything, fit for a line."""
+    """A user's path, escaped and cut to fit a line."""
     text = ascii(os.fspath(path))[1:-1]
     return text if len(text) <= most else f"{text[:most]}..."

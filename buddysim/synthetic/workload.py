@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.result import file_name
 from buddysim.machine import fields
 from buddysim.synthetic.parts.sizes import check_pattern, pattern_classes
 from buddysim.trace import Provenance, TraceWriter
@@ -104,7 +104,7 @@ class Workload(BaseModel):
         """The provenance of the trace: this workload and its parameters."""
         parameters = ", ".join(f"{name}={_text(value)}" for name, value in self.model_dump().items())
         plugin = getattr(sys.modules[type(self).__module__], "PLUGIN_SOURCE", None)
-        options = f" --plugin {shlex.quote(file_name(plugin))}" if plugin else ""
+        options = f" --plugin {shlex.quote(Path(plugin).name)}" if plugin else ""
         options += "".join(f" --set {_quoted(setting)}" for setting in self.settings())
         return Provenance(
             tool="buddysim make",

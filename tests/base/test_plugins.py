@@ -83,7 +83,7 @@ def test_an_entry_point_of_an_installed_package(plugin: Path, tmp_path: Path) ->
     ("text", "expected"),
     [
         ("OPTIONS = {}\ndef compress(data): ...\n", "a compressor without compressed_bits, decompress"),
-        ("x = 1\n", "defines nothing that is known"),
+        ("x = 1\n", "defines nothing of any kind"),
         ("x = \n", "can't be imported: SyntaxError"),
         ("1 / 0\n", "can't be imported: ZeroDivisionError"),
     ],
