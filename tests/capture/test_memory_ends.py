@@ -52,7 +52,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "said"),
+    ("how", "code", "expected"),
     [
         ("segmentation fault", 128 + signal.SIGSEGV, "killed by signal 11 (SIGSEGV)"),
         ("abort", 128 + signal.SIGABRT, "killed by signal 6 (SIGABRT)"),
@@ -60,11 +60,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("x", 42, "none: the program ended with exit code 42"),
     ],
 )
-def test_everything_up_to_the_end_is_there(program: Path, tmp_path: Path, how: str, code: int, said: str) -> None:
+def test_everything_up_to_the_end_is_there(program: Path, tmp_path: Path, how: str, code: int, expected: str) -> None:
     done = capture("--every-calls", "puts:1", "--", program, how, folder=tmp_path)
     assert done.returncode == code
     with open_trace(tmp_path / "out.bin") as trace:
-        assert said in ending(trace)
+        assert expected in ending(trace)
         assert len(trace.snapshots) == 5
         (name,) = [one.name for one in trace.allocations]
         assert [set(contents(trace, index, name)) for index in range(5)] == [{1}, {2}, {3}, {4}, {5}]
@@ -154,7 +154,7 @@ def test_what_cannot_be_captured(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("--every-calls", "0"), "expected a number of calls"),
         (("--every-calls", "a b:3"), "expected a number of calls"),
@@ -166,8 +166,8 @@ def test_what_cannot_be_captured(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("-o", "no/such/folder/out.bin"), "cannot be written"),
     ],
 )
-def test_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: tuple[str, str], said: str) -> None:
-    assert said in refused(capsys, *arguments, "--", "true")
+def test_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: tuple[str, str], expected: str) -> None:
+    assert expected in refused(capsys, *arguments, "--", "true")
 
 
 def test_a_missing_compiler_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
@@ -177,7 +177,7 @@ def test_a_missing_compiler_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "gcc is missing; to install it: apt install gcc libc6-dev" in refused(capsys, "true")
 
 
-def test_a_library_that_is_not_loaded_is_said(tmp_path: Path, program: Path) -> None:
+def test_a_library_that_is_not_loaded_is_reported(tmp_path: Path, program: Path) -> None:
     """A static program behind a dynamic one: nobody can know before."""
     static = compiled(tmp_path, "static", "int main(void) { return 6; }", "-static")
     (tmp_path / "other").write_text(f"#!/usr/bin/env -S {static}\n")

@@ -98,7 +98,7 @@ def test_the_trace_is_valid_and_has_ten_snapshots(captured: tuple[Path, str]) ->
         assert named["5: relu"].died is None
         assert named["4 backward: convolution_backward"].died is not None
         kernels = len(trace.kernels)
-        assert [kernel.ordinal for kernel in trace.kernels] == [3 * kernels + place for place in range(kernels)]
+        assert [kernel.ordinal for kernel in trace.kernels] == [3 * kernels + number for number in range(kernels)]
         # The snapshot of the kernels' own iteration lies within it, after its last backward kernel.
         before = sum(not kernel.name.startswith("optimizer") for kernel in trace.kernels)
         assert trace.snapshots[1].point == 3 * kernels + before

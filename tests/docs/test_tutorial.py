@@ -24,8 +24,8 @@ def lines(kind: str) -> list[str]:
 
 
 def walk(folder: Path, kind: str) -> list[str]:
-    """Type the commands of one part in a folder that looks like a clone; gives what each printed."""
-    for name in ("tools", "traces"):
+    """Runs the commands of one part in a folder that looks like a clone; gives what each printed."""
+    for name in ("docs", "traces"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "out").mkdir()
     (folder / "bin").mkdir()

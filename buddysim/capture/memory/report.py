@@ -55,7 +55,7 @@ def end_of(outcome: Outcome) -> str:
 
 
 def problems_of(outcome: Outcome, unreadable_bytes: int) -> dict[str, str]:
-    """What went wrong on the way, where anything did."""
+    """What went wrong during the capture, where anything did."""
     problems = []
     if not outcome.answered:
         problems.append("the preload library was not loaded into the program: nothing was captured")

@@ -4,13 +4,13 @@ from typing import Final
 
 ASSUMED: Final = {
     "gaps": (
-        "instructions counted in LLVM's optimised intermediate code, along the way that each warp went; what has no "
+        "instructions counted in LLVM's optimised intermediate code, along the path that each warp took; what has no "
         "instruction of its own on a GPU (division, built-in functions) as sequences of assumed length; latencies of "
         "Accel-Sim's sm_70 configuration (docs/capture-opencl.md)"
     ),
     "dependencies": ("first uses and dependent chains from the same code; a chain begins anew in each basic block"),
     "warps": (
-        "32 consecutive work-items (x fastest) that part at branches and meet again at the immediate post-dominator"
+        "32 consecutive work-items (x fastest) that diverge at branches and reconverge at the immediate post-dominator"
     ),
     "allocations": (
         "the program's buffers, named by the first kernel argument that they are; addresses as a GPU's allocator "
@@ -25,6 +25,6 @@ ASSUMED: Final = {
 }
 
 DEVICES: Final = {
-    False: "the program saw PoCL's own device: a processor",
-    True: "the program was told that PoCL's device is a GPU: 48 KiB of local memory, 1024 work-items, 56 compute units",
+    False: "the program saw PoCL's own device: a CPU",
+    True: "the program saw PoCL's device as a GPU: 48 KiB of local memory, 1024 work-items, 56 compute units",
 }

@@ -1,4 +1,4 @@
-/* Part of every compiled program: where its kernels find out who they are, and what they call. */
+/* Linked to every compiled program: the work-item's ids and sizes, and the functions that its kernels call. */
 #include <stdint.h>
 
 uint64_t _local_id_x, _local_id_y, _local_id_z, _group_id_x, _group_id_y, _group_id_z;
@@ -8,7 +8,7 @@ uint32_t _work_dim;
 char *_printf_buffer;
 uint32_t _printf_buffer_capacity, *_printf_buffer_position;
 
-/* The log of the work-item that runs; the runtime exchanges it with the work-item. */
+/* The log of the work-item that runs; the runtime changes it with the work-item. */
 struct {
   uint32_t *block, *blocks_end;
   uint64_t *access, *accesses_end;

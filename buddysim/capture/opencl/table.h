@@ -1,4 +1,4 @@
-// What the compiler pass tells the runtime about a kernel: a row of 32-bit words, read by both and by the Python twin.
+// Descriptions of kernels in 32-bit words, from the compiler pass to the runtime; naive_warp.py writes them for tests.
 //
 // module:  n_kernels, kernel...
 // kernel:  text name, text refused, private_bytes, shared_bytes, n_args, {kind, bytes}..., text arg_name...,
@@ -39,7 +39,7 @@ struct Use {
 
 struct Block {
   uint32_t logged = 0;        // whether lanes log their entering it: one of its predecessors had a choice
-  uint32_t join = NOWHERE;    // where lanes that part at its end meet again: its immediate post-dominator
+  uint32_t join = NOWHERE;    // where lanes that diverge at its end reconverge: its immediate post-dominator
   Stretch after;              // from the last site (or the start) to its end
   std::vector<uint32_t> targets, sites;
   std::vector<Use> uses;

@@ -77,11 +77,11 @@ def _assumptions(graph: OperatorGraph | None, chosen: list[int], done: int, end:
     """What the provenance says of the capture."""
     found = {
         "contents": f"of iterations {', '.join(map(str, chosen)) or 'none'} of {done}: feature maps, their gradients "
-        "and everything else that passes when it was written last, inputs when the backward pass began, weights, their "
+        "and all other temporaries when they were written last, inputs when the backward pass began, weights, their "
         "gradients and optimizer state before the optimizer's step; of allocations above the limit sampled pages, "
         "sizes of all",
         "allocations": "derived: one for each storage of PyTorch, at addresses of our own, in multiples of 512 B; a "
-        "feature map has its place throughout; what only passes is placed and freed as PyTorch did",
+        "feature map keeps its address throughout; temporaries are placed and freed as PyTorch did",
         "copies": "derived: an iteration's inputs are copied to the device before it",
         "end": end,
     }

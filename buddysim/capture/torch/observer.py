@@ -98,8 +98,6 @@ class Observer:
             self._maps.close(state)
         self._write_progress(finished)
 
-    # -- iterations ---------------------------------------------------------------------------------------------------
-
     def _await(self) -> None:
         """Waits for the forward pass of the next iteration, where that is to be observed."""
         self._due = self.schedule.due(self.iteration)
@@ -214,8 +212,6 @@ class Observer:
         self.iteration += 1
         self._write_progress(False)
         self._await()
-
-    # -- what is kept -------------------------------------------------------------------------------------------------
 
     def _parameters(self, optimizer: torch.optim.Optimizer) -> list[tuple[str, torch.Tensor]]:
         names = {id(p): name for root in self._roots.values() for name, p in root.named_parameters()}

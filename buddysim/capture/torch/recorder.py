@@ -136,8 +136,6 @@ class Recorder(TorchDispatchMode):
                 self.on_output(self, number, tensor)
         return found
 
-    # -- what the graph is made of ------------------------------------------------------------------------------------
-
     def number_of(self, storage: torch.UntypedStorage) -> int | None:
         """The number of a storage, None where no operator has seen it."""
         number = self._numbers.get(storage._cdata)
@@ -167,8 +165,6 @@ class Recorder(TorchDispatchMode):
             for storage, offset, shape, strides, dtype, extent in self.tensors
         )
         return OperatorGraph(storages, tensors, tuple(Operator(**o) for o in self.operators), iteration, provenance)
-
-    # -- while it runs ------------------------------------------------------------------------------------------------
 
     def _phase(self) -> str | None:
         """The pass that runs now; None for what is no part of training (evaluation without gradients)."""

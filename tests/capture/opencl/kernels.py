@@ -1,4 +1,4 @@
-"""OpenCL programs for the tests, written for them: jobs of `host.py`."""
+"""OpenCL programs for the tests, written for them: jobs of `program.py`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ __kernel void wide_loads(__global const float4 *a, __global float2 *b, __global 
     b[i] = v.xy * v.zw + (float)c[i];
 }
 
-__kernel void two_ways(__global const int *a, __global int *b)
+__kernel void two_branches(__global const int *a, __global int *b)
 {
     int i = get_global_id(0);
     int v = a[i];
@@ -189,7 +189,7 @@ JOBS: dict[str, Any] = {
     "sum_of_group": _job("sum_of_group", [256, 64], [_floats(256), _zeros(4)], _on(0, 1)),
     "transpose": _job("transpose", [32, 16, 8, 8], [_floats(512), _zeros(512)], [*_on(0, 1), {"i32": 32}, {"i32": 16}]),
     "wide_loads": _job("wide_loads", [96, 48], [_floats(384), _zeros(192), _random(24)], _on(0, 1, 2)),
-    "two_ways": _job("two_ways", [512, 64], [_random(512), _zeros(1024)], _on(0, 1)),
+    "two_branches": _job("two_branches", [512, 64], [_random(512), _zeros(1024)], _on(0, 1)),
     # Arguments not in the order in which buffers were made; a buffer there twice; halves of one.
     "out_of_order": _job(
         "vector_add",

@@ -1,4 +1,4 @@
-"""Runs jobs of `host.py`, captured and not."""
+"""Runs jobs of `program.py`, captured and not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 
 HERE = Path(__file__).parent
-HOST = HERE / "host.py"
+PROGRAM = HERE / "program.py"
 ROOT = HERE.parents[2]
 
 
@@ -41,7 +41,7 @@ def write_job(job: Any, folder: Path) -> Path:
 
 def plain(job: Any, folder: Path, **environment: str) -> str:
     """What the program prints by itself."""
-    command = [sys.executable, str(HOST), str(write_job(job, folder))]
+    command = [sys.executable, str(PROGRAM), str(write_job(job, folder))]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -53,6 +53,6 @@ def captured(
     """The trace file of a capture, and how the command went."""
     output = folder / name
     command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(output), *options, "--"]
-    command += [sys.executable, str(HOST), str(write_job(job, folder))]
+    command += [sys.executable, str(PROGRAM), str(write_job(job, folder))]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     return output, subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=folder)

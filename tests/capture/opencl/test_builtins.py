@@ -78,9 +78,9 @@ def call(number: int, kind: str, name: str, types: tuple[str, ...]) -> str:
                     one.removesuffix("*").split()[-1],
                 )
             )
-    for place, result in results:
+    for variable, result in results:
         for element in range(width(result)):
-            part = f"{place}.s{element:x}" if width(result) > 1 else place
+            part = f"{variable}.s{element:x}" if width(result) > 1 else variable
             bits = {"float": f"as_uint({part})", "double": f"(uint)(as_ulong({part}) ^ as_ulong({part}) >> 32)"}
             lines.append(f"r = r * 31u + {bits.get(base(result), f'(uint)({part})')};")
     return "{ " + " ".join(lines) + f" out[{number} * {ITEMS} + i] = r; }}"

@@ -125,7 +125,7 @@ def test_what_was_before_the_end_is_there(death: Any, code: int, says: str, tmp_
         assert [snapshot.point for snapshot in trace.snapshots] == [0, 1, 2]
 
 
-@pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="the sanitizer in the program ends it its own way")
+@pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="the sanitizer in the program ends it itself")
 def test_a_crash_inside_a_kernel(tmp_path: Path) -> None:
     crash = "__kernel void crash(__global int *a) { if (get_global_id(0) == 70) a[1 << 29] = 1; else a[0] = 1; }"
     job = JOBS["transpose"]
@@ -144,7 +144,7 @@ def test_a_crash_inside_a_kernel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("call", "function"), [("svm", "clSVMAlloc"), ("image", "clCreateImage2D")])
 def test_unknown_functions_are_named(call: str, function: str, tmp_path: Path) -> None:
-    output, done = captured(JOBS["two_ways"] | {"call": call}, tmp_path)
+    output, done = captured(JOBS["two_branches"] | {"call": call}, tmp_path)
     assert f"{function} is not known to the capture" in done.stderr
     with open_trace(output) as trace:
         assert function in trace.provenance.assumptions["unknown"]
@@ -152,12 +152,12 @@ def test_unknown_functions_are_named(call: str, function: str, tmp_path: Path) -
 
 
 def test_a_forked_child_leaves_its_parents_trace_alone(tmp_path: Path) -> None:
-    output, done = captured(JOBS["two_ways"] | {"call": "fork"}, tmp_path)
+    output, done = captured(JOBS["two_branches"] | {"call": "fork"}, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == plain(JOBS["two_ways"], tmp_path)
+    assert done.stdout == plain(JOBS["two_branches"], tmp_path)
     with open_trace(output) as trace:
         verify_trace(trace)
-        assert len(trace.allocations) == len(JOBS["two_ways"]["buffers"])
+        assert len(trace.allocations) == len(JOBS["two_branches"]["buffers"])
 
 
 def test_a_kernel_that_is_refused_is_named_and_runs(tmp_path: Path) -> None:
@@ -165,15 +165,15 @@ def test_a_kernel_that_is_refused_is_named_and_runs(tmp_path: Path) -> None:
     __kernel void pictures(__read_only image2d_t picture, __global float *b) { b[0] = get_image_width(picture); }
     __kernel void hello(__global const int *a, __global int *b) { b[get_global_id(0)] = a[0] + 1; }
     """
-    job = JOBS["two_ways"] | {"source": SOURCE + refused, "call": "use image"}
+    job = JOBS["two_branches"] | {"source": SOURCE + refused, "call": "use image"}
     job["launches"] = [{"kernel": "pictures", "global": [1], "local": [1], "arguments": [{"image": 0}, {"buffer": 1}]}]
-    job["launches"] += JOBS["two_ways"]["launches"]
+    job["launches"] += JOBS["two_branches"]["launches"]
     output, done = captured(job, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "not traced, but run: kernel pictures: it has an image" in done.stderr
     assert done.stdout == plain(job, tmp_path)
     with open_trace(output) as trace:
-        assert [(kernel.name, kernel.ordinal) for kernel in trace.kernels] == [("two_ways", 1)]
+        assert [(kernel.name, kernel.ordinal) for kernel in trace.kernels] == [("two_branches", 1)]
 
 
 @pytest.mark.parametrize("options", ["", "-cl-denorms-are-zero", "-cl-opt-disable"])

@@ -66,15 +66,15 @@ def of_oclgrind(log: Path) -> tuple[list[int], dict[tuple[int, int], list[Operat
             kernel.sites += mine
             kernel.blocks.append(Block(numbers(targets), list(range(first, first + len(mine))), logged=True))
         elif word == "item":
-            place, blocks, accesses = rest.split("|")
-            group, local = numbers(place)
+            position, blocks, accesses = rest.split("|")
+            group, local = numbers(position)
             items[group, local] = Lane(numbers(blocks)[1:], numbers(accesses))
     for block, join in zip(kernel.blocks, joins([block.targets for block in kernel.blocks]), strict=True):
         block.join = join
     warps: dict[tuple[int, int], list[Lane]] = {}
     for (group, local), lane in sorted(items.items()):
         warps.setdefault((group, local // 32), []).append(lane)
-    return buffers, {place: operations(kernel, lanes) for place, lanes in warps.items()}
+    return buffers, {warp: operations(kernel, lanes) for warp, lanes in warps.items()}
 
 
 def operations(kernel: Kernel, lanes: list[Lane]) -> list[Operation]:
@@ -131,6 +131,6 @@ def test_every_warp_operation_is_oclgrinds(name: str, plugin: Path, tmp_path: Pa
     theirs, wanted = of_oclgrind(log)
     ours, found = of_capture(output)
     assert found.keys() == wanted.keys()
-    for place, expected in wanted.items():
+    for warp, expected in wanted.items():
         there = [(kind, size, moved(lines, theirs, ours)) for kind, size, lines in expected]
-        assert found[place] == there, place
+        assert found[warp] == there, warp

@@ -1,4 +1,4 @@
-"""Lanes become warps by control flow: the fast way and the readable one agree; some cases by hand."""
+"""Lanes become warps by control flow: the runtime and its readable twin agree; some cases by hand."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def fast(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane], end: int = MEM
     n_blocks, blocks = flat([lane.blocks for lane in lanes], np.uint32)
     n_accesses, accesses = flat([lane.accesses for lane in lanes], np.uint64)
     warp, ops, lines = np.zeros(1, WARP_DTYPE), np.zeros(ROOM, OP_DTYPE), np.zeros(ROOM, np.uint64)
-    place = [array.ctypes.data_as(ctypes.c_void_p) for array in (table, n_blocks, blocks, n_accesses, accesses)]
+    tables = [array.ctypes.data_as(ctypes.c_void_p) for array in (table, n_blocks, blocks, n_accesses, accesses)]
     out = [array.ctypes.data_as(ctypes.c_void_p) for array in (warp, ops, lines)]
-    n = library.capture_twin(place[0], len(lanes), *place[1:], ctypes.c_uint64(end), *out, ROOM)
+    n = library.capture_twin(tables[0], len(lanes), *tables[1:], ctypes.c_uint64(end), *out, ROOM)
     assert n >= 0
     ops = ops[:n]
     return ops, lines[: int(ops["n_lines"].sum())], warp[0]
@@ -148,7 +148,7 @@ def walks(draw: st.DrawFn) -> tuple[Kernel, list[Lane]]:
 
 @settings(deadline=None, max_examples=150)
 @given(walks())
-def test_the_fast_way_and_the_readable_one_agree(library: ctypes.CDLL, walk: tuple[Kernel, list[Lane]]) -> None:
+def test_the_runtime_and_its_twin_agree(library: ctypes.CDLL, walk: tuple[Kernel, list[Lane]]) -> None:
     compare(library, *walk)
 
 

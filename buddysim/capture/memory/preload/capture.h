@@ -1,6 +1,6 @@
 /* What the parts of the preload library share. It is loaded into the captured program, so it allocates nothing from the
- * program's heap, opens no file descriptor in the running program (but to look into a library that was loaded since the
- * last snapshot) and gives every errno back as it found it. */
+ * program's heap, opens no file descriptor in the running program (except to read the symbols of a library that was
+ * loaded since the last snapshot) and restores errno. */
 #ifndef BUDDYSIM_MEMORY_CAPTURE_H
 #define BUDDYSIM_MEMORY_CAPTURE_H
 
@@ -18,7 +18,7 @@
 #define MAX_FRAMES 24
 #define THREAD_LOCAL static _Thread_local __attribute__((tls_model("initial-exec")))
 
-/* -- what travels to the capture command: one connection per message (receive.py reads it) ------------------------- */
+/* Messages to the capture command: one connection each; wire.py is the other end. */
 
 #define WIRE_MAGIC "BUDDYMEM"
 #define WIRE_VERSION 1
@@ -36,9 +36,9 @@ struct message_head {
     uint64_t problem; /* FAILED: errno */
 };
 
-/* After the head of a SNAPSHOT: /proc/self/maps in parts (u32 bytes, bytes; ends with 0), then what allocations there are
- * (each with its frames, u64, and its name; ends with a head of kind 0), then in the same order the contents of each, in
- * pieces that ascend by offset; and at last a head of kind 0 once more. */
+/* After the head of a SNAPSHOT: /proc/self/maps in parts (u32 bytes, bytes; ends with 0), then the allocations (each with
+ * its frames, u64, and its name; ends with a head of kind 0), then in the same order the contents of each, in pieces that
+ * ascend by offset; at last a head of kind 0 again. */
 struct entry_head {
     uint32_t kind; /* enum kind; 0 ends the list */
     uint32_t frames;
@@ -53,7 +53,7 @@ struct piece_head {
     uint64_t offset, bytes; /* bytes follow a PIECE_DATA only; an UNREADABLE one repeats a range sent as zeros */
 };
 
-/* -- settings, from the environment -------------------------------------------------------------------------------- */
+/* Settings, from the environment. */
 
 enum trigger { BY_TIME, BY_CALLS };
 
@@ -67,13 +67,13 @@ struct settings {
     uint64_t sample_bytes; /* about this much of them */
     uint64_t page_bytes;   /* of a sampled page */
     uint64_t seed;
-    char counted[64];      /* hook whose calls count; empty: every allocating one */
+    char counted[64];      /* hook whose calls are counted; empty: every allocating one */
 };
 
 extern struct settings settings;
 extern atomic_bool capturing;
 
-/* -- the table of live allocations (table.c) ----------------------------------------------------------------------- */
+/* The table of live allocations (table.c). */
 
 enum kind { KIND_END, KIND_HEAP, KIND_MAP, KIND_SHARED_MAP, KIND_STATIC };
 
@@ -96,19 +96,19 @@ struct table {
 extern struct table table;
 extern pthread_mutex_t table_lock;
 
-bool table_may_hold(uintptr_t base); /* without the lock; never wrong about what the caller owns */
+bool table_may_hold(uintptr_t base); /* without the lock; right for allocations that the caller owns */
 void table_add(uintptr_t base, size_t bytes, enum kind kind, const uintptr_t *frames, uint32_t n_frames, const char *name);
 bool table_take(uintptr_t base, struct allocation *taken); /* remove; under the lock, as all below */
 void table_put_back(const struct allocation *taken);
 void table_remove_range(uintptr_t base, uintptr_t end);
 
-/* -- static data (statics.c) --------------------------------------------------------------------------------------- */
+/* Static data (statics.c). */
 
 void find_static_data(void);
 
-/* -- snapshots (snapshot.c) and when to take them (trigger.c) ------------------------------------------------------ */
+/* Snapshots (snapshot.c) and when to take them (trigger.c). */
 
-void say(enum message message, uint64_t position, uint64_t problem);
+void send_message(enum message message, uint64_t position, uint64_t problem);
 void prepare_snapshots(void);
 bool take_snapshot(uint64_t position);
 void wait_for_last_image(void);
@@ -123,7 +123,7 @@ extern atomic_uint_fast64_t snapshots_taken;
 extern uint64_t last_image_bytes; /* of the allocations in it */
 extern pid_t owner;
 
-/* -- small things --------------------------------------------------------------------------------------------------- */
+/* Memory, clocks, call stacks. */
 
 void *pages(size_t bytes); /* zeroed memory from the kernel, or NULL; never returned */
 void release_pages(void *address, size_t bytes);

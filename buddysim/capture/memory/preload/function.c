@@ -12,7 +12,7 @@ struct search {
     void *found;
 };
 
-/* A library that was loaded for one module's eyes only isn't in the order of lookups. */
+/* A library loaded with RTLD_LOCAL is not searched by dlsym(RTLD_NEXT). */
 static int look_in_module(struct dl_phdr_info *info, size_t size, void *data) {
     struct search *search = data;
     (void)size;
@@ -41,7 +41,7 @@ __attribute__((visibility("hidden"))) void *buddysim_find_function(const char *n
         found = search.found;
     }
     if (!found) {
-        static const char problem[] = "buddysim: error: the counted function is nowhere to be found: ";
+        static const char problem[] = "buddysim: error: the counted function was not found: ";
         if (write(2, problem, sizeof problem - 1) < 0 || write(2, name, strlen(name)) < 0 || write(2, "\n", 1) < 0) abort();
         abort();
     }

@@ -1,4 +1,4 @@
-/* The functions that the program calls instead of libc's: each does what it did before and notes what it gave. */
+/* The functions that the program calls instead of libc's: each calls libc's and notes the allocation. */
 #include "capture.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ static struct {
     int (*munmap)(void *, size_t);
 } next;
 
-THREAD_LOCAL int inside; /* in the allocator, or in ourselves: nothing here is the program's */
+THREAD_LOCAL int inside; /* in the allocator, or in this library: what is allocated here is not the program's */
 static atomic_bool resolved;
 static _Alignas(16) char arena[ARENA_BYTES];
 static atomic_size_t arena_used;
@@ -96,7 +96,7 @@ static void forget(void *address) {
     pthread_mutex_unlock(&table_lock);
 }
 
-static void *done(const char *hook, void *address, size_t bytes) {
+static void *allocated(const char *hook, void *address, size_t bytes) {
     if (address && tracked(bytes)) note(address, bytes, KIND_HEAP);
     if (!inside) count_call(hook);
     return address;
@@ -108,14 +108,14 @@ PUBLIC void *malloc(size_t bytes) {
     void *address;
     if (!ready()) return from_arena(bytes);
     CALL(address, next.malloc(bytes));
-    return done("malloc", address, bytes);
+    return allocated("malloc", address, bytes);
 }
 
 PUBLIC void *calloc(size_t count, size_t bytes) {
     void *address;
     if (!ready()) return from_arena(count * bytes);
     CALL(address, next.calloc(count, bytes));
-    return done("calloc", address, address ? count * bytes : 0);
+    return allocated("calloc", address, address ? count * bytes : 0);
 }
 
 PUBLIC void free(void *address) {
@@ -127,7 +127,7 @@ PUBLIC void free(void *address) {
     if (!inside) count_call("free");
 }
 
-/* The lock is held while the block moves, so that no snapshot sees it gone or twice. */
+/* The lock is held while the block moves, so that no snapshot misses it or has it twice. */
 static void *move(void *address, size_t bytes) {
     struct allocation before;
     void *moved;
@@ -154,7 +154,7 @@ PUBLIC void *realloc(void *address, size_t bytes) {
         if (copy) memcpy(copy, address, bytes < there ? bytes : there);
         return copy;
     }
-    return done("realloc", move(address, bytes), bytes);
+    return allocated("realloc", move(address, bytes), bytes);
 }
 
 PUBLIC void *reallocarray(void *address, size_t count, size_t bytes) {
@@ -170,21 +170,21 @@ PUBLIC void *memalign(size_t alignment, size_t bytes) {
     void *address;
     ready();
     CALL(address, next.memalign(alignment, bytes));
-    return done("memalign", address, bytes);
+    return allocated("memalign", address, bytes);
 }
 
 PUBLIC void *aligned_alloc(size_t alignment, size_t bytes) {
     void *address;
     ready();
     CALL(address, next.aligned_alloc(alignment, bytes));
-    return done("aligned_alloc", address, bytes);
+    return allocated("aligned_alloc", address, bytes);
 }
 
 PUBLIC int posix_memalign(void **address, size_t alignment, size_t bytes) {
     int problem;
     ready();
     CALL(problem, next.posix_memalign(address, alignment, bytes));
-    done("posix_memalign", problem ? NULL : *address, bytes);
+    allocated("posix_memalign", problem ? NULL : *address, bytes);
     return problem;
 }
 
@@ -192,14 +192,14 @@ PUBLIC void *valloc(size_t bytes) {
     void *address;
     ready();
     CALL(address, next.valloc(bytes));
-    return done("valloc", address, bytes);
+    return allocated("valloc", address, bytes);
 }
 
 PUBLIC void *pvalloc(size_t bytes) {
     void *address;
     ready();
     CALL(address, next.pvalloc(bytes));
-    return done("pvalloc", address, bytes);
+    return allocated("pvalloc", address, bytes);
 }
 
 static void forget_range(void *address, size_t bytes) {
@@ -211,7 +211,7 @@ static void forget_range(void *address, size_t bytes) {
     errno = problem;
 }
 
-/* Reserved address space (no access) is no memory yet. */
+/* Reserved address space (PROT_NONE) is no memory yet. */
 static void note_map(void *address, size_t bytes, int protection, int flags) {
     if (address == MAP_FAILED || inside) return;
     if (flags & MAP_FIXED) forget_range(address, bytes);

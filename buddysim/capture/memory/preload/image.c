@@ -1,5 +1,5 @@
-/* Life of the library in a process: it captures the program that the command started and whatever that one replaces
- * itself with (exec), and neither its children nor theirs. The program's environment looks as if we weren't there. */
+/* The library's life in a process: it captures the program that the command started and any program that replaces it
+ * (exec), but no children. The program sees its environment without the library. */
 #include "capture.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,6 @@ extern char **environ;
 struct settings settings = {.least_bytes = SIZE_MAX};
 atomic_bool capturing;
 static char setting_text[2048], preload_text[4096]; /* as they were found: "NAME=value" */
-static bool others_preloaded;
 
 /* Value of `key` in "key=value;key=value", copied into `value`; false where there is none. */
 static bool read_setting(const char *text, const char *key, char *value, size_t room) {
@@ -37,10 +36,9 @@ static uint64_t read_number(const char *text, const char *key) {
     return read_setting(text, key, value, sizeof value) ? strtoull(value, NULL, 10) : 0;
 }
 
-/* Take our entry out of LD_PRELOAD; what others put there stays. */
+/* Takes our entry out of LD_PRELOAD; other entries stay. */
 static void clean_environment(void) {
     const char *others = strchr(preload_text, ':');
-    others_preloaded = others != NULL;
     if (others) setenv("LD_PRELOAD", others + 1, 1);
     else unsetenv("LD_PRELOAD");
     unsetenv(VARIABLE);
@@ -78,7 +76,7 @@ __attribute__((constructor)) static void begin(void) {
     find_static_data();
     prepare_snapshots();
     pthread_atfork(before_fork, after_fork, in_child);
-    say(HELLO, 0, 0);
+    send_message(HELLO, 0, 0);
     atomic_store(&capturing, true);
     start_trigger();
 }
@@ -86,10 +84,10 @@ __attribute__((constructor)) static void begin(void) {
 __attribute__((destructor)) static void end(void) {
     if (!atomic_load(&capturing) || getpid() != owner) return;
     stop_trigger();
-    say(FAREWELL, current_position(), 0);
+    send_message(FAREWELL, current_position(), 0);
 }
 
-/* -- exec: the program that takes this one's place is captured too ---------------------------------------------------- */
+/* Exec: the program that replaces this one is captured too. */
 
 static bool replaces_us(void) { return atomic_load(&capturing) && getpid() == owner; }
 
@@ -99,7 +97,7 @@ static size_t length_of(char *const list[]) {
     return count;
 }
 
-/* The program's environment with ours in front; `room` has two places more than it. */
+/* The program's environment with ours in front; `room` has two elements more than it. */
 static char **our_environment(char *const environment[], char **room, char *preload, size_t preload_bytes) {
     size_t count = 0;
     const char *theirs = "";
@@ -120,7 +118,7 @@ static char **our_environment(char *const environment[], char **room, char *prel
     char *room[length_of(environment) + 3];                                                                             \
     bool ours = replaces_us();                                                                                          \
     if (ours) hold_trigger();                                                                                           \
-    char *const *given = ours ? our_environment(environment, room, preload, sizeof preload) : (environment)
+    char *const *passed = ours ? our_environment(environment, room, preload, sizeof preload) : (environment)
 
 typedef int exec_function(const char *, char *const[], char *const[]);
 
@@ -128,7 +126,7 @@ static int call_exec(const char *function, const char *path, char *const argumen
     WITH_OURS(environment);
     exec_function *next;
     *(void **)&next = dlsym(RTLD_NEXT, function);
-    int result = next(path, arguments, given);
+    int result = next(path, arguments, passed);
     if (ours) release_trigger();
     return result;
 }
@@ -149,7 +147,7 @@ PUBLIC int fexecve(int fd, char *const arguments[], char *const environment[]) {
     WITH_OURS(environment);
     int (*next)(int, char *const[], char *const[]);
     *(void **)&next = dlsym(RTLD_NEXT, "fexecve");
-    int result = next(fd, arguments, given);
+    int result = next(fd, arguments, passed);
     if (ours) release_trigger();
     return result;
 }

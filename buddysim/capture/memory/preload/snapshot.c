@@ -1,7 +1,7 @@
 /* A snapshot: a copy-on-write image of the process sends its memory to the capture command, while the program runs on.
  *
- * The image is a bare clone() without an exit signal, so the program neither gets a SIGCHLD nor meets it in wait(). It
- * makes system calls only: whatever lock another thread held at that moment stays locked in it. */
+ * The image is a bare clone() without an exit signal, so the program gets no SIGCHLD and wait() doesn't return it. It
+ * makes system calls only: a lock that another thread held at that moment stays locked in it. */
 #include "capture.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static pid_t last_image;
 uint64_t last_image_bytes;
 static size_t system_page;
 static const char zeros[4096];
-static _Atomic(uint32_t) *called; /* shared with the image: it has called the capture command */
+static _Atomic(uint32_t) *connected; /* shared with the image: it has connected to the capture command */
 
 uint64_t clock_now(int clock) {
     struct timespec now;
@@ -41,7 +41,7 @@ __attribute__((constructor(101))) static void note_start(void) {
     system_page = (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static int call_home(void) {
+static int connect_to_command(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, settings.socket, sizeof settings.socket);
     int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -53,7 +53,7 @@ static int call_home(void) {
     return fd;
 }
 
-/* How much of it went out before an error. */
+/* Returns the bytes sent before an error. */
 static size_t send_some(int fd, const void *data, size_t bytes, int flags) {
     size_t done = 0;
     while (done < bytes) {
@@ -66,7 +66,7 @@ static size_t send_some(int fd, const void *data, size_t bytes, int flags) {
     return done;
 }
 
-/* In the image: without a listener there is nothing left to do. */
+/* In the image: ends it where nobody listens any more. */
 static void send_all(int fd, const void *data, size_t bytes, int flags) {
     if (send_some(fd, data, bytes, flags) < bytes) syscall(SYS_exit_group, 1);
 }
@@ -84,15 +84,15 @@ static struct message_head head_of(enum message message, uint64_t position, uint
     return head;
 }
 
-void say(enum message message, uint64_t position, uint64_t problem) {
-    int fd = call_home();
+void send_message(enum message message, uint64_t position, uint64_t problem) {
+    int fd = connect_to_command();
     if (fd < 0) return;
     struct message_head head = head_of(message, position, problem);
     send_some(fd, &head, sizeof head, 0);
     syscall(SYS_close, fd);
 }
 
-/* -- in the image ---------------------------------------------------------------------------------------------------- */
+/* In the image. */
 
 static void send_maps(int fd) {
     char text[4096];
@@ -112,7 +112,7 @@ static void send_piece(int fd, enum piece kind, uint64_t offset, uint64_t bytes)
     send_all(fd, &head, sizeof head, MSG_MORE);
 }
 
-/* Memory that can't be read goes out as zeros; a second piece says so. */
+/* Memory that can't be read is sent as zeros; a second piece marks it. */
 static void send_memory(int fd, const struct allocation *from, size_t offset, size_t bytes) {
     const char *data = (const char *)from->base + offset;
     size_t done = 0, bad_from = 0, bad = 0;
@@ -135,7 +135,7 @@ static void send_memory(int fd, const struct allocation *from, size_t offset, si
     if (bad) send_piece(fd, PIECE_UNREADABLE, offset + bad_from, bad);
 }
 
-/* Pages that were never written take no room on the way: the kernel's page table tells. */
+/* Pages that were never written, by the kernel's page table, are sent without their bytes. */
 static void send_range(int fd, long page_map, const struct allocation *from, size_t offset, size_t bytes) {
     uint64_t entries[WINDOW_PAGES];
     size_t end = offset + bytes, run = offset;
@@ -175,7 +175,7 @@ static uint64_t mix(uint64_t value) { /* splitmix64, Steele et al. 2014 */
     return value ^ (value >> 31);
 }
 
-/* One page out of each stratum of pages, by the seed: the same ones in every snapshot. sampling.py is its twin. */
+/* One page of each stratum of pages, chosen by the seed: the same ones in every snapshot. sampling.py is its twin. */
 static void send_contents(int fd, long page_map, const struct allocation *from) {
     if (from->bytes <= settings.whole_bytes) {
         send_range(fd, page_map, from, 0, from->bytes);
@@ -213,8 +213,8 @@ static void send_image(int fd, uint64_t position) {
     send_all(fd, &end, sizeof end, 0);
 }
 
-/* Nothing of the program's may be kept open by its image; and if memory runs out, the image is what should go. */
-static void leave_program(void) {
+/* The image keeps none of the program's descriptors open, and is the first to be killed where memory runs out. */
+static void detach_from_program(void) {
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, 0, ~0U, 0) < 0)
 #endif
@@ -226,23 +226,23 @@ static void leave_program(void) {
     }
 }
 
-/* All that the image does. The program waits until it has called: whatever comes to the program then, the capture
- * command knows of the image and waits for it. */
-static void be_image(uint64_t position) {
-    leave_program();
-    int fd = call_home();
-    atomic_store(called, 1);
-    syscall(SYS_futex, called, FUTEX_WAKE, 1, NULL, NULL, 0);
+/* All that the image does. The program waits until it has connected: whatever happens to the program afterwards, the
+ * capture command waits for the image. */
+static void run_image(uint64_t position) {
+    detach_from_program();
+    int fd = connect_to_command();
+    atomic_store(connected, 1);
+    syscall(SYS_futex, connected, FUTEX_WAKE, 1, NULL, NULL, 0);
     if (fd >= 0) send_image(fd, position);
     syscall(SYS_exit_group, 0);
     __builtin_unreachable();
 }
 
-/* -- in the program -------------------------------------------------------------------------------------------------- */
+/* In the program. */
 
 void prepare_snapshots(void) {
     long page = syscall(SYS_mmap, NULL, system_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    called = page == -1 ? NULL : (void *)page;
+    connected = page == -1 ? NULL : (void *)page;
 }
 
 /* At most one image at a time. */
@@ -251,16 +251,16 @@ void wait_for_last_image(void) {
     last_image = 0;
 }
 
-/* The caller holds no lock of ours but its turn. */
+/* The caller holds the trigger's lock and no other lock of this library. */
 bool take_snapshot(uint64_t position) {
-    if (getpid() != owner) { /* a copy of the process that no fork handler saw */
+    if (getpid() != owner) { /* a child made without the fork handlers */
         atomic_store(&capturing, false);
         return false;
     }
     wait_for_last_image();
     find_static_data();
-    if (!called) return false;
-    atomic_store(called, 0);
+    if (!connected) return false;
+    atomic_store(connected, 0);
     sigset_t all, before;
     sigfillset(&all);
     pthread_mutex_lock(&table_lock);
@@ -268,20 +268,20 @@ bool take_snapshot(uint64_t position) {
     last_image_bytes = 0;
     for (size_t item = 0; item < table.count; item++) last_image_bytes += table.items[item].bytes;
     long image = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-    if (image == 0) be_image(position);
+    if (image == 0) run_image(position);
     int problem = errno;
     pthread_mutex_unlock(&table_lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (image < 0) {
-        say(FAILED, position, (uint64_t)problem);
+        send_message(FAILED, position, (uint64_t)problem);
         return false;
     }
     last_image = (pid_t)image;
     atomic_fetch_add(&snapshots_taken, 1);
     const struct timespec a_while = {0, 50000000};
-    while (!atomic_load(called)) {
-        syscall(SYS_futex, called, FUTEX_WAIT, 0, &a_while, NULL, 0);
-        if (syscall(SYS_wait4, image, NULL, __WCLONE | WNOHANG, NULL)) { /* it is gone already */
+    while (!atomic_load(connected)) {
+        syscall(SYS_futex, connected, FUTEX_WAIT, 0, &a_while, NULL, 0);
+        if (syscall(SYS_wait4, image, NULL, __WCLONE | WNOHANG, NULL)) { /* it has ended already */
             last_image = 0;
             break;
         }

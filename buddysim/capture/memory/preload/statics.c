@@ -1,4 +1,4 @@
-/* Static data: the objects of .data and .bss that a module's symbol table names, and what lies between them. */
+/* Static data: the objects of .data and .bss that a module's symbol table names, and the ranges between them. */
 #include "capture.h"
 
 #include <elf.h>
@@ -27,24 +27,24 @@ struct module {
 };
 
 static unsigned long long modules_seen;
-static uintptr_t *known; /* segments that were looked at, by their first address */
-static size_t n_known, known_room;
+static uintptr_t *seen; /* first addresses of the segments that were looked at */
+static size_t n_seen, seen_room;
 
-static bool is_known(uintptr_t base) {
-    for (size_t at = 0; at < n_known; at++)
-        if (known[at] == base) return true;
-    if (n_known == known_room) {
-        size_t room = known_room ? 2 * known_room : 512;
+static bool seen_before(uintptr_t base) {
+    for (size_t at = 0; at < n_seen; at++)
+        if (seen[at] == base) return true;
+    if (n_seen == seen_room) {
+        size_t room = seen_room ? 2 * seen_room : 512;
         uintptr_t *larger = pages(room * sizeof *larger);
         if (!larger) return true;
-        if (known) {
-            memcpy(larger, known, n_known * sizeof *known);
-            release_pages(known, known_room * sizeof *known);
+        if (seen) {
+            memcpy(larger, seen, n_seen * sizeof *seen);
+            release_pages(seen, seen_room * sizeof *seen);
         }
-        known = larger;
-        known_room = room;
+        seen = larger;
+        seen_room = room;
     }
-    known[n_known++] = base;
+    seen[n_seen++] = base;
     return false;
 }
 
@@ -67,7 +67,7 @@ static const char *keep_text(const char *text, size_t bytes) {
     return kept;
 }
 
-/* Insert by address into a list that stays sorted; of two objects at one address the larger one stays. */
+/* Inserts into a list sorted by address; of two objects at one address the larger one stays. */
 static void add_object(struct object *objects, size_t *count, size_t room, struct object object) {
     size_t at = *count;
     while (at && objects[at - 1].base > object.base) at--;
@@ -82,7 +82,7 @@ static void add_object(struct object *objects, size_t *count, size_t room, struc
     ++*count;
 }
 
-/* Libraries of the languages themselves: their static data isn't the program's. */
+/* The languages' own libraries: their static data isn't the program's. */
 static bool is_runtime(const char *name) {
     static const char *const names[] = {"libc.so", "ld-linux", "libm.so", "libstdc++.so", "libgcc_s.so", "libgfortran.so",
                                         "libquadmath.so", "libpthread.so", "linux-vdso.so"};
@@ -174,7 +174,7 @@ static void add_module(const struct module *module) {
 static int look_at_module(struct dl_phdr_info *info, size_t size, void *data) {
     struct module *module = data;
     (void)size;
-    if (modules_seen == info->dlpi_adds && n_known) return 1; /* nothing was loaded since */
+    if (modules_seen == info->dlpi_adds && n_seen) return 1; /* nothing was loaded since */
     module->load_address = info->dlpi_addr;
     module->n_segments = 0;
     bool ours = false;
@@ -186,7 +186,7 @@ static int look_at_module(struct dl_phdr_info *info, size_t size, void *data) {
         if ((segment->p_flags & PF_W) && segment->p_memsz >= settings.least_bytes && module->n_segments < MAX_SEGMENTS)
             module->segments[module->n_segments++] = (struct object){base, segment->p_memsz, NULL};
     }
-    if (ours || !module->n_segments || is_known(module->segments[0].base)) return 0;
+    if (ours || !module->n_segments || seen_before(module->segments[0].base)) return 0;
     const char *path = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "/proc/self/exe";
     long length = -1;
     if (!strcmp(path, "/proc/self/exe"))

@@ -1,4 +1,4 @@
-/* The live allocations: a dense list, found by base through a hash index that can be asked without the lock. */
+/* The live allocations: a dense list with a hash index by base, which can be read without the lock. */
 #include "capture.h"
 
 #include <string.h>
@@ -6,14 +6,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct slot {
-    atomic_uintptr_t base; /* 0: free; GONE: was taken */
+struct bucket {
+    atomic_uintptr_t base; /* 0: empty; GONE: removed */
     size_t item;
 };
 
 struct index {
     size_t mask, used;
-    struct slot slots[];
+    struct bucket buckets[];
 };
 
 #define GONE ((uintptr_t)1)
@@ -34,32 +34,32 @@ void release_pages(void *address, size_t bytes) { syscall(SYS_munmap, address, b
 
 static size_t hash(uintptr_t base) { return (size_t)((base >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20); }
 
-/* The slot that has `base`, or NULL. */
-static struct slot *find(struct index *index, uintptr_t base) {
+/* The bucket that has `base`, or NULL. */
+static struct bucket *find(struct index *index, uintptr_t base) {
     if (!index) return NULL;
     for (size_t at = hash(base) & index->mask;; at = (at + 1) & index->mask) {
-        uintptr_t found = atomic_load_explicit(&index->slots[at].base, memory_order_acquire);
-        if (found == base) return &index->slots[at];
+        uintptr_t found = atomic_load_explicit(&index->buckets[at].base, memory_order_acquire);
+        if (found == base) return &index->buckets[at];
         if (!found) return NULL;
     }
 }
 
 static void insert(struct index *index, uintptr_t base, size_t item) {
     size_t at = hash(base) & index->mask;
-    while (atomic_load_explicit(&index->slots[at].base, memory_order_relaxed)) at = (at + 1) & index->mask;
-    index->slots[at].item = item;
-    atomic_store_explicit(&index->slots[at].base, base, memory_order_release);
+    while (atomic_load_explicit(&index->buckets[at].base, memory_order_relaxed)) at = (at + 1) & index->mask;
+    index->buckets[at].item = item;
+    atomic_store_explicit(&index->buckets[at].base, base, memory_order_release);
     index->used++;
 }
 
-/* Old indices stay mapped: another thread may be looking into one. They add up to less than the present one. */
+/* Old indices stay mapped, as another thread may be reading one. Together they are smaller than the current one. */
 static bool make_room(void) {
     struct index *index = atomic_load(&current);
     if (!index || 2 * (index->used + 1) > index->mask) {
         size_t size = FIRST_ROOM;
         while (size < 4 * (table.count + 1)) size *= 2;
         if (index && size < index->mask + 1) size = index->mask + 1;
-        struct index *larger = pages(sizeof *larger + size * sizeof(struct slot));
+        struct index *larger = pages(sizeof *larger + size * sizeof(struct bucket));
         if (!larger) return false;
         larger->mask = size - 1;
         for (size_t item = 0; item < table.count; item++) insert(larger, table.items[item].base, item);
@@ -87,14 +87,14 @@ static bool is_map(enum kind kind) { return kind == KIND_MAP || kind == KIND_SHA
 
 bool table_take(uintptr_t base, struct allocation *taken) {
     struct index *index = atomic_load(&current);
-    struct slot *slot = find(index, base);
-    if (!slot) return false;
-    struct allocation *gone = &table.items[slot->item], *last = &table.items[table.count - 1];
+    struct bucket *bucket = find(index, base);
+    if (!bucket) return false;
+    struct allocation *gone = &table.items[bucket->item], *last = &table.items[table.count - 1];
     if (taken) *taken = *gone;
     if (is_map(gone->kind)) maps_live--;
-    atomic_store_explicit(&slot->base, GONE, memory_order_release);
+    atomic_store_explicit(&bucket->base, GONE, memory_order_release);
     if (gone != last) {
-        find(index, last->base)->item = slot->item;
+        find(index, last->base)->item = bucket->item;
         *gone = *last;
     }
     table.count--;
@@ -117,7 +117,7 @@ void table_put_back(const struct allocation *taken) {
     if (is_map(taken->kind)) maps_live++;
 }
 
-/* What it overlaps is gone: freed where we didn't see it, or a mapping out of which an allocator gives pieces. */
+/* Removes what it overlaps: freed unseen, or a mapping that an allocator hands out in pieces. */
 void table_add(uintptr_t base, size_t bytes, enum kind kind, const uintptr_t *frames, uint32_t n_frames,
                const char *name) {
     if (table_may_hold(base)) table_take(base, NULL);

@@ -1,8 +1,8 @@
-/* When snapshots are taken: after so many calls, or after so much processor time of the program.
+/* When snapshots are taken: every so many calls, or every so much processor time of the program.
  *
- * Nobody knows how long the program will run. At four times the wanted number of snapshots the capture command forgets
- * every other one (record.py), and from then on they are taken as far apart as those that stayed. At the end there are
- * two to four times as many as wanted, of which those nearest to equal distances are chosen. */
+ * How long the program will run is unknown. At four times the wanted number of snapshots the capture command drops every
+ * other one (record.py), and from then on they are taken as far apart as those that stayed. At the end there are two to
+ * four times as many as wanted, of which those nearest to equal distances are chosen. */
 #include "capture.h"
 
 #include <errno.h>
@@ -30,14 +30,14 @@ static uint64_t advance(uint64_t position) {
     return position + interval;
 }
 
-/* A call of its kind was counted and the count has reached the next position. Never waits for another thread's
- * snapshot: that thread may be waiting for a lock of the loader that this one holds. */
+/* The count of calls has reached the next position. Never waits for another thread's snapshot: that thread may be waiting
+ * for a lock of the loader that this one holds. */
 void buddysim_due(uint64_t count);
 __attribute__((visibility("hidden"))) void buddysim_due(uint64_t count) {
     if (!atomic_load(&capturing) || atomic_load(&stopped) || pthread_mutex_trylock(&turn)) return;
     int problem = errno;
     if (count >= atomic_load(&buddysim_next_call)) {
-        atomic_store(&buddysim_next_call, UINT64_MAX); /* hooks that the snapshot itself runs into */
+        atomic_store(&buddysim_next_call, UINT64_MAX); /* the snapshot may run into hooks itself */
         take_snapshot(count);
         atomic_store(&buddysim_next_call, advance(count));
     }
@@ -77,7 +77,7 @@ static void *watch_the_clock(void *nothing) {
 
 void start_trigger(void) {
     interval = settings.interval;
-    atomic_store(&buddysim_calls, 0); /* not those of this library */
+    atomic_store(&buddysim_calls, 0); /* without those of this library */
     if (settings.trigger == BY_CALLS) {
         atomic_store(&buddysim_next_call, interval);
         return;
@@ -89,12 +89,12 @@ void start_trigger(void) {
     pthread_t thread;
     int problem = pthread_create(&thread, NULL, watch_the_clock, NULL);
     if (!problem) pthread_detach(thread);
-    else say(FAILED, 0, (uint64_t)problem);
+    else send_message(FAILED, 0, (uint64_t)problem);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* No snapshots while the program tries to replace itself. The kernel would give an image of the old program that ends
- * under the new one a SIGCHLD after all, so the last one has to be gone. */
+/* No snapshots while the program tries to replace itself. The new program would get a SIGCHLD for an image of the old one,
+ * so the last image has to end first. */
 void hold_trigger(void) {
     pthread_mutex_lock(&turn);
     wait_for_last_image();
@@ -102,7 +102,7 @@ void hold_trigger(void) {
 
 void release_trigger(void) { pthread_mutex_unlock(&turn); }
 
-/* A large allocation is about to be freed. A run by time that is too short for any other snapshot shows at least this. */
+/* A large allocation is about to be freed: a run by time too short for any other snapshot gets this one. */
 void before_free(void) {
     if (settings.trigger != BY_TIME || atomic_load(&snapshots_taken) || !atomic_load(&capturing)) return;
     int problem = errno;

@@ -164,7 +164,7 @@ Cost cost_of(const Instruction& i) {
     case Instruction::Load:
     case Instruction::Store: {
       if (auto* variable = dyn_cast<GlobalVariable>(getLoadStorePointerOperand(&i)))
-        if (variable->isDeclaration())  // who the work-item is: two are special registers, the rest are constants
+        if (variable->isDeclaration())  // ids are special registers, sizes are constants
           return variable->getName().contains("_id_") ? one(INTEGER) : Cost{};
       Space space = space_of(getLoadStorePointerOperand(&i));
       return one(space == Space::LOCAL ? SHARED : INTEGER);

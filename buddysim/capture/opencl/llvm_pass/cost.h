@@ -1,4 +1,4 @@
-// What an LLVM instruction stands for on a GPU: how many instructions, and how long until its result is there.
+// What an LLVM instruction costs on a GPU: how many instructions, and how long until its result is ready.
 #pragma once
 #include <llvm/IR/Instruction.h>
 

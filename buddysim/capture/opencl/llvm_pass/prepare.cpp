@@ -21,7 +21,7 @@ bool is_builtin(const Function& f) {
   return name.drop_while([](char c) { return c >= '0' && c <= '9'; }).startswith("_cl_");
 }
 
-// Whether the function, or one that it calls, uses a variable that work-items share or that tells who they are.
+// Whether the function, or one that it calls, uses a variable that work-items share or that holds their ids.
 bool reaches_variables(const Function& f, SmallPtrSetImpl<const Function*>& seen) {
   if (!seen.insert(&f).second) return false;
   if (f.isDeclaration()) return !f.isIntrinsic() && f.getName() != "snprintf";
@@ -121,7 +121,7 @@ void prepare(Module& module) {
           call->setCallingConv(callee->getCallingConv());
           call->removeFnAttr(Attribute::NoInline);
         }
-  // Shared by the work-group's items, which the optimiser doesn't know: it must not think that nobody else sees them.
+  // Shared by the work-items of a group, which the optimiser doesn't know: others must seem to access them.
   for (GlobalVariable& variable : module.globals())
     if (!variable.isConstant() && variable.hasLocalLinkage()) {
       variable.setLinkage(GlobalValue::ExternalLinkage);

@@ -1,4 +1,4 @@
-// When the instructions of a block issue, in order, if whatever was computed before it is there at its start.
+// When the instructions of a block issue, in order, where everything computed before the block is ready at its start.
 //
 // A time is a pair as in the trace file: execution cycles, and dependent waits (steps), of which a machine knows what
 // each adds. Of two times the later one has more cycles + 6 * steps, as for imported SASS traces.
@@ -22,7 +22,7 @@ struct IssuePoint {
   Time issue;
 };
 
-// A load of a buffer gives its result at once: who waits for it is the first use's matter.
+// Whether an instruction accesses a buffer. Its result counts as ready at once: the wait belongs to the first use.
 bool is_traced_access(const llvm::Instruction& instruction);
 
 struct BlockTimes {

@@ -29,7 +29,7 @@ void each_row(const size_t* origin, const size_t* region, size_t row_pitch, size
   }
 }
 
-// ---- devices
+// Devices.
 
 cl_int CL_API_CALL get_device_ids(cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id* devices,
                                   cl_uint* count) {
@@ -44,7 +44,7 @@ cl_context CL_API_CALL create_context_from_type(const cl_context_properties* pro
   return c().real.clCreateContextFromType(properties, CL_DEVICE_TYPE_ALL, notify, data, error);
 }
 
-// ---- buffers
+// Buffers.
 
 bool brings_contents(cl_mem_flags flags) { return flags & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR); }
 
@@ -80,7 +80,7 @@ cl_int CL_API_CALL release_memory(cl_mem memory) {
   return c().real.clReleaseMemObject(memory);
 }
 
-// ---- copies and fills
+// Copies and fills.
 
 cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t bytes,
                                void* to, cl_uint n, const cl_event* waits, cl_event* event) {
@@ -179,7 +179,7 @@ cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem memory, void* address, c
   return error;
 }
 
-// ---- programs and kernels
+// Programs and kernels.
 
 // A program is new, or is built anew.
 void forget_program(cl_program program, const char* options = nullptr) {
@@ -277,7 +277,7 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uin
   return enqueue_launch(queue, kernel, 1, nullptr, &one, &one, n, waits, event);
 }
 
-// ---- events
+// Events.
 
 cl_event CL_API_CALL create_user_event(cl_context context, cl_int* error) {
   cl_event event = c().real.clCreateUserEvent(context, error);

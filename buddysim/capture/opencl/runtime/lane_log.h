@@ -1,4 +1,4 @@
-// What a work-item did and the warp has not yet taken in: blocks that it entered, addresses that it accessed.
+// What a work-item did and its warp has not processed yet: blocks that it entered, addresses that it accessed.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,10 +9,10 @@ struct LaneLog {
   std::vector<uint32_t> blocks;
   std::vector<uint64_t> accesses;
   size_t n_blocks = 0, n_accesses = 0;        // logged
-  size_t next_block = 0, next_access = 0;     // to be taken in
+  size_t next_block = 0, next_access = 0;     // not processed yet
 };
 
-// Lets the work-item of a lane go on, until its log has something new or it stands at a barrier or its end.
+// Runs the work-item of a lane on, until its log has something new or it is at a barrier or its end.
 class LaneSource {
  public:
   virtual ~LaneSource() = default;

@@ -12,8 +12,8 @@ constexpr size_t BATCH_LINES = 1 << 16;
 
 Launch* running;
 
-// A work-item logs this much before its warp takes it in. Work-items run as far as they can, in order, as in PoCL; a
-// longer log would need more memory, a shorter one more switches.
+// Entries that a work-item logs before its warp processes them. Work-items run as far as they can, in order, as in PoCL;
+// a longer log would need more memory, a shorter one more switches.
 size_t longest_log() {
   static size_t entries = [] {
     const char* text = getenv("BUDDYSIM_CAPTURE_LOG");
@@ -110,7 +110,7 @@ void Launch::to_barrier_or_end(int lane) {
   while (!item.fiber->ended() && !item.at_barrier) resume(warp_first_ + lane);
 }
 
-// Lets a work-item run; what it logged before has been taken in, so its log starts anew.
+// Runs a work-item on; where its log has been processed, the log starts anew.
 void Launch::resume(size_t i) {
   LaneLog& log = logs_[i % WARP_LANES];
   if (log.next_block == log.n_blocks && log.next_access == log.n_accesses)

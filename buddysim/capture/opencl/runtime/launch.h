@@ -1,4 +1,4 @@
-// Runs a kernel launch work-group by work-group: one fiber per work-item, warps put together again as they go.
+// Runs a kernel launch work-group by work-group: one fiber per work-item, regrouped into warps as they run.
 #pragma once
 #include <functional>
 #include <memory>

@@ -1,4 +1,4 @@
-// For tests: a warp from logs that are complete, without a program. tests/capture/opencl compares it with
+// For tests: a warp from complete logs, without a program. tests/capture/opencl compares it with
 // naive_warp.py.
 #include <cstring>
 #include <vector>

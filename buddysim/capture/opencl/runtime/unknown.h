@@ -1,4 +1,4 @@
-// Functions that may change memory and that the trace knows nothing of: their calls are noted.
+// Functions that may change memory and that the capture does not follow: their calls are noted.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>

@@ -1,5 +1,5 @@
-// Lanes that ran one by one become a warp again, by control flow: lanes that go the same way at a branch stay together,
-// those that part meet again at the branch's immediate post-dominator, as on a GPU with a reconvergence stack.
+// Regroups lanes that ran one by one into a warp by control flow: lanes that take the same side of a branch stay together,
+// those that diverge reconverge at the branch's immediate post-dominator, as on a GPU with a reconvergence stack.
 // buddysim/capture/opencl/naive_warp.py is the readable twin.
 #pragma once
 #include <cstdint>

@@ -54,7 +54,7 @@ def contents(buffer: dict[str, Any]) -> np.ndarray[Any, Any]:
             return np.zeros(n, np.uint8)
 
 
-class Host:
+class Program:
     def __init__(self, source: str, options: str) -> None:
         platform, device = c_void_p(), c_void_p()
         check(cl.clGetPlatformIDs(1, byref(platform), None), "clGetPlatformIDs")
@@ -118,41 +118,41 @@ class Host:
         if not n:
             return ""
         data = np.empty(n, np.uint8)
-        place = data.ctypes.data_as(c_void_p)
-        error = cl.clEnqueueReadBuffer(self.queue, memory, 1, c_size_t(0), c_size_t(n), place, 0, None, None)
+        address = data.ctypes.data_as(c_void_p)
+        error = cl.clEnqueueReadBuffer(self.queue, memory, 1, c_size_t(0), c_size_t(n), address, 0, None, None)
         check(error, "clEnqueueReadBuffer")
         return hashlib.sha256(data).hexdigest()[:16]
 
 
-def fork_and_use(host: Host) -> None:
+def fork_and_use(program: Program) -> None:
     """A child that has its parent's OpenCL, makes a buffer, and ends with all exit handlers."""
     child = os.fork()
     if not child:
-        host.buffer({"bytes": 4096, "fill": "zero"})
+        program.buffer({"bytes": 4096, "fill": "zero"})
         ctypes.CDLL(None).exit(0)
     check(os.waitpid(child, 0)[1], "the child")
 
 
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
-    host = Host(job["source"], job.get("options", ""))
+    program = Program(job["source"], job.get("options", ""))
     for description in job["buffers"]:
-        host.buffer(description)
+        program.buffer(description)
     for launch in job["launches"]:
-        host.launch(launch)
+        program.launch(launch)
     if job.get("call") == "svm":
-        cl.clSVMAlloc(host.context, c_ulong(1), c_size_t(4096), 0)
+        cl.clSVMAlloc(program.context, c_ulong(1), c_size_t(4096), 0)
     if job.get("call") == "image":
-        host.image()
+        program.image()
     if job.get("call") == "fork":
-        fork_and_use(host)
-    check(cl.clFinish(host.queue), "clFinish")
+        fork_and_use(program)
+    check(cl.clFinish(program.queue), "clFinish")
     if job.get("die") == "signal":
         os.kill(os.getpid(), signal.SIGKILL)
     if job.get("die") == "exit":
         os._exit(9)
-    print(json.dumps([host.digest(memory, n) for memory, n in host.buffers]))
-    for memory, _ in host.buffers:
+    print(json.dumps([program.digest(memory, n) for memory, n in program.buffers]))
+    for memory, _ in program.buffers:
         check(cl.clReleaseMemObject(memory), "clReleaseMemObject")
     sys.exit(job.get("exit_code", 0))
 
