@@ -1,11 +1,9 @@
-"""The codec of a chunk's columns once more, to be read: what `codec.pyx` does fast.
-
-Tests hold the two against each other; nothing else uses this one.
-"""
+"""The readable twin of `codec`: a chunk's columns, one record at a time."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -119,43 +117,57 @@ def decode(
         _check_shape(dict(zip(op_fields, shape, strict=True)))
     _require(all(shape[0] < block_warps for shape in warp_shapes), "a warp's number")
 
-    blocks = np.zeros(n_blocks, BLOCK_DTYPE)
-    warps = np.zeros(n_warps, WARP_DTYPE)
+    blocks = _blocks(block_steps, block_warp_counts, n_warps, grid_blocks)
+    warps = _warps(warp_index, warp_shapes, n_ops)
     ops = np.zeros(n_ops, OP_DTYPE)
-    lines = np.zeros(n_lines, LINE_DTYPE)
+    for i, number in enumerate(op_index):
+        _require(number < n_op_shapes, "an op's shape")
+        for name, value in zip(op_fields, op_shapes[number], strict=True):
+            ops[i][name] = value
+    return blocks, warps, ops, _lines(warps, ops, masks, deltas, wide)
+
+
+def _blocks(steps: Sequence[int], warp_counts: Sequence[int], n_warps: int, grid_blocks: int) -> Any:
+    blocks = np.zeros(len(steps), BLOCK_DTYPE)
     number = first = 0
-    for i in range(n_blocks):
-        number = (number + block_steps[i]) % (1 << 32)
+    for i, (step, count) in enumerate(zip(steps, warp_counts, strict=True)):
+        number = (number + step) % (1 << 32)
         _require(number < grid_blocks, "a block's number")
-        blocks[i] = (number, first, block_warp_counts[i])
-        first += block_warp_counts[i]
+        blocks[i] = (number, first, count)
+        first += count
         _require(first <= n_warps, "the blocks' warps")
     _require(first == n_warps, "the blocks' warps")
+    return blocks
 
+
+def _warps(index: Sequence[int], shapes: Sequence[tuple[int, ...]], n_ops: int) -> Any:
+    warps = np.zeros(len(index), WARP_DTYPE)
     first = 0
-    for i in range(n_warps):
-        _require(warp_index[i] < n_warp_shapes, "a warp's shape")
-        warp, count, *tail = warp_shapes[warp_index[i]]
+    for i, shape in enumerate(index):
+        _require(shape < len(shapes), "a warp's shape")
+        warp, count, *tail = shapes[shape]
         warps[i] = (warp, first, count, *tail)
         first += count
         _require(first <= n_ops, "the warps' ops")
     _require(first == n_ops, "the warps' ops")
+    return warps
 
+
+def _lines(warps: Any, ops: Any, masks: Sequence[int], deltas: Sequence[int], wide: Sequence[int]) -> Any:
+    """The lines of every op, each op's ``first_line`` set."""
+    lines = np.zeros(len(masks), LINE_DTYPE)
     line = before = n_escapes = 0
     begun: dict[int, int] = {}
     for warp in warps:
         for position in range(int(warp["n_ops"])):
-            op = int(warp["first_op"]) + position
-            _require(op_index[op] < n_op_shapes, "an op's shape")
-            for name, value in zip(op_fields, op_shapes[op_index[op]], strict=True):
-                ops[op][name] = value
-            ops[op]["first_line"] = line
-            count = int(ops[op]["n_lines"])
-            _require(line + count <= n_lines, "the ops' lines")
+            op = ops[int(warp["first_op"]) + position]
+            op["first_line"] = line
+            count = int(op["n_lines"])
+            _require(line + count <= len(masks), "the ops' lines")
             for i in range(count):
                 delta = deltas[line]
                 if delta == ESCAPE:
-                    _require(n_escapes < n_wide, "the wide deltas")
+                    _require(n_escapes < len(wide), "the wide deltas")
                     delta = wide[n_escapes]
                     n_escapes += 1
                 before = (begun.get(position, before) if i == 0 else before) + delta
@@ -164,11 +176,11 @@ def decode(
                 _require(0 <= before < 1 << 56, "a line's address")
                 sectors, whole = masks[line] & 15, masks[line] >> 4
                 _require(sectors != 0 and whole & ~sectors == 0, "a line's masks")
-                _require(ops[op]["kind"] != OP_LOAD or whole == 0, "a load's masks")
+                _require(op["kind"] != OP_LOAD or whole == 0, "a load's masks")
                 lines[line] = before << 8 | masks[line]
                 line += 1
-    _require(line == n_lines and n_escapes == n_wide, "the ops' lines")
-    return blocks, warps, ops, lines
+    _require(line == len(masks) and n_escapes == len(wide), "the ops' lines")
+    return lines
 
 
 def _check_shape(op: dict[str, int]) -> None:

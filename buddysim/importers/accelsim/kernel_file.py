@@ -16,7 +16,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.importers.accelsim.header import KernelHeader, parse_header
 from buddysim.importers.accelsim.image import MemoryImage
 from buddysim.importers.accelsim.opcodes import Opcode, classify, timing_of
-from buddysim.importers.accelsim.parser import KernelParser, index_lines
+from buddysim.importers.accelsim.parser import KernelParser
+from buddysim.importers.accelsim.raw_lines import index_lines
 
 Records = tuple[
     npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64], npt.NDArray[np.uint64]

@@ -1,4 +1,4 @@
-"""The readable twin of `parser.pyx`: one grouped, well-formed kernel trace, token by token.
+"""The readable twin of `parser`, `instruction` and `warp`: one grouped, well-formed kernel trace, token by token.
 
 It checks nothing and stores no values; local memory is left out.
 """
@@ -154,57 +154,41 @@ def advance(now: tuple[int, int], then: tuple[int, int]) -> tuple[int, int]:
 
 
 def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHeader) -> None:
-    """Issue a warp's instructions and fill in its operations."""
-    now = last_op = (0, 0)
-    number = last_number = 0
-    ready: dict[str, tuple[int, int]] = {}
-    unit_free: dict[int, tuple[int, int]] = {}
-    unit_busy = Counter[int]()  # by the instructions since the last operation
-    loaders: dict[str, int] = {}  # register -> operation that writes it
-    pending: list[tuple[tuple[int, int], int, int]] = []  # issue clock, number, group of each operation
-    unused: set[int] = set()
-    group = 1
-
-    def use(index: int) -> None:
-        if index in unused:
-            unused.remove(index)
-            issued, its_number, _ = pending[index]
-            warp.ops[index].use_distance = number - its_number
-            warp.ops[index].use = advance(now, issued)
-
+    """Issues a warp's instructions and fills in its operations."""
+    stream = WarpStream(warp)
     for instruction in instructions:
-        number += 1
-        opcode, role = instruction.opcode, role_of(instruction, header)
+        stream.issue(instruction, role_of(instruction, header))
+    warp.tail_gap, warp.tail = stream.number - stream.last_number, advance(stream.now, stream.last_op)
+
+
+class WarpStream:
+    """A warp's scoreboard; a clock is (cycles, steps)."""
+
+    def __init__(self, warp: Warp) -> None:
+        self.warp = warp
+        self.now = self.last_op = (0, 0)
+        self.number = self.last_number = 0
+        self.ready: dict[str, tuple[int, int]] = {}
+        self.unit_free: dict[int, tuple[int, int]] = {}
+        self.unit_busy = Counter[int]()  # by the instructions since the last operation
+        self.loaders: dict[str, int] = {}  # register -> operation that writes it
+        self.pending: list[tuple[tuple[int, int], int, int]] = []  # issue clock, number, group of each operation
+        self.unused: set[int] = set()
+        self.group = 1
+
+    def issue(self, instruction: Instruction, role: Role) -> None:
+        """Issues the next instruction when its registers and its unit allow."""
+        self.number += 1
+        opcode = instruction.opcode
         read = [register for name in instruction.sources for register in registers_of(name, 1)]
         written = [register for name in instruction.destinations for register in registers_of(name, opcode.registers)]
-
-        clock = (now[0] + 1, now[1])
+        start = self.start(read + written, opcode)
         for register in read + written:
-            if later(ready.get(register, (0, 0)), clock):
-                clock = ready[register]
-        free = unit_free.get(opcode.unit, (0, 0))
-        if free[0] > UNIT_QUEUE * opcode.interval:
-            queued = (free[0] - UNIT_QUEUE * opcode.interval, free[1])
-            if later(queued, clock):
-                clock = queued
-        start = free if later(free, clock) else clock
-        unit_free[opcode.unit] = (start[0] + opcode.interval, start[1])
-        now = clock
-
-        for register in read + written:
-            if register in loaders:
-                use(loaders[register])
+            if register in self.loaders:
+                self.use(self.loaders[register])
         for register in written:
-            loaders.pop(register, None)
-        if role == Role.MEMORY_FENCE:
-            for index in range(len(pending)):
-                use(index)
-        elif role == Role.ASYNC_COMMIT:
-            group += 1
-        elif role == Role.ASYNC_WAIT:
-            for index, (_, _, its_group) in enumerate(pending):
-                if 0 < its_group < group and group - 1 - its_group >= max(instruction.immediate, 0):
-                    use(index)
+            self.loaders.pop(register, None)
+        self.synchronise(instruction, role)
 
         kind, latency, passes = None, opcode.latency, 1
         if instruction.lanes and role == Role.BARRIER:
@@ -218,29 +202,67 @@ def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHea
                 passes = bank_conflicts(instruction.addresses)
                 latency += passes - 1
         if kind is not None:
-            flags = FLAG_TIMED
-            if kind == OP_ATOMIC and (
-                opcode.no_return or not any(registers_of(name, 1) for name in instruction.destinations)
-            ):
-                flags |= FLAG_NO_RETURN
-            flags |= FLAG_BYPASS_L1 if opcode.bypass_l1 else 0
-            barrier = kind == OP_BARRIER
-            words = [] if barrier else coalesce_op(instruction.addresses, opcode.width, kind == OP_STORE)
-            chain = advance(now, last_op)
-            since = number - last_number
-            unit_slots = min(max([since, *unit_busy.values()]) - since, 65535)
-            width = 0 if barrier else opcode.width
-            warp.ops.append(Op(instruction.pc, since - 1, unit_slots, chain, kind, width, flags, words))
-            unit_busy.clear()
-            if kind in (OP_LOAD, OP_ATOMIC):
-                unused.add(len(pending))
-            last_op, last_number = (last_op[0] + chain[0], last_op[1] + chain[1]), number
-            pending.append((last_op, number, group if role == Role.ASYNC_COPY else 0))
-        unit_busy[opcode.unit] += opcode.interval * passes * opcode.shared_by
+            self.add_op(instruction, role, kind)
+        self.unit_busy[opcode.unit] += opcode.interval * passes * opcode.shared_by
         for register in written:
             if kind in (OP_LOAD, OP_STORE, OP_ATOMIC):
-                loaders[register] = len(pending) - 1
-                ready[register] = now
+                self.loaders[register] = len(self.pending) - 1
+                self.ready[register] = self.now
             else:
-                ready[register] = (start[0] + latency, start[1] + 1)
-    warp.tail_gap, warp.tail = number - last_number, advance(now, last_op)
+                self.ready[register] = (start[0] + latency, start[1] + 1)
+
+    def start(self, registers: list[str], opcode: Opcode) -> tuple[int, int]:
+        """When the unit starts the instruction; it issues (`now`) when registers and the unit's queue allow."""
+        clock = (self.now[0] + 1, self.now[1])
+        for register in registers:
+            if later(self.ready.get(register, (0, 0)), clock):
+                clock = self.ready[register]
+        free = self.unit_free.get(opcode.unit, (0, 0))
+        if free[0] > UNIT_QUEUE * opcode.interval:
+            queued = (free[0] - UNIT_QUEUE * opcode.interval, free[1])
+            if later(queued, clock):
+                clock = queued
+        start = free if later(free, clock) else clock
+        self.unit_free[opcode.unit] = (start[0] + opcode.interval, start[1])
+        self.now = clock
+        return start
+
+    def use(self, index: int) -> None:
+        """The result of an operation has its first use now."""
+        if index in self.unused:
+            self.unused.remove(index)
+            issued, its_number, _ = self.pending[index]
+            self.warp.ops[index].use_distance = self.number - its_number
+            self.warp.ops[index].use = advance(self.now, issued)
+
+    def synchronise(self, instruction: Instruction, role: Role) -> None:
+        """Fences and waits use what they wait for."""
+        if role == Role.MEMORY_FENCE:
+            for index in range(len(self.pending)):
+                self.use(index)
+        elif role == Role.ASYNC_COMMIT:
+            self.group += 1
+        elif role == Role.ASYNC_WAIT:
+            for index, (_, _, group) in enumerate(self.pending):
+                if 0 < group < self.group and self.group - 1 - group >= max(instruction.immediate, 0):
+                    self.use(index)
+
+    def add_op(self, instruction: Instruction, role: Role, kind: int) -> None:
+        """An access to global memory, or a barrier."""
+        opcode, barrier = instruction.opcode, kind == OP_BARRIER
+        flags = FLAG_TIMED
+        returns = any(registers_of(name, 1) for name in instruction.destinations)
+        if kind == OP_ATOMIC and (opcode.no_return or not returns):
+            flags |= FLAG_NO_RETURN
+        flags |= FLAG_BYPASS_L1 if opcode.bypass_l1 else 0
+        words = [] if barrier else coalesce_op(instruction.addresses, opcode.width, kind == OP_STORE)
+        chain = advance(self.now, self.last_op)
+        since = self.number - self.last_number
+        unit_slots = min(max([since, *self.unit_busy.values()]) - since, 65535)
+        width = 0 if barrier else opcode.width
+        self.warp.ops.append(Op(instruction.pc, since - 1, unit_slots, chain, kind, width, flags, words))
+        self.unit_busy.clear()
+        if kind in (OP_LOAD, OP_ATOMIC):
+            self.unused.add(len(self.pending))
+        self.last_op, self.last_number = (self.last_op[0] + chain[0], self.last_op[1] + chain[1]), self.number
+        self.pending.append((self.last_op, self.number, self.group if role == Role.ASYNC_COPY else 0))

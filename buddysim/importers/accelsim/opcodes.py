@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class Role(IntEnum):
-    """What an instruction means to the importer; `parser.pxd` has the same numbers."""
+    """What an instruction means to the importer; `instruction.pxd` has the same numbers."""
 
     PLAIN = 0
     LOAD = 1  # from global memory

@@ -6,13 +6,13 @@ from numpy.typing import NDArray
 from buddysim.importers.accelsim.header import KernelHeader
 from buddysim.importers.accelsim.image import MemoryImage
 from buddysim.importers.accelsim.opcodes import Opcode
+from buddysim.importers.accelsim.warp import WarpStream
 
 Records = tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void], NDArray[np.uint64], NDArray[np.uint64]]
 
-class KernelParser:
+class KernelParser(WarpStream):
     @property
     def counts(self) -> dict[str, int]: ...
-    unknown_opcodes: set[str]
     def __init__(
         self,
         path: str,
@@ -35,7 +35,3 @@ class KernelParser:
     def end_lines(self) -> None: ...
     def finish(self) -> None: ...
     def take(self) -> Records: ...
-
-def index_lines(
-    path: str, text: object, header: KernelHeader, first_line: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]: ...

@@ -1,13 +1,11 @@
 """Decodes packed warp records and coalesces their lanes."""
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memmove, memset
-
-import numpy as np
+from libc.string cimport memcpy, memset
 
 from buddysim.base.errors import BuddysimError
-from buddysim.trace.coalesce cimport MAX_BYTES_PER_LANE, MAX_OP_LINES, coalesce_op
 from buddysim.importers.opencl import assumed
+from buddysim.importers.rows cimport Rows
+from buddysim.trace.coalesce cimport MAX_BYTES_PER_LANE, MAX_OP_LINES, coalesce_op
 from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE, BlockRecord, WarpOp, WarpRecord
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
@@ -38,30 +36,6 @@ PROBLEMS = {
 }
 
 
-cdef struct Rows:
-    char* data
-    size_t n
-    size_t room
-
-
-cdef inline void* add_rows(Rows* rows, size_t row_bytes, size_t count) noexcept nogil:
-    """Space for more rows, or NULL."""
-    cdef size_t room
-    cdef char* data
-    if rows.n + count > rows.room:
-        room = 2 * rows.room
-        if room < rows.n + count:
-            room = rows.n + count
-        if room < 1024:
-            room = 1024
-        data = <char*>realloc(rows.data, room * row_bytes)
-        if data == NULL:
-            return NULL
-        rows.data, rows.room = data, room
-    rows.n += count
-    return rows.data + (rows.n - count) * row_bytes
-
-
 cdef class PackedDecoder:
     """Reads records launch by launch.
 
@@ -90,12 +64,10 @@ cdef class PackedDecoder:
         self.current = self.last_launch = self.finished = self.block = self.warp = -1
         self.gap_first, self.gap, self.tail = assumed.GAP_FIRST, assumed.GAP, assumed.TAIL
         self.in_flight = assumed.LOADS_IN_FLIGHT
-
-    def __dealloc__(self):
-        free(self.blocks.data)
-        free(self.warps.data)
-        free(self.ops.data)
-        free(self.lines.data)
+        self.blocks = Rows(sizeof(BlockRecord))
+        self.warps = Rows(sizeof(WarpRecord))
+        self.ops = Rows(sizeof(WarpOp))
+        self.lines = Rows(sizeof(uint64_t))
 
     @property
     def launch(self):
@@ -202,7 +174,7 @@ cdef class PackedDecoder:
         if <long>record.block != self.block:
             if <long>record.block < self.block or record.block >= self.grid_blocks:
                 return BAD_BLOCK
-            block = <BlockRecord*>add_rows(&self.blocks, sizeof(BlockRecord), 1)
+            block = <BlockRecord*>self.blocks.append(1)
             if block == NULL:
                 return NO_MEMORY
             block.block = record.block
@@ -213,7 +185,7 @@ cdef class PackedDecoder:
             if <long>record.warp < self.warp or record.warp >= self.block_warps:
                 return BAD_WARP
             self.end_warp()
-            warp = <WarpRecord*>add_rows(&self.warps, sizeof(WarpRecord), 1)
+            warp = <WarpRecord*>self.warps.append(1)
             if warp == NULL:
                 return NO_MEMORY
             memset(warp, 0, sizeof(WarpRecord))
@@ -223,8 +195,8 @@ cdef class PackedDecoder:
             (<BlockRecord*>self.blocks.data)[self.blocks.n - 1].n_warps += 1
             self.warp = record.warp
         warp = <WarpRecord*>self.warps.data + (self.warps.n - 1)
-        op = <WarpOp*>add_rows(&self.ops, sizeof(WarpOp), 1)
-        lines = <uint64_t*>add_rows(&self.lines, sizeof(uint64_t), MAX_OP_LINES)
+        op = <WarpOp*>self.ops.append(1)
+        lines = <uint64_t*>self.lines.append(MAX_OP_LINES)
         if op == NULL or lines == NULL:
             return NO_MEMORY
         self.lines.n -= MAX_OP_LINES
@@ -277,10 +249,10 @@ cdef class PackedDecoder:
             ops = (<WarpRecord*>self.warps.data)[warps].first_op
             lines = (<WarpOp*>self.ops.data)[ops].first_line
         taken = (
-            cut(&self.blocks, sizeof(BlockRecord), blocks, BLOCK_DTYPE),
-            cut(&self.warps, sizeof(WarpRecord), warps, WARP_DTYPE),
-            cut(&self.ops, sizeof(WarpOp), ops, OP_DTYPE),
-            cut(&self.lines, sizeof(uint64_t), lines, LINE_DTYPE),
+            self.blocks.cut(blocks, BLOCK_DTYPE),
+            self.warps.cut(warps, WARP_DTYPE),
+            self.ops.cut(ops, OP_DTYPE),
+            self.lines.cut(lines, LINE_DTYPE),
         )
         for i in range(self.blocks.n):
             (<BlockRecord*>self.blocks.data)[i].first_warp -= <uint32_t>warps
@@ -293,15 +265,3 @@ cdef class PackedDecoder:
 
 cdef inline uint32_t min_u32(uint32_t a, uint32_t b) noexcept nogil:
     return a if a < b else b
-
-
-cdef object cut(Rows* rows, size_t row_bytes, size_t count, object dtype):
-    """The first `count` rows as an array; the others move to the front."""
-    cdef uint8_t[::1] view
-    array = np.empty(count * row_bytes, dtype=np.uint8)
-    if count:
-        view = array
-        memcpy(&view[0], rows.data, count * row_bytes)
-        memmove(rows.data, rows.data + count * row_bytes, (rows.n - count) * row_bytes)
-        rows.n -= count
-    return array.view(dtype)

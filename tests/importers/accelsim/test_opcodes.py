@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from buddysim.importers.accelsim import opcodes
 from buddysim.importers.accelsim.opcodes import TIMINGS, Role, Unit, access_width, classify, timing_of
 
 
@@ -37,3 +41,15 @@ def test_the_newest_timing_before_a_version() -> None:
     assert timing_of(86) is TIMINGS[80]
     assert timing_of(120) is TIMINGS[90]
     assert timing_of(35) is TIMINGS[60]
+
+
+def test_roles_and_units_have_the_numbers_of_the_compiled_parser() -> None:
+    folder = Path(opcodes.__file__).parent
+    declared = (folder / "instruction.pxd").read_text(encoding="utf-8")
+    body = re.search(r"^cdef enum Role:.*\n((?:    .*\n)+)", declared, re.MULTILINE)
+    assert body
+    roles = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)", body[1])}
+    assert roles == {role.name: role.value for role in opcodes.Role}
+    units = re.search(r"N_UNITS = (\d+)", (folder / "warp.pxd").read_text(encoding="utf-8"))
+    assert units
+    assert int(units[1]) == len(opcodes.Unit)

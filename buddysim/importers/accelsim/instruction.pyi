@@ -1,0 +1,3 @@
+class InstructionReader:
+    @property
+    def unknown_opcodes(self) -> set[str]: ...

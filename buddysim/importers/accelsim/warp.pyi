@@ -1,0 +1,3 @@
+from buddysim.importers.accelsim.instruction import InstructionReader
+
+class WarpStream(InstructionReader): ...

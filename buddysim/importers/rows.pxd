@@ -1,0 +1,11 @@
+"""A growing C array of fixed-size rows, for records whose number isn't known ahead."""
+
+cdef class Rows:
+    cdef char* data
+    cdef size_t row_bytes
+    cdef size_t n
+    cdef size_t room
+
+    cdef void* append(self, size_t count) noexcept nogil
+    cdef void* add(self, size_t count=*) except NULL
+    cdef object cut(self, size_t count, object dtype)

@@ -1,0 +1,50 @@
+"""A growing C array of fixed-size rows, for records whose number isn't known ahead."""
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memmove
+
+import numpy as np
+
+cdef enum:
+    LEAST_ROOM = 64     # rows
+
+
+cdef class Rows:
+    def __cinit__(self, size_t row_bytes):
+        self.row_bytes = row_bytes
+        self.data = NULL
+        self.n = self.room = 0
+
+    def __dealloc__(self):
+        free(self.data)
+
+    cdef void* append(self, size_t count) noexcept nogil:
+        """Space for `count` more rows, good until the next call; NULL where there is no memory."""
+        cdef size_t room
+        cdef char* data
+        if self.n + count > self.room:
+            room = max(2 * self.room, self.n + count, <size_t>LEAST_ROOM)
+            data = <char*>realloc(self.data, room * self.row_bytes)
+            if data == NULL:
+                return NULL
+            self.data, self.room = data, room
+        self.n += count
+        return self.data + (self.n - count) * self.row_bytes
+
+    cdef void* add(self, size_t count=1) except NULL:
+        """As `append`, with a MemoryError."""
+        cdef void* rows = self.append(count)
+        if rows == NULL:
+            raise MemoryError("no memory for a kernel's operations")
+        return rows
+
+    cdef object cut(self, size_t count, object dtype):
+        """The first `count` rows as a numpy array; the others move to the front."""
+        cdef uint8_t[::1] view
+        array = np.empty(count * self.row_bytes, dtype=np.uint8)
+        if count:
+            view = array
+            memcpy(&view[0], self.data, count * self.row_bytes)
+            memmove(self.data, self.data + count * self.row_bytes, (self.n - count) * self.row_bytes)
+            self.n -= count
+        return array.view(dtype)
