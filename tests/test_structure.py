@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "buddysim"
 MOST_LINES = 80
 CYTHON_IMPORT = re.compile(r"^\s*from\s+(buddysim[\w.]*)\s+c?import\s+\(?(\w*)|^\s*c?import\s+(buddysim[\w.]*)", re.M)
-CYTHON_FUNCTION = re.compile(r"^(?P<indent>\s*)(?:def|cdef|cpdef)\s[^=\n]*\w\(")
+CYTHON_FUNCTION = re.compile(r"^(?P<indent>\s*)(?:def|cdef|cpdef)\s(?!class\s)[^=\n]*\w\(")
 
 
 def allowed() -> dict[str, set[str]]:
