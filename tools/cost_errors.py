@@ -36,17 +36,16 @@ TARGET = 0.15
 INTRODUCTION = """\
 # Errors of the layer times
 
-Written by `python tools/cost_errors.py`; docs/cost-model.md says what the model is. Errors are
-|predicted / measured - 1|, medians over timings unless something else is said. The validation part was fixed before
-anything was fitted and took part in no fit. The form of the model was chosen by cross-validation within the calibration
-part. The errors on the validation part were looked at after each of six revisions, so it isn't wholly unseen: over
-them the Titan Xp moved between 14.3 and 16.0 %, which is how far its verdict is to be trusted. The networks at the end
-of this page were looked at once.
+Written by `python tools/cost_errors.py`; docs/cost-model.md describes the model. Errors are |predicted / measured - 1|,
+medians over timings unless stated otherwise. The validation part was fixed before anything was fitted and took part in
+no fit. The form of the model was chosen by cross-validation within the calibration part. The errors on the validation
+part were looked at after each of six revisions, so it isn't wholly unseen: over them the Titan Xp moved between 14.3
+and 16.0 %, less than its interval below. The networks at the end of this page were looked at once.
 
 ## Shapes held out
 
-A quarter of the shapes, all batches and passes of them, is held out (`buddysim/training/cost/split.py`), the same
-shapes on every GPU. Asked for: at most 15 % on held-out shapes. *95 %* is the bootstrap interval of that median: 2,000
+A quarter of the shapes, with all their batches and passes, is held out (`buddysim/training/cost/split.py`), the same
+shapes on every GPU. The target is at most 15 % on held-out shapes. *95 %* is the bootstrap interval of that median: 2,000
 draws of as many shapes, each with all its timings.
 """
 
@@ -60,8 +59,8 @@ left out. The sum is over its CONV layers.
 NETWORKS = """\
 ## Whole networks
 
-Torch on a Titan X (Maxwell), batch 128 (VGG-A: 64), CONV without a bound on workspace. cuDNN 2 knows no FFT and has one
-algorithm per backward pass: held against the memory-optimal algorithms; cuDNN 3 and 4 against the fastest. The ratios
+Torch on a Titan X (Maxwell), batch 128 (VGG-A: 64), CONV without a bound on workspace. cuDNN 2 has no FFT and one
+algorithm per backward pass, so it is compared with the memory-optimal algorithms; cuDNN 3 and 4 with the fastest. The ratios
 between algorithms and the FFT rates were fitted to the rows marked *; the others validate them. With cuDNN 3 and 4 the
 gradient with respect to the image wasn't computed.
 """
@@ -70,9 +69,9 @@ INDEPENDENT = """
 ## Networks that no fit has seen
 
 Torch, batch 16, 224 x 224, with the algorithms that cuDNN's search found fastest, named versions: cnn-benchmarks
-(github.com/jcjohnson/cnn-benchmarks, MIT). Errors of a whole pass, forward / backward. What is called cudnn5 here
+(github.com/jcjohnson/cnn-benchmarks, MIT). Errors of a whole pass, forward / backward. The library called cudnn5 here
 agrees with version 5.0, on the Titan X clearly; 5.1 made backward passes with 3x3 windows much faster. The K40 is
-uncalibrated: a Kepler GPU reaches 40 % of what later ones make think.
+uncalibrated: a Kepler GPU reaches 40 % of what the efficiencies of later ones predict.
 """
 
 COLUMNS = (
@@ -144,7 +143,7 @@ def _by_gpu() -> Iterator[str]:
 def _left_out() -> Iterator[str]:
     yield "## One GPU left out"
     yield ""
-    yield "Curves and efficiencies from the other GPUs: what a machine marked `uncalibrated` is worth."
+    yield "Curves and efficiencies from the other GPUs: the error of a machine marked `uncalibrated`."
     yield ""
     yield from _table(["GPU left out", "CONV timings", "median error", "mean of predicted / measured - 1"])
     for left in one_gpu_left_out():
