@@ -45,8 +45,8 @@ and 16.0 %, less than its interval below. The networks at the end of this page w
 ## Shapes held out
 
 A quarter of the shapes, with all their batches and passes, is held out (`buddysim/training/cost/split.py`), the same
-shapes on every GPU. The target is at most 15 % on held-out shapes. *95 %* is the bootstrap interval of that median: 2,000
-draws of as many shapes, each with all its timings.
+shapes on every GPU. The target is at most 15 % on held-out shapes. *95 %* is the bootstrap interval of that median:
+2,000 draws of as many shapes, each with all its timings.
 """
 
 ONE_NETWORK = """\
@@ -60,9 +60,9 @@ NETWORKS = """\
 ## Whole networks
 
 Torch on a Titan X (Maxwell), batch 128 (VGG-A: 64), CONV without a bound on workspace. cuDNN 2 has no FFT and one
-algorithm per backward pass, so it is compared with the memory-optimal algorithms; cuDNN 3 and 4 with the fastest. The ratios
-between algorithms and the FFT rates were fitted to the rows marked *; the others validate them. With cuDNN 3 and 4 the
-gradient with respect to the image wasn't computed.
+algorithm per backward pass, so it is compared with the memory-optimal algorithms; cuDNN 3 and 4 with the fastest. The
+ratios between algorithms and the FFT rates were fitted to the rows marked *; the others validate them. With cuDNN 3 and
+4 the gradient with respect to the image wasn't computed.
 """
 
 INDEPENDENT = """

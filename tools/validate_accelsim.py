@@ -56,7 +56,7 @@ class Program:
     ----------
     about : what it is
     kernels : cycles
-    imported : what the import counts, by name: ours and theirs
+    imported : counts of the import, by name: ours and theirs
     traffic : sectors, by the keys of `TRAFFIC`: ours and theirs
     """
 
@@ -69,7 +69,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Validation:
-    """Every program, and the bounds it is held to."""
+    """Every program, and the bounds on its error."""
 
     reference: dict[str, Any]
     programs: list[Program]
@@ -96,7 +96,7 @@ class Validation:
 
     @property
     def worst(self) -> KernelRow:
-        """The judged kernel that is furthest off."""
+        """The judged kernel with the largest error."""
         return max(self.judged, key=lambda kernel: abs(kernel.error))
 
 
@@ -106,13 +106,13 @@ def validate(traces: Path = ROOT / "traces") -> Validation:
     machine = Machine.load(reference["machine"])
     launch = reference["launch_cycles"]
     programs = []
-    for given in reference["program"]:
-        with open_trace(traces / given["trace"]) as trace:
+    for stated in reference["program"]:
+        with open_trace(traces / stated["trace"]) as trace:
             imported = import_counts(trace)
-            result = simulate(trace, machine, "ideal", kernels=slice(0, given["kernels"]))
+            result = simulate(trace, machine, "ideal", kernels=slice(0, stated["kernels"]))
         kernels = [
             KernelRow(kernel["index"], kernel["name"], kernel["cycles"] - launch, theirs - launch)
-            for kernel, theirs in zip(result.per_kernel, given["cycles"], strict=True)
+            for kernel, theirs in zip(result.per_kernel, stated["cycles"], strict=True)
         ]
         found = {
             "device_read": sum(kernel["device_read_sectors"] for kernel in result.per_kernel),
@@ -122,24 +122,24 @@ def validate(traces: Path = ROOT / "traces") -> Validation:
         }
         programs.append(
             Program(
-                given["trace"],
-                given["about"],
+                stated["trace"],
+                stated["about"],
                 kernels,
-                {name: (imported[name], theirs) for name, theirs in given["imported"].items()},
-                {name: (found[name], theirs) for name, theirs in given["traffic"].items()},
+                {name: (imported[name], theirs) for name, theirs in stated["imported"].items()},
+                {name: (found[name], theirs) for name, theirs in stated["traffic"].items()},
             )
         )
     return Validation(reference, programs)
 
 
 def import_counts(trace: Any) -> dict[str, int]:
-    """What the importer counted; what the file itself still shows is counted again from it."""
-    said = trace.provenance.assumptions["counts"]
+    """Counts of the imported file; those that only the importer could take are read from its provenance."""
+    stated = trace.provenance.assumptions["counts"]
     counts = {}
     for name in ("lane instructions", "memory lines"):
-        found = re.search(rf"(\d+) {name}", said)
+        found = re.search(rf"(\d+) {name}", stated)
         if found is None:
-            raise BuddysimError(f"{trace.path}: provenance: 'counts' does not tell the {name}")
+            raise BuddysimError(f"{trace.path}: provenance: 'counts' lacks the {name}")
         counts[name] = int(found[1])
     counts["warp instructions"] = sum(kernel.warp_instructions for kernel in trace.kernels)
     counts["sectors"] = sum(
@@ -163,7 +163,7 @@ def lines(validation: Validation) -> Iterator[str]:
     reference, machine = validation.reference, Machine.load(validation.reference["machine"])
     ours, theirs = validation.sums
     worst = validation.worst
-    yield "# Held against Accel-Sim"
+    yield "# Comparison with Accel-Sim"
     yield ""
     yield "Written by `make validate` (`tools/validate_accelsim.py`); a test keeps it up to date."
     yield f"Machine `{reference['machine']}`, scheme `ideal`. Accel-Sim's figures (`tools/accelsim_reference.toml`):"
@@ -171,14 +171,14 @@ def lines(validation: Validation) -> Iterator[str]:
     yield ""
     yield f"Cycles are net of the launch latency, {reference['launch_cycles']:,} cycles of each kernel's count."
     yield ""
-    yield "| | buddysim | Accel-Sim | off by | bound |"
+    yield "| | buddysim | Accel-Sim | error | bound |"
     yield "|---|--:|--:|--:|--:|"
     yield (
         f"| sum over the {len(validation.judged)} kernels above {reference['judged_above_cycles']:,} net cycles "
         f"| {ours:,} | {theirs:,} | {percent(validation.sum_error)} | {100 * reference['sum_bound']:.0f} % |"
     )
     yield (
-        f"| furthest off of them: kernel {worst.index}, `{worst.name}` | {worst.ours:,} | {worst.theirs:,} "
+        f"| largest error of them: kernel {worst.index}, `{worst.name}` | {worst.ours:,} | {worst.theirs:,} "
         f"| {percent(worst.error)} | {100 * reference['kernel_bound']:.0f} % |"
     )
     for program in validation.programs:
@@ -211,49 +211,48 @@ def lines(validation: Validation) -> Iterator[str]:
 
 
 EXPLANATION = """
-## What the counts say
+## Counts
 
-- **What is imported is equal**, or the comparison would be of different programs. Lines whose lanes are all off count
-  as memory lines of the trace file, as Accel-Sim counts them, but are no accesses.
+- **Imported counts are equal**, or the comparison would be of different programs. Trace lines whose lanes are all off
+  count as memory lines, as Accel-Sim counts them, but are no accesses.
 - **DRAM reads of bfs**: every sector that was copied to the device is read again. Accel-Sim is configured to have
-  copies fill its L2, but what does the filling, `gpgpu_sim::perf_memcpy_to_gpu`, keeps addresses in 32 bits, and
-  those of the trace need 48, so the lines that it fills are never asked for. Hence `l2.fill_on_memcpy = false` in
-  this machine: with the switch on, bfs reads nothing at all from device memory.
+  copies fill its L2, but the function that fills it, `gpgpu_sim::perf_memcpy_to_gpu`, keeps addresses in 32 bits, and
+  those of the trace need 48, so the lines that it fills are never accessed. Hence `l2.fill_on_memcpy = false` in this
+  machine: with the switch on, bfs reads nothing at all from device memory.
 - **DRAM reads of vectorAdd**: two arrays of 4 MiB, each sector once.
 - **DRAM writes**: dirty sectors that were evicted before the kernel's end. Both simulators leave the rest in the L2;
-  which sectors go depends on the replacement and on the hash of the sets.
+  which sectors are evicted depends on the replacement and on the hash of the sets.
 
 ## What was fitted, and what was not
 
 Fitted to bfs, whose kernels are short and bound by latency:
 
-- `sm.step_latency` ({step}), what a result takes to its use besides the execution latency;
-- `kernel.block_latency` ({block}), what a thread block spends besides its instructions;
+- `sm.step_latency` ({step}), the time from a result to its use besides the execution latency;
+- `kernel.block_latency` ({block}), the time of a thread block besides its instructions;
 - the sums `l2.load_to_use` ({l2}) and `dram.load_to_use` ({dram}): the configuration gives 160 and 100 cycles, the
   rest is the crossbar and the queues between.
 
 Chosen with these programs' figures in view, of values that the configuration leaves open: `l1.lines_per_cycle` (2; 1
 made bfs kernel 8 a tenth too slow and 4 too fast, four banks with conflicts give 2.2) and `dram.write_queue` (16; 24
-made vectorAdd too fast). Some fifteen sets of values were looked at; before any fitting the sum was 12 % too low and
-the worst kernel 29 %.
+made vectorAdd too fast). About fifteen sets of values were tried; before any fitting the sum was 12 % too low and the
+worst kernel 29 %.
 
-vectorAdd was run beside it while this was done. So neither is a program that the engine had not seen; expect more
-error on others.
+vectorAdd was run as well while this was done, so neither program is new to the engine; expect larger errors on others.
 
 Taken from the configuration: counts, sizes, clocks, bandwidths, DRAM timings, execution latencies, and the launch
 latency of {launch:,} cycles. `python -m buddysim machines qv100-accelsim` shows each with its source; the few that
-the configuration does not tell are marked `assumed` there.
+the configuration lacks are marked `assumed` there.
 
-## What is not modelled of Accel-Sim
+## Parts of Accel-Sim that are not modelled
 
-- Which warp gets an execution unit: what a warp's instructions cost the busiest unit beyond their issue slots holds up
-  the scheduler's later instructions of any unit (docs/model.md), so kernels whose warps want different units at the
-  same time come out too slow, by at most what the units differ.
-- `MEMBAR` invalidating the L1 of its SM (that it waits for the warp's loads is in the trace).
+- Arbitration of execution units between warps: the time that a warp's instructions occupy the busiest unit beyond
+  their issue slots delays the scheduler's later instructions of any unit (docs/model.md), so kernels whose warps use
+  different units at the same time come out too slow, by at most the difference between the units.
+- `MEMBAR` invalidating the L1 of its SM (its wait for the warp's loads is in the trace).
 - Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_latency` on average.
-- Register-bank conflicts, operand collectors, and the ports by which results are written back.
+- Register-bank conflicts, operand collectors, and the write-back ports of results.
 - Constant and texture caches; bank conflicts of shared memory are in the trace's chains (docs/accelsim-import.md).
-- The order in which a first-ready scheduler takes requests (docs/model.md, device memory).
+- The order in which a first-ready scheduler serves requests (docs/model.md, device memory).
 """
 
 
@@ -275,7 +274,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"validate_accelsim.py: error: {error}", file=sys.stderr)
         return 2
     print(
-        f"{args.output}: sum {percent(validation.sum_error)}, furthest off {percent(validation.worst.error)} "
+        f"{args.output}: sum {percent(validation.sum_error)}, largest error {percent(validation.worst.error)} "
         f"(kernel {validation.worst.index})"
     )
     return 0
