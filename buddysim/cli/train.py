@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 NAME = "train"
 HELP = """simulate one training iteration of a network under memory schemes, side by side
 
-Which schemes fit the GPU's memory (and what is missing where one doesn't), what they hold on average, what they move to
-the host, and their time against a GPU with enough memory. --max-batch finds the largest batch that fits; --budget finds
-the fastest scheme that fits in so much memory."""
+Which schemes fit the GPU's memory (and the bytes missing where one doesn't), the memory that they hold on average, the
+bytes that they move to the host, and their time against a GPU with enough memory. --max-batch finds the largest batch
+that fits; --budget finds the fastest scheme that fits in that much memory."""
 
 DEFAULT_SCHEMES = ("base-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how offloaded maps come back: published (default), just-in-time, on-demand",
     )
     parser.add_argument("--library", metavar="NAME", help="version of the CONV library, for example cudnn4")
-    parser.add_argument("--calibration", metavar="FILE", help="layer times of a GPU of one's own (buddysim calibrate)")
+    parser.add_argument("--calibration", metavar="FILE", help="layer times of your own GPU (buddysim calibrate)")
     parser.add_argument(
         "--fit", choices=("best-fit", "first-fit"), default="best-fit", help="how the memory pool picks a free piece"
     )
@@ -170,7 +170,7 @@ def _scheme_options(args: argparse.Namespace, chosen: list[str]) -> dict[str, An
 
 @contextmanager
 def measured(args: argparse.Namespace, given: Mapping[str, Any]) -> Iterator[str | None]:
-    """The file of a measurement made here and now, where one is asked for; it is gone afterwards.
+    """The file of a measurement made now, with ``--measure``; it is deleted afterwards.
 
     Parameters
     ----------

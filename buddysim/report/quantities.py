@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers with units, as reports print them."""
 
 from __future__ import annotations
 

@@ -43,9 +43,7 @@ _KINDS: Mapping[Kind, tuple[str, str]] = {
 def draw(outcomes: Mapping[str, Outcome]) -> Figure:
     """Two panels for each scheme, on one axis of time."""
     figure = Figure(figsize=(11, 0.6 + 3.4 * len(outcomes)), dpi=110, layout="constrained")
-    panels = np.atleast_1d(
-        figure.subplots(2 * len(outcomes), 1, sharex=True, height_ratios=[1, 1.7] * len(outcomes))
-    )
+    panels = np.atleast_1d(figure.subplots(2 * len(outcomes), 1, sharex=True, height_ratios=[1, 1.7] * len(outcomes)))
     for number, (scheme, outcome) in enumerate(outcomes.items()):
         _draw_streams(panels[2 * number], scheme, outcome)
         _draw_memory(panels[2 * number + 1], outcome)
@@ -106,10 +104,10 @@ def _draw_memory(axes: Axes, outcome: Outcome) -> None:
     times, held = outcome.curve()
     base = np.zeros(len(held))
     handles: list[Patch | Line2D] = []
-    for place, kind in enumerate(KINDS):
-        top = base + held[:, place] / 2**30
+    for column, kind in enumerate(KINDS):
+        top = base + held[:, column] / 2**30
         label, colour = _KINDS[kind]
-        if held[:, place].any():
+        if held[:, column].any():
             axes.stairs(top, times / PS_PER_MS, baseline=base, fill=True, color=colour, linewidth=0)
             handles.append(Patch(color=colour, label=label))
         base = top

@@ -36,7 +36,7 @@ def _gib(key: str) -> Callable[[Flat], str]:
 
 
 def _saved(key: str) -> Callable[[Flat], str]:
-    """What is saved of the network-wide baseline."""
+    """The share of the network-wide baseline that is saved."""
     return lambda result: share_text(1 - result[key] / result["memory.baseline_bytes"])
 
 
@@ -59,12 +59,12 @@ COLUMNS: Sequence[tuple[str, Callable[[Flat], str]]] = (
 
 
 def training_table(results: Results, full_result: str, batches: Mapping[str, int] | None = None) -> RenderableType:
-    """One screen: what fits, what it costs and saves, what was decided and assumed.
+    """One screen: which schemes fit, their costs and savings, decisions and assumptions.
 
     Parameters
     ----------
-    results : what `Result.to_dict` gives, by scheme name
-    full_result : says where the whole of it is
+    results : what `TrainingResult.to_dict` gives, by scheme name
+    full_result : text that names the file of the full result
     batches : the largest batch of each scheme that fits, where these were looked for; 0 for none
     """
     parts: list[RenderableType] = [_heading(results, batches), _comparison(results, batches)]

@@ -1,6 +1,6 @@
 """Networks in training: graph, zoo, layer times, memory and timeline.
 
-``from buddysim.training import Network, simulate``: what the names stand for is loaded when it is first used.
+``from buddysim.training import Network, simulate``; the modules behind the names are imported at first use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pool", "TrainingResult", "simulate"]
 
-# Schemes build on this package, so `simulate` is looked up when it is asked for and not before.
+# Schemes import from this package, so `simulate`, which imports them, is looked up at its first use.
 _MODULES = {
     **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pool"), "buddysim.training.networks.graph"),
     "NetworkBuilder": "buddysim.training.networks.builder",

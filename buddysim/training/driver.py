@@ -34,7 +34,7 @@ def simulate_outcome(
     *,
     options: Options | None = None,
     cost: CostModel | None = None,
-    **given: Any,
+    **keywords: Any,
 ) -> Outcome:
     """One iteration, as the raw object.
 
@@ -44,7 +44,7 @@ def simulate_outcome(
     batch : samples
     machine : a machine or its name
     scheme : a name of `buddysim.training.schemes.REGISTRY`
-    options, given : an `Options`, or its fields by name; a name that it doesn't have goes to ``Options.extra``
+    options, keywords : an `Options`, or its fields by name; options that schemes declare go to ``Options.extra``
     cost : layer times; None loads the model of the machine
     """
     from buddysim.machine.training import TrainingMachine
@@ -52,7 +52,7 @@ def simulate_outcome(
 
     network = network if isinstance(network, Network) else Network.load(network)
     machine = machine if isinstance(machine, TrainingMachine) else TrainingMachine.load(machine)
-    options = options or make_options(**given)
+    options = options or make_options(**keywords)
     batch = _whole("batch", batch)
     if not 1 <= batch <= LARGEST_BATCH:
         raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
@@ -66,29 +66,31 @@ def simulate(
     batch: int,
     machine: TrainingMachine | str = "titan-x",
     scheme: str = "vdnn-dyn",
-    **given: Any,
+    **keywords: Any,
 ) -> TrainingResult:
-    """One iteration, as a result: flat counters, one row per layer, where it all comes from.
+    """One iteration, as a result: flat counters, one row per layer, provenance.
 
     The parameters are those of `simulate_outcome`.
     """
-    return TrainingResult.from_outcome(simulate_outcome(network, batch, machine, scheme, **given))
+    return TrainingResult.from_outcome(simulate_outcome(network, batch, machine, scheme, **keywords))
 
 
-def make_options(**given: Any) -> Options:
-    """An `Options` from keywords."""
-    known = {name: given.pop(name) for name in list(given) if name in Options.__dataclass_fields__ and name != "extra"}
-    extra = {**given.pop("extra", {}), **given}
+def make_options(**keywords: Any) -> Options:
+    """An `Options` from keywords: its fields, and options that schemes declare."""
+    fields = set(Options.__dataclass_fields__) - {"extra"}
+    chosen = {name: value for name, value in keywords.items() if name in fields}
+    extra = {**keywords.get("extra", {})}
+    extra |= {name: value for name, value in keywords.items() if name not in (*fields, "extra")}
     declared = schemes.options() if extra else {}
     for name, value in extra.items():
         if name not in declared:
-            every = sorted({*Options.__dataclass_fields__, *declared} - {"extra"})
+            every = sorted({*fields, *declared})
             raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(every)}{hint(name, every)}")
         if value is not None:
             declared[name].check(name, value)
-    if known.get("memory_bytes") is not None:
-        known["memory_bytes"] = _whole("memory_bytes", known["memory_bytes"])
-    options = Options(**known, extra=extra)
+    if chosen.get("memory_bytes") is not None:
+        chosen["memory_bytes"] = _whole("memory_bytes", chosen["memory_bytes"])
+    options = Options(**chosen, extra=extra)
     for name, value, expected in (("prefetch", options.prefetch, PREFETCHES), ("fit", options.fit, FITS)):
         if value not in expected:
             raise BuddysimError(f"{name} {value!r}: expected one of {', '.join(expected)}")

@@ -1,4 +1,4 @@
-"""What came of one simulated iteration: the raw object that results, traces and pictures are made from."""
+"""One simulated iteration: the raw object that results, traces and pictures are made from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What results are held against: the network-wide allocation with the fastest algorithms, on enough memory.
+    """The reference of every result: the network-wide allocation with the fastest algorithms, on enough memory.
 
     `time_ps` is the oracle's time: every step's computation, nothing else.
     """
@@ -41,11 +41,11 @@ class View:
 
     Attributes
     ----------
-    time_ps : of the steps that count, with their waiting
-    compute_ps : of that, computing (recomputation too)
-    stall_ps : of that, standing still
+    time_ps : of the steps that count, stalls included
+    compute_ps : computation of these steps, recomputation included
+    stall_ps : stalls of these steps
     usage : memory by kind, over these steps and the tensors of these layers
-    baseline_ps, baseline : the same of the oracle and the network-wide baseline
+    baseline_ps, baseline : the oracle's time, memory of the network-wide baseline
     """
 
     time_ps: int
@@ -65,12 +65,12 @@ class View:
 class Outcome:
     """One iteration of a network under a scheme.
 
-    Where it doesn't fit (`fits` is False, `failure` says why), everything else describes the same iteration on a GPU
-    and a host with as much memory as it takes.
+    Where it doesn't fit (`fits` is False, `failure` has the reason), everything else describes the same iteration on a
+    GPU and a host with as much memory as it takes.
 
     Attributes
     ----------
-    scheme : the name asked for
+    scheme : its name
     capacity : bytes of GPU memory that `fits` was decided on; None for the oracle
     placement : addresses from a pool of that capacity (of unlimited size where it doesn't fit)
     pinned_bytes : the most host memory pinned at once
@@ -152,7 +152,7 @@ class Outcome:
         return View(
             time_ps=sum(int(self.schedule.step_ps[index]) for index in counted),
             compute_ps=sum(self.program.steps[index].compute_ps for index in counted),
-            stall_ps=sum(s.ps for s in self.schedule.stalls if part is None or layers[s.layer].part == part),
+            stall_ps=sum(stall.ps for stall in self.schedule.stalls if part in (None, layers[stall.layer].part)),
             usage=memory.usage(self.program, self.schedule.step_ps, part),
             baseline_ps=baseline_ps,
             baseline=baseline,
@@ -173,11 +173,11 @@ class Outcome:
     def per_layer(self) -> Iterator[LayerOutcome]:
         """One row for each layer."""
         held = memory.levels(self.program).sum(axis=1)
-        steps_of = _by_layer(self.program.steps)
-        copies_of = _by_layer(self.program.copies)
-        stalls_of = _by_layer(self.schedule.stalls)
+        every_step = _by_layer(self.program.steps)
+        every_copy = _by_layer(self.program.copies)
+        every_stall = _by_layer(self.schedule.stalls)
         for layer in self.network.layers:
-            steps, copies, waited = steps_of[layer.index], copies_of[layer.index], stalls_of[layer.index]
+            steps, copies, stalls = every_step[layer.index], every_copy[layer.index], every_stall[layer.index]
             chosen = self.plan.algorithms.get(layer.index, {})
             first = {step.pass_: step.index for step in reversed(steps)}
             yield LayerOutcome(
@@ -188,8 +188,8 @@ class Outcome:
                 forward_ps=sum(step.compute_ps for step in steps if step.pass_ == "forward"),
                 recompute_ps=sum(step.compute_ps for step in steps if step.pass_ == "recompute"),
                 backward_ps=sum(step.compute_ps for step in steps if step.pass_ == "backward"),
-                forward_stall_ps=sum(stall.ps for stall in waited if stall.pass_ == "forward"),
-                backward_stall_ps=sum(stall.ps for stall in waited if stall.pass_ != "forward"),
+                forward_stall_ps=sum(stall.ps for stall in stalls if stall.pass_ == "forward"),
+                backward_stall_ps=sum(stall.ps for stall in stalls if stall.pass_ != "forward"),
                 offload_bytes=sum(copy.byte_count for copy in copies if copy.direction == "offload"),
                 prefetch_bytes=sum(copy.byte_count for copy in copies if copy.direction == "prefetch"),
                 workspace_bytes=max((step.workspace_bytes for step in steps), default=0),
@@ -206,7 +206,7 @@ class Outcome:
         return self.schedule.step_start_ps[first["backward"]] - self.schedule.step_end_ps[first["forward"]]
 
     def failure_text(self) -> str:
-        """One line: what was asked for, what is missing and at which layer; empty where it fits."""
+        """One line: the request that failed, the bytes missing and the layer; empty where it fits."""
         if self.failure is None:
             return ""
         problem = self.failure
@@ -218,18 +218,18 @@ class Outcome:
                 f"{size_text(problem.missing_bytes)} of pinned host memory missing at {where}: "
                 f"{size_text(self.pinned_bytes)} needed in all"
             )
-        asked = f"{size_text(problem.requested_bytes)} of {kind} asked for, {size_text(problem.free_bytes)} free"
+        request = f"{size_text(problem.requested_bytes)} of {kind} asked for, {size_text(problem.free_bytes)} free"
         if problem.free_bytes >= problem.requested_bytes:
-            asked += f", at most {size_text(problem.largest_bytes)} in one piece"
-        return f"{size_text(problem.missing_bytes)} of GPU memory missing at {where}: {asked}"
+            request += f", at most {size_text(problem.largest_bytes)} in one piece"
+        return f"{size_text(problem.missing_bytes)} of GPU memory missing at {where}: {request}"
 
 
-class _OfLayer(Protocol):
+class _HasLayer(Protocol):
     @property
     def layer(self) -> int: ...
 
 
-_Item = TypeVar("_Item", bound=_OfLayer)
+_Item = TypeVar("_Item", bound=_HasLayer)
 
 
 def _by_layer(items: Iterable[_Item]) -> defaultdict[int, list[_Item]]:
@@ -240,7 +240,7 @@ def _by_layer(items: Iterable[_Item]) -> defaultdict[int, list[_Item]]:
 
 
 def size_text(byte_count: int) -> str:
-    """Bytes as one reads them: ``"1.53 GiB"``."""
+    """Bytes in the largest binary unit below them: ``"1.53 GiB"``."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if byte_count >= size:
             return f"{byte_count / size:.{2 if unit == 'GiB' else 1}f} {unit}"

@@ -216,15 +216,15 @@ def simulator_checksum() -> str:
 
 
 def network_checksum(network: Network) -> str:
-    """SHA-256 over the layers, in hex; what a layer is called plays no part."""
+    """SHA-256 over the layers, in hex; their names play no part."""
     digest = hashlib.sha256()
     for layer in network.layers:
-        said = [
+        fields = [
             f"{name}={sorted(layer.needs) if name == 'needs' else getattr(layer, name)!r}"
             for name in layer.__dataclass_fields__
             if name != "name"
         ]
-        digest.update(";".join(said).encode())
+        digest.update(";".join(fields).encode())
     return digest.hexdigest()
 
 

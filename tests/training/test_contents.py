@@ -235,7 +235,7 @@ def test_wrong_tables_are_refused_in_one_line(tmp_path: Path, text: str, message
 def test_a_table_of_densities_has_no_sizes_of_other_codes(tmp_path: Path) -> None:
     path = tmp_path / "densities.toml"
     path.write_text(TABLE)
-    with pytest.raises(BuddysimError, match="a density tells nothing of rle: expected a ratio"):
+    with pytest.raises(BuddysimError, match="sizes of rle do not follow from a density: expected a ratio"):
         TableContents.read(path).contents(chain(), 4, Codec("rle"))
     with pytest.raises(BuddysimError, match=r"expected a \.toml or \.csv file"):
         TableContents.read(tmp_path / "densities.txt")

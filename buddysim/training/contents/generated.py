@@ -55,13 +55,13 @@ class GeneratedContents:
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output."""
 
-        def ask(role: Role, layer: Layer, before: MapContents) -> MapContents:
+        def sourced(role: Role, layer: Layer, before: MapContents) -> MapContents:
             shape = _shape(batch, layer.output_shape)
             window = layer.pool if role.kind == "pool" else None
             found, share = _measured(_tile(shape), window, self.share_alive, self.cluster, self.seed, codec)
             return MapContents(found, share, "generated")
 
-        return walk(network, dense(codec), codec, ask)
+        return walk(network, dense(codec), codec, sourced)
 
 
 def relu_map(shape: Shape4, share_alive: float, cluster: int = 1, seed: int = 0) -> NDArray[np.float32]:
@@ -79,7 +79,7 @@ def relu_map(shape: Shape4, share_alive: float, cluster: int = 1, seed: int = 0)
     grid = rng.permutation(alive).reshape(n, c, rows, columns)
     lives = grid.repeat(cluster, axis=2).repeat(cluster, axis=3)[:, :, off : off + h, off : off + w]
     values = rng.random((3, *shape), dtype=np.float32).sum(axis=0, dtype=np.float32)
-    # No sum is 0: the smallest uniform number beside it is.
+    # A sum of three uniform numbers may be 0; a value that lives must not be.
     return np.where(lives, np.maximum(values, np.float32(2**-24)), np.float32(0))
 
 

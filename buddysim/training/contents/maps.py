@@ -1,13 +1,13 @@
-"""Where the zeros of a network's feature maps are: which layers make them, and how they spread to the layers behind.
+"""Zeros of a network's feature maps: which layers make them, and how they spread to the layers behind.
 
-A map is named by the layer that wrote it last (an in-place ReLU, not the CONV before it). Only ReLU makes zeros that
-training decides; every other layer passes them on, by the rules of `walk`, or fills them in:
+A map is named by the layer that wrote it last (an in-place ReLU, not the CONV before it). Only a ReLU's zeros depend on
+the training; every other layer passes them on, by the rules of `walk`, or fills them in:
 
 | layer | zeros of its output |
 |---|---|
 | input | none: density 1 |
-| ReLU | asked of the source |
-| max and average pooling | asked of the source where the input has any; none behind a window over the whole map |
+| ReLU | from the source |
+| max and average pooling | from the source where the input has any; none behind a window over the whole map |
 | LRN, reshape | those of its input |
 | dropout | those of its input, and the share that it drops |
 | concat | those of its inputs, weighted by size |
@@ -25,8 +25,8 @@ from buddysim.compress.tensors import TensorRatio
 from buddysim.compress.zvc import share_of_density as zvc_share
 from buddysim.training.networks.graph import Layer, Network
 
-#: Kinds of maps that a source is asked for.
-ASKED = ("relu", "fc-relu", "pool")
+#: Kinds of maps whose contents come from a source.
+SOURCED = ("relu", "fc-relu", "pool")
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ class Codec:
 
 @dataclass(frozen=True)
 class MapContents:
-    """What a map holds, and what is left of it.
+    """Contents of a map, and the size of its code.
 
     Attributes
     ----------
-    density : share of its elements that aren't zero; None where only a ratio is known
+    density : share of its elements that aren't zero; None where there is only a ratio
     share : bytes of its code over its own bytes
-    origin : where these come from, for the user
+    origin : source of these, for the user
     """
 
     density: float | None
@@ -90,7 +90,7 @@ class MapContents:
 
 @dataclass(frozen=True)
 class Role:
-    """A map that a source is asked for.
+    """The role of a map whose contents come from a source.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def thinned(codec: Codec, contents: MapContents, kept: float, origin: str) -> Ma
 
 
 def roles(network: Network) -> dict[int, Role]:
-    """The maps of a network that a source may be asked for, by layer."""
+    """The maps of a network whose contents may come from a source, by layer."""
     conv_depth: list[int] = []
     fc_depth: list[int] = []
     behind_fc: list[bool] = []
@@ -142,23 +142,23 @@ def walk(
     network: Network,
     dense: MapContents,
     codec: Codec,
-    ask: Callable[[Role, Layer, MapContents], MapContents],
+    sourced: Callable[[Role, Layer, MapContents], MapContents],
 ) -> dict[int, MapContents]:
     """The contents of every layer's output.
 
     Parameters
     ----------
-    dense : of a map without zeros
-    codec : that the shares are of
-    ask : the contents of a map of `roles`, given its layer and the contents of that layer's first input
+    dense : contents of a map without zeros
+    codec : of the shares
+    sourced : the contents of a map of `roles`, from its role, its layer and the contents of that layer's first input
     """
-    asked = roles(network)
+    with_role = roles(network)
     found: dict[int, MapContents] = {}
     for layer in network.layers:
         index = layer.index
         before = found[layer.inputs[0]] if layer.inputs else dense
-        if layer.kind == "relu" or (index in asked and not before.is_dense and not _whole_map(network, layer)):
-            found[index] = ask(asked[index], layer, before)
+        if layer.kind == "relu" or (index in with_role and not before.is_dense and not _whole_map(network, layer)):
+            found[index] = sourced(with_role[index], layer, before)
         elif layer.kind in ("lrn", "reshape"):
             found[index] = before
         elif layer.kind == "dropout":

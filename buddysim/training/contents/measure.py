@@ -87,8 +87,8 @@ def measure(
     ----------
     path : the file to write
     settings : of the training
-    progress : told (iterations done, of how many, loss) after each observed iteration
-    command : that the user gave, for the provenance
+    progress : called with iterations done, iterations in all and the loss, after each observed iteration
+    command : of the user, for the provenance
     """
     settings = settings or MeasureSettings()
     torch = import_torch("--measure")

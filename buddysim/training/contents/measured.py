@@ -36,7 +36,7 @@ def shipped() -> Activations:
 
 
 class MeasuredContents:
-    """What a file of activations says of a network's maps.
+    """Contents of a network's maps from a file of activations.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class MeasuredContents:
 
     def _description(self) -> str:
         made = self.activations.provenance
-        # Both begin with what they are; the file has the rest.
+        # Both begin with a name; the file has the rest.
         what = " on ".join(re.split(r"[(,;]", made[key])[0].strip() for key in ("network", "data") if key in made)
         points = [self.activations.points[i] for i in self.points]
         when = (
@@ -159,7 +159,7 @@ def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _kind(info: MapInfo) -> str | None:
-    """What it is to `buddysim.training.contents.maps`; None for maps that aren't asked for."""
+    """The kind of its `Role`; None for maps without one."""
     if info.kind == "relu":
         return "relu" if info.part == "features" else "fc-relu"
     return "pool" if info.kind in _POOLS and info.part == "features" else None

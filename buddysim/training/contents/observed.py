@@ -25,7 +25,7 @@ class Observed:
 
     Attributes
     ----------
-    kind, depth : its `Role`
+    kind, depth : as in `Role`
     density : share of elements that aren't zero
     shares : bytes of the code over the map's, by codec
     """
@@ -51,10 +51,10 @@ class ObservedContents:
         if not any(o.kind == "relu" for o in self.observed):
             raise BuddysimError(f"{description}: has no map behind a CONV layer and a ReLU: expected at least one")
         self._density = {
-            kind: Line.through((o.depth, o.density) for o in self._of(kind)) for kind in ("relu", "fc-relu", "pool")
+            kind: Line.through((o.depth, o.density) for o in self._alike(kind)) for kind in ("relu", "fc-relu", "pool")
         }
         self._zeros_kept = Line.through(
-            (o.depth, _zeros_kept(self._density["relu"].at(o.depth), o.density)) for o in self._of("pool")
+            (o.depth, _zeros_kept(self._density["relu"].at(o.depth), o.density)) for o in self._alike("pool")
         )
 
     def made_by(self, codec: Codec) -> str:
@@ -66,7 +66,7 @@ class ObservedContents:
         exact = codec.from_density
         relation = {} if exact else {kind: self._relation(kind, codec) for kind in ("relu", "fc-relu", "pool")}
 
-        def ask(role: Role, layer: Layer, before: MapContents) -> MapContents:
+        def sourced(role: Role, layer: Layer, before: MapContents) -> MapContents:
             if role.kind == "pool":
                 assert before.density is not None
                 density = 1 - (1 - before.density) * self._zeros_kept.at(role.depth)
@@ -75,9 +75,9 @@ class ObservedContents:
             share = exact(density) if exact else relation[role.kind].at(role.depth) * zvc_share(density, codec.masks)
             return MapContents(density, share, f"{role.kind} at depth {role.depth:.2f}")
 
-        return walk(network, dense(codec), codec, ask)
+        return walk(network, dense(codec), codec, sourced)
 
-    def _of(self, kind: str) -> tuple[Observed, ...]:
+    def _alike(self, kind: str) -> tuple[Observed, ...]:
         """Observations of a kind; of CONV's ReLU where there is none."""
         found = tuple(o for o in self.observed if o.kind == kind)
         return found or tuple(o for o in self.observed if o.kind == "relu")
@@ -85,13 +85,13 @@ class ObservedContents:
     def _relation(self, kind: str, codec: Codec) -> Line:
         """A code's bytes over ZVC's, by depth."""
         sized = [o for o in self.observed if codec in o.shares]
-        of_kind = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
-        references = [(o, zvc_share(o.density, codec.masks)) for o in of_kind]
+        alike = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
+        references = [(o, zvc_share(o.density, codec.masks)) for o in alike]
         points = [(o.depth, o.shares[codec] / reference) for o, reference in references if reference]
         if not points:
-            known = sorted({str(key) for o in self.observed for key in o.shares})
+            codecs = sorted({str(key) for o in self.observed for key in o.shares})
             raise BuddysimError(
-                f"{self.description}: no sizes for {codec}: expected one of {'; '.join(known) or 'none'}"
+                f"{self.description}: no sizes for {codec}: expected one of {'; '.join(codecs) or 'none'}"
             )
         return Line.through(points)
 

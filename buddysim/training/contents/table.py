@@ -3,7 +3,7 @@
 TOML: ``[[maps]]``, each with ``layer`` (a name, ``*`` stands for anything) or ``kind`` (relu, fc-relu, pool), for a
 kind also ``depth`` from 0 to 1 where several are given, and ``density`` or ``ratio``. CSV: the same as columns. A
 layer's own row comes before rows of its kind; of a kind, what lies between two depths is on the straight line between
-their shares. A ReLU or pooling layer that no row names is taken as dense, and the result says so.
+their shares. A ReLU or pooling layer that no row names is taken as dense, which its origin states.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import parse_toml, read_text
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.interpolate import Line
-from buddysim.training.contents.maps import ASKED, Codec, MapContents, Role, roles, walk
+from buddysim.training.contents.maps import SOURCED, Codec, MapContents, Role, roles, walk
 from buddysim.training.networks.graph import Layer, Network
 
 LARGEST_FILE = 2**20
@@ -39,7 +39,7 @@ class Row:
 
 
 class TableContents:
-    """What a table says of a network's maps.
+    """Contents of a network's maps from a table.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ class TableContents:
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output."""
         by_layer = self._by_layer(network)
-        by_kind = {kind: self._line(kind, codec) for kind in ASKED}
+        by_kind = {kind: self._line(kind, codec) for kind in SOURCED}
 
-        def ask(role: Role, layer: Layer, before: MapContents) -> MapContents:
+        def sourced(role: Role, layer: Layer, before: MapContents) -> MapContents:
             if layer.index in by_layer:
                 row = by_layer[layer.index]
                 return MapContents(row.density, _share(row, codec), f"{self.description}: layer {layer.name}")
@@ -84,11 +84,11 @@ class TableContents:
                 return MapContents(at, share.at(role.depth), f"{self.description}: {role.kind}")
             return MapContents(1.0, dense(codec).share, f"{self.description}: not named, taken as dense")
 
-        return walk(network, dense(codec), codec, ask)
+        return walk(network, dense(codec), codec, sourced)
 
     def _by_layer(self, network: Network) -> dict[int, Row]:
         found: dict[int, Row] = {}
-        asked = roles(network)
+        with_role = roles(network)
         names = {layer.name: layer.index for layer in network.layers}
         for row in self.rows:
             if row.layer is None:
@@ -98,7 +98,7 @@ class TableContents:
                 near = difflib.get_close_matches(row.layer, names, 1, 0.4)
                 hint = f" (nearest: {near[0]})" if near else ""
                 raise BuddysimError(f"{row.where}: layer {row.layer!r}: {network.name} has none{hint}")
-            able = [index for index in hits if index in asked]
+            able = [index for index in hits if index in with_role]
             if not able:
                 kind = network.layers[hits[0]].kind
                 raise BuddysimError(f"{row.where}: layer {row.layer!r} is {kind}: expected a ReLU or pooling layer")
@@ -121,7 +121,7 @@ def _share(row: Row, codec: Codec) -> float:
         return 1 / row.ratio
     assert row.density is not None
     if codec.from_density is None:
-        raise BuddysimError(f"{row.where}: a density tells nothing of {codec.algorithm}: expected a ratio")
+        raise BuddysimError(f"{row.where}: sizes of {codec.algorithm} do not follow from a density: expected a ratio")
     return codec.from_density(row.density)
 
 
@@ -152,10 +152,10 @@ def _checked(where: str, row: dict[str, Any]) -> Row:
         raise BuddysimError(f"{where}: expected either a layer or a kind")
     if ("density" in row) == ("ratio" in row):
         raise BuddysimError(f"{where}: expected either a density or a ratio")
-    if "kind" in row and row["kind"] not in ASKED:
-        raise BuddysimError(f"{where}: kind {row['kind']!r}: expected one of {', '.join(ASKED)}")
+    if "kind" in row and row["kind"] not in SOURCED:
+        raise BuddysimError(f"{where}: kind {row['kind']!r}: expected one of {', '.join(SOURCED)}")
     if "layer" in row and ("depth" in row or not isinstance(row["layer"], str)):
-        raise BuddysimError(f"{where}: expected a layer's name, and no depth beside it")
+        raise BuddysimError(f"{where}: expected a layer's name, without a depth")
     return Row(
         where,
         row.get("layer"),

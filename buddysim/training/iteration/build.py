@@ -74,7 +74,7 @@ class _Builder:
         self.resident: list[int] = []
         self.uses: dict[_Map, list[tuple[int, bool, bool]]] = {}  # step, defines?, writes?
         self.copied: dict[tuple[int, int], int] = {}  # (step of launch, owner) -> the copy of the owner's map
-        self.extra: list[tuple[_Draft, int, Kind]] = []  # what is copied lives for this step only
+        self.extra: list[tuple[_Draft, int, Kind]] = []  # a copy whose tensor lives for this step only
 
     def program(self) -> Program:
         self._resident_tensors()
@@ -89,7 +89,7 @@ class _Builder:
         steps = tuple(draft.step() for draft in self.steps)
         return Program(steps, tuple(self.tensors), tuple(self.copies), tuple(self.resident))
 
-    # Maps that a layer reads and writes.
+    # What a layer reads and writes.
 
     def _owners(self, producers: Iterable[int]) -> list[int]:
         return list(dict.fromkeys(self.network.buffer_of(producer) for producer in producers))
@@ -177,17 +177,17 @@ class _Builder:
             self._forward_step(layer)
 
     def _backward(self) -> None:
-        first_of = {last: first for first, last in self.plan.segments}
-        last_of = dict(self.plan.segments)
+        firsts = {last: first for first, last in self.plan.segments}
+        lasts = dict(self.plan.segments)
         for layer in reversed(self.layers[1:]):
-            if layer.index in first_of:
-                self._recompute(first_of[layer.index], layer.index)
+            if layer.index in firsts:
+                self._recompute(firsts[layer.index], layer.index)
             self._backward_step(layer)
-            if layer.index in last_of:
-                self._hold_inputs(layer.index, last_of[layer.index])
+            if layer.index in lasts:
+                self._hold_inputs(layer.index, lasts[layer.index])
 
     def _hold_inputs(self, first: int, last: int) -> None:
-        """What a segment was computed from lives until its backward steps are over, as in `torch.utils.checkpoint`."""
+        """Keeps a segment's inputs until its backward steps are over, as `torch.utils.checkpoint` does."""
         inside = self.layers[first : last + 1]
         for owner in self._owners(producer for layer in inside for producer in layer.inputs):
             if owner < first:
@@ -242,21 +242,21 @@ class _Builder:
         return min(step for step, _, _ in self.uses["y", owner] if step >= first_backward)
 
     def _offloaded_maps(self, first_backward: int) -> dict[int, list[tuple[int, int]]]:
-        """By layer whose X is offloaded: owner and last writer of each of its inputs that goes."""
+        """By layer whose X is offloaded: owner and last writer of each of its inputs that moves."""
         moved: dict[int, list[tuple[int, int]]] = {}
         for index in sorted(self.plan.offload):
             layer = self.layers[index]
             own = self.network.buffer_of(index)
-            going: list[tuple[int, int]] = []
+            moving: list[tuple[int, int]] = []
             for producer in dict.fromkeys(layer.inputs):
                 owner = self.network.buffer_of(producer)
                 uses = [step for step, _, _ in self.uses["y", owner]]
                 last_forward = max(step for step in uses if step < first_backward)
                 is_last = self.steps[last_forward].layer == index
-                if owner != own and is_last and max(uses) >= first_backward and owner not in dict(going):
-                    going.append((owner, producer))
-            if going:
-                moved[index] = going
+                if owner != own and is_last and max(uses) >= first_backward and owner not in dict(moving):
+                    moving.append((owner, producer))
+            if moving:
+                moved[index] = moving
         return moved
 
     # Lives.

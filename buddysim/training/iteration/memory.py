@@ -243,7 +243,7 @@ def usage(program: Program, step_ps: Levels, part: str | None = None) -> Usage:
 
 
 def least_bytes(program: Program) -> int:
-    """Less GPU memory than this can't hold the iteration, however the pool places it and whatever waits.
+    """The least GPU memory that can hold the iteration, however the pool places it and whichever copies wait.
 
     The most that lives at once, rounded up to the pool's alignment, where each map comes back only when it is read.
     """

@@ -1,4 +1,4 @@
-"""What a training scheme decides before an iteration runs: a `Plan`, made from `Options`.
+"""Decisions of a training scheme before an iteration runs: a `Plan`, made from `Options`.
 
 A scheme (one file of `buddysim/training/schemes/`) turns a network, a batch, a machine and a cost model into a plan;
 `program`, `memory` and `timeline` carry the plan out and know no scheme.
@@ -22,7 +22,7 @@ PREFETCHES: tuple[Prefetch, ...] = ("published", "just-in-time", "on-demand")
 
 @runtime_checkable
 class Compression(Protocol):
-    """What happens to a map on its way over the link.
+    """How maps are compressed for the link.
 
     `layer` is the index of the layer whose output the map is at the time of the copy: the last layer that wrote to it,
     for example the in-place ReLU behind a CONV, or the input layer. It is one of ``inputs`` of the layer whose forward
@@ -48,13 +48,13 @@ class Plan:
     algorithms : CONV algorithm by layer index, then pass (``"forward"``, ``"backward_data"``, ``"backward_filter"``)
     offload : layers whose X is copied to the host during their forward step; an input of such a layer moves only where
         the layer is its last consumer and a backward step still reads it
-    prefetch : how an offloaded map comes back: ``"published"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
+    prefetch : when an offloaded map comes back: ``"published"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
         launches it with the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
         else with the step right before; ``"on-demand"`` at the start of the step that reads it
     overlap : whether copies overlap with computations; False serialises them
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True from a pool, layer by layer
     unlimited : the GPU has as much memory as it takes (the oracle)
-    compression : what happens to maps on the link; None moves them as they are
+    compression : of maps on the link; None moves them as they are
     segments : first and last layer of each part that is recomputed in the backward pass (activation checkpointing)
     saves : what the backward step of a layer reads, by layer index, where the scheme's framework differs from
         ``Layer.needs``
@@ -83,12 +83,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user may turn, the same for every scheme.
+    """Choices of the user, the same for every scheme.
 
     Attributes
     ----------
     link : name in the machine's ``links``; None takes its default
-    prefetch : overrides the way offloaded maps come back
+    prefetch : how offloaded maps come back
     library : version of the CONV library; None takes the one that the machine is calibrated for
     fit : how the pool picks a free piece
     memory_bytes : GPU memory to use; None takes the machine's

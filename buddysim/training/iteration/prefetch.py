@@ -1,7 +1,7 @@
 """When offloaded maps come back: during or before which backward step.
 
-A layer's X may be several maps (of a join); they come back together. What no rule has launched in time is launched by
-the step that reads it first, which waits for it.
+A layer's X may be several maps (of a join); they come back together. Where no rule has launched one in time, the step
+that reads it first launches it and waits for it.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def just_in_time(layers: Sequence[Layer], step_layers: Sequence[int], first_back
     return reading - 1
 
 
-def _by_step(step_of: Mapping[int, int]) -> dict[int, list[int]]:
+def _by_step(steps: Mapping[int, int]) -> dict[int, list[int]]:
     """Layers by step, the highest layer first: it is read first."""
     found: dict[int, list[int]] = {}
-    for layer in sorted(step_of, reverse=True):
-        found.setdefault(step_of[layer], []).append(layer)
+    for layer in sorted(steps, reverse=True):
+        found.setdefault(steps[layer], []).append(layer)
     return found

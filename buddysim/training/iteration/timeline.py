@@ -1,8 +1,8 @@
 """When everything happens: streams that work through their operations in order, and wait for each other.
 
-Times are integer picoseconds. A stream runs one operation at a time, in the order in which they were given to it; an
-operation starts when the stream is free and every operation that it waits for has ended. That is what CUDA streams and
-events do, and all that the schemes need: one stream computes, and each direction of the link is one more.
+Times are integer picoseconds. A stream runs one operation at a time, in order of submission; an operation starts when
+the stream is free and every operation that it waits for has ended. CUDA streams and events do the same, and the schemes
+need no more: one stream computes, and each direction of the link has one.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ def run(operations: Sequence[Operation]) -> Times:
     count = len(operations)
     waits = [0] * count  # events that an operation still waits for: its stream's turn counts as one
     followers: list[list[int]] = [[] for _ in range(count)]
-    last_of: dict[str, int] = {}
+    last: dict[str, int] = {}
     for position, operation in enumerate(operations):
         earlier = set(operation.after)
-        if operation.stream in last_of:
-            earlier.add(last_of[operation.stream])
+        if operation.stream in last:
+            earlier.add(last[operation.stream])
         for other in earlier:
             if not 0 <= other < position:
                 raise ValueError(f"operation {position} waits for operation {other}, which isn't before it")
             followers[other].append(position)
         waits[position] = len(earlier)
-        last_of[operation.stream] = position
+        last[operation.stream] = position
 
     start_ps = [0] * count
     end_ps = [0] * count
@@ -92,15 +92,15 @@ class Wait(NamedTuple):
 def waits(operations: Sequence[Operation], times: Times, stream: str = COMPUTE) -> list[Wait]:
     """Where a stream stood still, and on which operations of other streams it waited.
 
-    From the end of a gap backwards: the operation that ended last is to blame for its own duration, and where it
-    started inside the gap, what held it up is to blame for the rest. Of several that ended at the same time, the one
-    given first is named.
+    A gap is attributed from its end backwards: the operation that ended last is to blame for its own duration; where it
+    started inside the gap, the operation that delayed it is to blame for the rest. Of several that ended at the same
+    time, the first one counts.
     """
     previous: list[int] = []
-    last_of: dict[str, int] = {}
+    last: dict[str, int] = {}
     for position, operation in enumerate(operations):
-        previous.append(last_of.get(operation.stream, -1))
-        last_of[operation.stream] = position
+        previous.append(last.get(operation.stream, -1))
+        last[operation.stream] = position
 
     found: list[Wait] = []
     for position, operation in enumerate(operations):
@@ -108,16 +108,16 @@ def waits(operations: Sequence[Operation], times: Times, stream: str = COMPUTE) 
             continue
         begin = times.end_ps[previous[position]] if previous[position] >= 0 else 0
         end = times.start_ps[position]
-        held = position
+        delayed = position
         parts = []
         while end > begin:
-            candidates = [*operations[held].after, *([previous[held]] if previous[held] >= 0 else [])]
+            candidates = [*operations[delayed].after, *([previous[delayed]] if previous[delayed] >= 0 else [])]
             blamed = min((other for other in candidates if times.end_ps[other] == end), default=-1)
             if blamed < 0:
-                raise ValueError(f"operation {held} starts at {end} ps, when nothing ended that it waits for")
+                raise ValueError(f"operation {delayed} starts at {end} ps, when nothing ended that it waits for")
             start = max(times.start_ps[blamed], begin)
             if start < end:
                 parts.append(Wait(position, blamed, start, end))
-            end, held = start, blamed
+            end, delayed = start, blamed
         found += reversed(parts)
     return found

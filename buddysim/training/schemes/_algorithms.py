@@ -42,6 +42,6 @@ def _without_workspace(cost: CostModel, layer: Layer, batch: int, pass_: ConvPas
     raise BuddysimError(f"layer {layer.name}: {pass_}: the cost model has no implicit_gemm: expected one of each pass")
 
 
-def of_variant(name: str, network: Network, batch: int, cost: CostModel) -> Algorithms:
-    """The algorithms that the end of a scheme's name asks for: ``-m`` memory-optimal, ``-p`` performance-optimal."""
+def for_variant(name: str, network: Network, batch: int, cost: CostModel) -> Algorithms:
+    """The algorithms by the end of a scheme's name: ``-m`` memory-optimal, ``-p`` performance-optimal."""
     return memory_optimal(network, batch, cost) if name.endswith("-m") else fastest(network, batch, cost)

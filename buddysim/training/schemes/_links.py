@@ -16,6 +16,6 @@ def link_rate(machine: TrainingMachine, name: str | None) -> LinkRate:
     """The rates of a link of the machine by its name; None for the one in use."""
     name = name or machine.link
     if name not in machine.links:
-        known = ", ".join(machine.links)
-        raise BuddysimError(f"link {shortened(name)}: expected one of {known}{hint(name, machine.links)}")
+        names = ", ".join(machine.links)
+        raise BuddysimError(f"link {shortened(name)}: expected one of {names}{hint(name, machine.links)}")
     return machine.links[name]

@@ -1,6 +1,6 @@
-"""What PyTorch's autograd saves for the backward step of each kind of layer (2.13: `derivatives.yaml`, CUDA kernels).
+"""Tensors that PyTorch's autograd saves for the backward step of a layer (2.13: `derivatives.yaml`, CUDA kernels).
 
-It differs from what vDNN's cuDNN layers read: max pooling saves its input and the places of the largest elements (8
+It differs from what vDNN's cuDNN layers read: max pooling saves its input and the indices of the largest elements (8
 bytes each) and not its output, average pooling its input, dropout a mask of a byte per element.
 """
 
@@ -16,7 +16,7 @@ _READS = {
     "lrn": frozenset({"x", "dy"}),
 }
 _INDEX_BYTES = 8
-# local_response_norm is made of other functions; beside its input it leaves the squares, the scaled mean and its power.
+# local_response_norm is made of other functions; besides its input it saves the squares, the scaled mean and its power.
 _LRN_MAPS = 3
 # Layers whose weights are read again to compute dX; biases are not.
 _READS_WEIGHTS = frozenset({"conv", "fc", "batchnorm", "layernorm", "lstm"})
@@ -24,7 +24,7 @@ _READS_WEIGHTS = frozenset({"conv", "fc", "batchnorm", "layernorm", "lstm"})
 
 @dataclass(frozen=True)
 class Saved:
-    """What is kept of a layer.
+    """Tensors of a layer that are kept for its backward step.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Saved:
 
 
 def saved(network: Network, layer: Layer, batch: int) -> Saved:
-    """What PyTorch keeps of a layer after its forward step."""
+    """The tensors of a layer that PyTorch keeps after its forward step."""
     state = layer.saved_bytes(batch)
     if layer.kind == "maxpool":
         state = layer.output_elements * batch * _INDEX_BYTES

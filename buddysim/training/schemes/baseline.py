@@ -21,4 +21,4 @@ ORDER = 10
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """Nothing moves, nothing is released."""
-    return Plan(name, _algorithms.of_variant(name, network, batch, cost), layerwise=False)
+    return Plan(name, _algorithms.for_variant(name, network, batch, cost), layerwise=False)

@@ -31,8 +31,8 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
         name,
         _algorithms.fastest(network, batch, cost),
         segments=parts[:-1],
-        saves={index: of.reads for index, of in kept.items()},
-        saved_bytes={index: of.state_bytes for index, of in kept.items()},
+        saves={index: saved.reads for index, saved in kept.items()},
+        saved_bytes={index: saved.state_bytes for index, saved in kept.items()},
         notes=(f"{len(parts)} segments, all but the last recomputed",),
     )
 

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-_WHAT = {
+_POLICIES = {
     "none": "nothing is offloaded, maps are released layer by layer",
     "all": "X of every feature-extraction layer is offloaded",
     "conv": "X of CONV layers is offloaded",
 }
-_HOW = {"m": "CONV algorithms without workspace", "p": "the fastest CONV algorithms"}
-SUMMARY = {f"vdnn-{what}-{how}": f"{_WHAT[what]}; {_HOW[how]}" for what in _WHAT for how in _HOW}
+_ALGORITHMS = {"m": "CONV algorithms without workspace", "p": "the fastest CONV algorithms"}
+SUMMARY = {
+    f"vdnn-{policy}-{end}": f"{_POLICIES[policy]}; {_ALGORITHMS[end]}" for policy in _POLICIES for end in _ALGORITHMS
+}
 ORDER = 30
 
 
@@ -39,5 +41,5 @@ def offloaded(network: Network, policy: str) -> frozenset[int]:
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """One of the static policies."""
     policy = name.split("-")[1]
-    algorithms = _algorithms.of_variant(name, network, batch, cost)
+    algorithms = _algorithms.for_variant(name, network, batch, cost)
     return Plan(name, algorithms, offload=offloaded(network, policy), prefetch=options.prefetch)

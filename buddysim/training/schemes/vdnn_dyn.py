@@ -37,7 +37,7 @@ _WHERE = {"gpu": "GPU memory", "host": "pinned host memory"}
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
-    """The first configuration that gets through its profiling pass; `Plan.notes` tells of each pass."""
+    """The first configuration that gets through its profiling pass; `Plan.notes` has the outcome of each pass."""
     return _Profiler(network, batch, machine, cost, name, options).plan()
 
 
@@ -75,12 +75,12 @@ class _Profiler:
     def _noted(self, plan: Plan) -> Plan:
         return replace(plan, notes=tuple(self.notes))
 
-    def _passes(self, plan: Plan, what: str, greedy: _Downgrades | None = None) -> bool:
+    def _passes(self, plan: Plan, title: str, greedy: _Downgrades | None = None) -> bool:
         program = build(self.network, self.batch, self.cost, plan, self.link)
         relief = greedy.relief if greedy else None
         placement = memory.place(program, self.capacity, self.options.fit, relief)
         failure = placement.failure or memory.host_failure(placement.program, self.machine.host_pinned_bytes)
-        result = f"{what}: "
+        result = f"{title}: "
         if failure:
             layer = self.network.layers[failure.layer].name
             missing = f"{size_text(failure.missing_bytes)} of {_WHERE[failure.where]}"
@@ -98,7 +98,7 @@ class _Downgrades:
 
     def __init__(self, network: Network, batch: int, cost: CostModel, fastest: Algorithms) -> None:
         self.network, self.batch, self.cost = network, batch, cost
-        self.chosen: dict[int, dict[str, ConvAlgorithm]] = {layer: dict(of) for layer, of in fastest.items()}
+        self.chosen: dict[int, dict[str, ConvAlgorithm]] = {layer: dict(passes) for layer, passes in fastest.items()}
         self._fastest: Mapping[int, Mapping[str, ConvAlgorithm]] = fastest
 
     @property
@@ -106,8 +106,8 @@ class _Downgrades:
         """How many algorithms aren't the fastest."""
         return sum(
             algorithm != self._fastest[layer][pass_]
-            for layer, of in self.chosen.items()
-            for pass_, algorithm in of.items()
+            for layer, passes in self.chosen.items()
+            for pass_, algorithm in passes.items()
         )
 
     def relief(self, step: Step, short: PoolExhausted) -> int | None:
@@ -129,6 +129,6 @@ class _Downgrades:
         return any(network.layers[network.buffer_of(i)].kind != "input" for i in network.layers[layer].inputs)
 
     def _next(self, layer: int, pass_: str) -> ConvAlgorithm:
-        name: _algorithms.ConvPass = next(known for known in PASSES if known == pass_)
+        name: _algorithms.ConvPass = next(name for name in PASSES if name == pass_)
         ranking = self.cost.conv_algorithms(self.network.layers[layer], self.batch, name)
         return ranking[ranking.index(self.chosen[layer][pass_]) + 1]
