@@ -26,11 +26,13 @@ DEFAULT_SCHEMES = ("base-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 
 #: Values of options that schemes declare have this before their names in the parsed arguments.
 _SCHEME_OPTION = "scheme_option_"
-#: Where the contents of maps come from: one of these options, or ``--measure``.
-_SOURCES = ("activations", "densities", "density")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.base.pool import FITS
+    from buddysim.training.iteration.plan import PREFETCHES, Options
+
+    defaults = Options()
     parser.add_argument("network", metavar="NAME|FILE.toml", help="a network of the zoo (dnn list), or a network file")
     parser.add_argument("--batch", metavar="N", type=int, default=64, help="samples of one iteration (default: 64)")
     parser.add_argument("--machine", metavar="NAME|FILE.toml", default="titan-x", help="the GPU (default: titan-x)")
@@ -50,14 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prefetch",
         metavar="HOW",
-        default="published",
-        help="how offloaded maps come back: published (default), just-in-time, on-demand",
+        default=defaults.prefetch,
+        help=f"when offloaded maps come back: {', '.join(PREFETCHES)} (default: {defaults.prefetch})",
     )
     parser.add_argument("--library", metavar="NAME", help="version of the CONV library, for example cudnn4")
     parser.add_argument("--calibration", metavar="FILE", help="layer times of your own GPU (buddysim calibrate)")
-    parser.add_argument(
-        "--fit", choices=("best-fit", "first-fit"), default="best-fit", help="how the memory pool picks a free piece"
-    )
+    parser.add_argument("--fit", choices=FITS, default=defaults.fit, help="how the memory pool picks a free piece")
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(
@@ -183,7 +183,9 @@ def measured(args: argparse.Namespace, given: Mapping[str, Any]) -> Iterator[str
             raise BuddysimError("--data: is the data to train with: expected --measure too")
         yield None
         return
-    sources = [f"--{name}" for name in _SOURCES if name in given]
+    from buddysim.training.contents.options import SOURCES
+
+    sources = [f"--{name}" for name in SOURCES if name in given]
     if sources:
         raise BuddysimError(f"--measure and {sources[0]}: expected one source of activations")
     from buddysim.report.progress import progress_bars

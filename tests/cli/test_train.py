@@ -96,8 +96,8 @@ def test_the_largest_batch_fits_and_one_more_does_not(tmp_path, capsys):
 def test_the_fastest_within_a_budget(capsys):
     schemes = "base-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
     assert train("vgg19", "--batch", "64", "--budget", "8GiB", "--scheme", schemes) == 0
-    said = capsys.readouterr().out
-    fastest = said.splitlines()[-1].removeprefix("fastest that fits in 8GiB: ")
+    shown = capsys.readouterr().out
+    fastest = shown.splitlines()[-1].removeprefix("fastest that fits in 8GiB: ")
     times = {
         scheme: simulate("vgg19", 64, "titan-x", scheme, memory_bytes=8 << 30).counters for scheme in schemes.split(",")
     }
@@ -106,7 +106,7 @@ def test_the_fastest_within_a_budget(capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "shown"),
     [
         (["vgg18"], "vgg1"),
         (["vgg19", "--scheme", "vdnn-al-m"], "nearest: vdnn-all-m"),
@@ -119,21 +119,21 @@ def test_the_fastest_within_a_budget(capsys):
         (["vgg19", "--json", "no/such/folder/r.json"], "there is no folder"),
     ],
 )
-def test_one_line_says_what_is_wrong(arguments, said, capsys):
+def test_one_line_says_what_is_wrong(arguments, shown, capsys):
     assert train(*arguments) == 2
     output = capsys.readouterr()
     assert output.out == ""
-    assert said in output.err
+    assert shown in output.err
     assert len(output.err.splitlines()) == 1
 
 
 def test_a_batch_that_cannot_fit_says_how_much_is_missing_and_where(tmp_path, capsys):
     path = tmp_path / "r.json"
     assert train("vgg19", "--batch", "1024", "--scheme", "base-p,vdnn-all-m", "--json", str(path)) == 2
-    said = capsys.readouterr().err
-    assert "none of base-p, vdnn-all-m fits" in said
-    assert "missing at layer" in said
-    assert len(said.splitlines()) == 1
+    shown = capsys.readouterr().err
+    assert "none of base-p, vdnn-all-m fits" in shown
+    assert "missing at layer" in shown
+    assert len(shown.splitlines()) == 1
     assert not any(result["fits"] for result in json.loads(path.read_text()).values())
 
 
@@ -189,7 +189,7 @@ def test_the_help_has_every_scheme_and_every_option_of_one(capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "shown"),
     [
         (["--timeline", "t.gif"], "expected a name that ends in"),
         (["--scheme", "cdma-zv", "--data", "folder"], "expected --measure too"),
@@ -202,7 +202,7 @@ def test_the_help_has_every_scheme_and_every_option_of_one(capsys):
         (["--budget", "8GiB", "--max-batch"], "not allowed with"),
     ],
 )
-def test_one_line_says_what_is_wrong_with_an_option(arguments, said, capsys):
+def test_one_line_says_what_is_wrong_with_an_option(arguments, shown, capsys):
     try:
         code = train("alexnet", "--batch", "8", *arguments)
     except SystemExit as left:
@@ -210,7 +210,7 @@ def test_one_line_says_what_is_wrong_with_an_option(arguments, said, capsys):
     assert code == 2
     output = capsys.readouterr()
     assert output.out == ""
-    assert said in output.err
+    assert shown in output.err
     assert len(output.err.splitlines()) == 1
 
 

@@ -12,7 +12,7 @@ from buddysim.replay.schemes import REGISTRY
 from buddysim.synthetic import make_trace
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "counters.md"
-TRAINING = "# What a training result says"
+TRAINING = "# Results of training iterations"
 LISTS = ("per_kernel", "per_allocation")
 
 # The keys that every version must have, whatever else there is.

@@ -1,4 +1,4 @@
-"""Timelines as files: what the trace says is what happened; pictures appear whole."""
+"""Timelines as files: the trace agrees with the simulation; pictures appear whole."""
 
 from __future__ import annotations
 

@@ -39,17 +39,17 @@ def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> Non
         data=data, epochs=2, batch=10, samples=4, points=6, size_points=3, windows=(4096,), value_points=2
     )
     threads, state = torch.get_num_threads(), torch.random.get_rng_state()
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     for name in ("a", "b"):
         torch.rand(3)  # what the caller drew doesn't matter
-        measure(tmp_path / name, settings, lambda done, total, loss: told.append((done, total)))
+        measure(tmp_path / name, settings, lambda done, total, loss: reports.append((done, total)))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
     assert state.shape == torch.random.get_rng_state().shape
     found = load(tmp_path / "a")
     assert [point.iteration for point in found.points] == iterations_observed(12, settings)[0]
-    assert told[-1] == (12, 12)
+    assert reports[-1] == (12, 12)
     assert [len(point.maps[0].sizes) for point in found.points if point.iteration in (0, 6, 12)] == [9, 9, 9]
     assert found.points[-1].epoch == 2
     assert (found.points[0].learning_rate, found.points[-1].learning_rate) == (0.01, pytest.approx(0.001))

@@ -10,10 +10,10 @@ from buddysim.training.iteration.naive_timeline import naive_run
 from buddysim.training.iteration.timeline import COMPUTE, OFFLOAD, PREFETCH, STREAMS, Operation, run, waits
 
 
-def test_streams_run_beside_each_other_and_wait_where_they_are_told_to():
+def test_streams_overlap_and_wait_for_the_operations_that_they_name():
     operations = [
         Operation(COMPUTE, 10),
-        Operation(OFFLOAD, 25),  # beside both computations
+        Operation(OFFLOAD, 25),  # overlaps with both computations
         Operation(COMPUTE, 10),
         Operation(COMPUTE, 5, (1, 2)),
     ]

@@ -34,7 +34,8 @@ OPTIONS = {
     ),
 }
 
-_SOURCES = ("activations", "densities", "density")
+#: Options that each name a source of contents.
+SOURCES = ("activations", "densities", "density")
 #: Options that make sense with one source only.
 _BELONGS = {"cluster": "density", "seed": "density", "epoch": "activations", "repeats": "activations"}
 
@@ -47,7 +48,7 @@ def make_source(given: Mapping[str, Any]) -> Source:
     given : options by name; None stands for those that aren't given
     """
     chosen = values(OPTIONS, given)
-    named = [name for name in _SOURCES if chosen[name] is not None]
+    named = [name for name in SOURCES if chosen[name] is not None]
     if len(named) > 1:
         raise BuddysimError(f"{' and '.join(named)}: expected one source of activations")
     source = named[0] if named else "activations"

@@ -131,9 +131,9 @@ def test_save_on_cpu_moves_and_holds_the_same_bytes():
         packed.append(tensor.numel() * tensor.element_size())
         return tensor.detach().numpy().copy()
 
-    def unpack(host: np.ndarray) -> torch.Tensor:
-        copy = torch.empty(host.shape, dtype=torch.int64 if host.dtype == np.int64 else torch.float32)
-        copy.numpy()[...] = host
+    def unpack(saved: np.ndarray) -> torch.Tensor:
+        copy = torch.empty(saved.shape, dtype=torch.int64 if saved.dtype == np.int64 else torch.float32)
+        copy.numpy()[...] = saved
         return copy
 
     def forward(net: nn.Sequential, x: torch.Tensor) -> torch.Tensor:

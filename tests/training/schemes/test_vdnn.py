@@ -42,7 +42,7 @@ def test_policies_choose_layers_of_the_feature_extraction_part_that_do_not_run_i
 
 
 def test_vgg_128_peaks_where_the_paper_says():
-    """4.8 GB (Section V-A), where the prefetch doesn't lie beside the pooling layer; beside it, 5.5."""
+    """4.8 GB (Section V-A), where the prefetch doesn't overlap with the pooling layer; where it does, 5.5."""
     published = vgg(128, "vdnn-all-m").features.usage
     assert published.peak_bytes / GIB == pytest.approx(5.45, abs=0.07)
     lean = vgg(128, "vdnn-all-m", prefetch="just-in-time").features.usage
