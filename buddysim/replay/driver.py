@@ -17,7 +17,7 @@ from buddysim.buddy import ProfileOptions, SizeSource, Targets, profile_with
 from buddysim.compress import ENTRY_BYTES
 from buddysim.compress.registry import find_for_entries
 from buddysim.machine import Machine
-from buddysim.replay.engine.engine import Engine
+from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.feed import ChunkFeed
 from buddysim.replay.footprint import check_capacity, footprint_of

@@ -16,7 +16,7 @@ MOST_ENTRIES = 2**32 - 2
 
 @dataclass(frozen=True)
 class Placed:
-    """One allocation's place.
+    """Where an allocation lies in the run's entry numbers.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from buddysim.machine import Machine
-from buddysim.replay.engine.engine import Engine
+from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY

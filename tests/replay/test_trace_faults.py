@@ -9,7 +9,7 @@ import pytest
 import buddysim
 import buddysim.trace as bt
 from buddysim.cli import main
-from buddysim.replay.engine.engine import Engine
+from buddysim.replay.engine.event_loop import Engine
 from tests.replay.events import BASE, load_block, provenance, write_kernels
 from tests.trace.builders import line, records, streaming, write_small
 

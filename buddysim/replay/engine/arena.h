@@ -1,7 +1,7 @@
-/* Blocks of host memory that begin at a host cache line, in huge pages where they are large enough to fill one.
+/* Blocks of memory aligned to the CPU's cache lines, in huge pages where they are large enough to fill one.
  *
- * The engine touches thousands of places in turn. In small pages, scattered over the host's memory, much of its time would go to
- * finding them: on a virtual machine that costs the more the busier its host is. */
+ * The engine touches thousands of addresses in turn. In small pages much of its time would go to page walks, which cost even
+ * more on a virtual machine whose hypervisor is busy. */
 #ifndef BUDDYSIM_ARENA_H
 #define BUDDYSIM_ARENA_H
 #include <stdlib.h>

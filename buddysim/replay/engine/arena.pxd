@@ -1,4 +1,4 @@
-"""The host's memory that a run's state lies in."""
+"""The memory that a run's state lies in."""
 
 cdef extern from "arena.h" nogil:
     const size_t CPU_LINE
@@ -6,7 +6,7 @@ cdef extern from "arena.h" nogil:
     size_t arena_whole(size_t bytes, size_t unit) noexcept
     void* arena_block(size_t bytes) noexcept
 
-cdef struct ArenaBlock:          # its arrays follow, from the next line of the host's cache on
+cdef struct ArenaBlock:          # its arrays follow, from the CPU's next cache line on
     ArenaBlock* before
     size_t used                 # bytes, this head's among them
     size_t bytes

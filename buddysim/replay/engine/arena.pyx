@@ -1,4 +1,4 @@
-"""Arrays that live as long as a run, side by side in huge pages of the host."""
+"""Arrays that live as long as a run, side by side in huge pages."""
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -6,7 +6,7 @@ cdef size_t MOST_BYTES = <size_t>1 << 60
 
 
 cdef void* arena_zeroed(Arena* arena, size_t count, size_t size) except NULL:
-    """`count` zeroed elements of `size` bytes, from a host cache line on, that live as long as their arena. Raises MemoryError."""
+    """`count` zeroed elements of `size` bytes, at a cache line of the CPU; they live as long as their arena. Raises MemoryError."""
     cdef ArenaBlock* block = arena.newest
     cdef size_t bytes, block_bytes
     cdef char* array

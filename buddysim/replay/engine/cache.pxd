@@ -2,10 +2,10 @@
 
 One `SectorCache` holds `units` caches of equal shape side by side (one per SM or per slice). A tag is an entry number (L1, L2)
 or a metadata line number. Each line has four sectors, each with a valid, a dirty and a partial bit: partial means dirty, but not
-every byte known (a store wrote a part of a sector that was not there), so it can't be read before it is merged.
+every byte valid (a store wrote a part of an absent sector), so it can't be read before it is merged.
 
-What an access looks at lies together: a set is one row of tags, then their order, then lines, 64 B (one line of the host's cache)
-for eight ways, and behind them the times at which sectors on their way are there.
+What an access reads lies together: a set is one row of tags, then their LRU order, then lines, 64 B (one cache line of the CPU)
+for eight ways, and behind them the times at which sectors in flight arrive.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 
@@ -19,13 +19,13 @@ ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty <
 cdef enum:
     DIRTY = 4
     PARTIAL = 8
-    COMING = 12             # valid sectors that are there only from `ready_ps` on
+    COMING = 12             # valid sectors that can be used only from `ready_ps` on
 
 cdef struct Row:            # one set
     uint32_t* tags
     char* order             # the ways, the one used last first
     Line* lines
-    int64_t* ready_ps       # when the sectors that are coming are there
+    int64_t* ready_ps       # when the sectors in flight arrive
 
 cdef struct SectorCache:
     uint32_t units
@@ -65,7 +65,7 @@ cdef inline Row cache_row(const SectorCache* cache, uint32_t set) noexcept nogil
 
 
 cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set) noexcept nogil:
-    """Has the host fetch a set's row, but for the times behind more than eight ways."""
+    """Prefetches a set's row into the CPU's cache, but for the arrival times of more than eight ways."""
     cdef const char* row = cache.rows + set
     prefetch(row)
     prefetch(row + 64)
@@ -82,9 +82,9 @@ cdef inline void cache_touch(const SectorCache* cache, const Row* row, int64_t w
 
 
 cdef inline int64_t cache_replace(const SectorCache* cache, const Row* row, uint32_t tag, uint32_t* left) noexcept nogil:
-    """Gives the least recently used way (an empty one first) to `tag`; `left` becomes the tag that had it.
+    """Gives the least recently used way (an empty one first) to `tag`; `left` becomes the tag evicted from it.
 
-    Returns the way. The states in its line are still those of what has left; the new ones are the caller's to say.
+    Returns the way. The states in its line are still those of the evicted tag; the caller sets the new ones.
     """
     cdef int64_t way = order_renew_oldest(row.order, cache.ways, cache.oldest_bit)
     left[0] = row.tags[way]
@@ -94,7 +94,7 @@ cdef inline int64_t cache_replace(const SectorCache* cache, const Row* row, uint
 
 cdef inline Line cache_coming(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now,
                               int64_t ready) noexcept nogil:
-    """A line whose `sectors` become valid, their data there from `ready` on. Of such times the latest still ahead is kept."""
+    """A line whose `sectors` become valid, their data usable from `ready` on. The latest arrival time still ahead is kept."""
     cdef unsigned int coming = sectors
     if not line:
         ready_ps[0] = ready
@@ -107,7 +107,7 @@ cdef inline Line cache_coming(unsigned int line, int64_t* ready_ps, unsigned int
 
 
 cdef inline unsigned int cache_not_yet(unsigned int line, const int64_t* ready_ps, int64_t now) noexcept nogil:
-    """Valid sectors of a line whose data are still on their way at `now`."""
+    """Valid sectors of a line whose data are still in flight at `now`."""
     cdef unsigned int coming = line >> COMING
     return coming if coming and ready_ps[0] > now else 0
 

@@ -1,8 +1,8 @@
 """Memory of a `SectorCache`, and a thin class over it that tests hold against `naive_cache`."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
+from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.setops cimport SET_EMPTY, order_begin
 
 cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1:

@@ -1,26 +1,26 @@
 """Fills and write-backs of compressed entries: what the schemes `bandwidth` and `buddy` share.
 
-`bandwidth` is the case of four kept sectors and sizes known for nothing; so where every entry fits its target and metadata are
-free, `buddy` is `bandwidth`, cycle for cycle.
+`bandwidth` is the case of four kept sectors and free metadata; so where every entry fits its target and metadata are free,
+`buddy` equals `bandwidth`, cycle for cycle.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.engine.cache cimport (
     DIRTY, Line, Row, cache_find, cache_replace, cache_row, cache_touch, sector_count,
 )
-from buddysim.replay.engine.dram cimport DevicePlace, dram_place, dram_prefetch, dram_read, dram_write, larger
+from buddysim.replay.engine.dram cimport DeviceLocation, dram_location, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
     DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITE_BACK, sectors_needed,
 )
 from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
 from buddysim.replay.engine.memory cimport FillPlan, MemorySystem, Region, Slice, Split, link_read, link_write
-from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.port cimport port_pass
 
 
 cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) noexcept nogil:
-    """Device and buddy sectors of an entry. A 16x entry (kept 0) that outgrows its 8 B costs one device sector besides."""
+    """Device and buddy sectors of an entry. A 16x entry (kept 0) that outgrows its 8 B also costs one device sector."""
     cdef int needed = sectors_needed(size_class)
     cdef Split split
     if kept == 0:
@@ -33,13 +33,13 @@ cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) n
 
 
 cdef inline bint stored_raw(const MemorySystem* m, int kept, int size_class) noexcept nogil:
-    """Does an entry lie in device memory sector by sector as it is?"""
+    """Is an entry stored uncompressed in device memory, sector by sector?"""
     return size_class == 7 and kept == 4 and not m.whole_raw_entry
 
 
 cdef inline FillPlan plan_fill(const MemorySystem* m, bint size_known, int kept, unsigned int wanted,
                                int size_class) noexcept nogil:
-    """What a fill moves. Before the size is known, the device part is fetched on the guess that the target holds."""
+    """What a fill moves. Before the size is known, the device part is fetched on the guess that the entry fits its target."""
     cdef Split split = split_entry(m, kept, size_class)
     cdef bint raw = stored_raw(m, kept, size_class)
     cdef int asked = sector_count(wanted), device = asked if raw else split.device
@@ -57,12 +57,12 @@ cdef inline FillPlan plan_fill(const MemorySystem* m, bint size_known, int kept,
 
 
 cdef inline FillPlan* plan_at(MemorySystem* m, bint size_known, int kept, unsigned int wanted, int size_class) noexcept nogil:
-    """Where the plan of a kind of fill is kept."""
+    """The plan of a kind of fill."""
     return &m.plans[((size_known * 5 + kept) * 16 + wanted) * 8 + size_class]
 
 
 cdef inline void prepare_moves(MemorySystem* m) noexcept nogil:
-    """Writes down where the sectors of every kind of entry lie, and what every kind of fill moves."""
+    """Tabulates where the sectors of every kind of entry lie, and what every kind of fill moves."""
     cdef int size_known, kept, size_class
     cdef unsigned int wanted
     for kept in range(5):
@@ -74,7 +74,7 @@ cdef inline void prepare_moves(MemorySystem* m) noexcept nogil:
 
 
 cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil:
-    """What the metadata say of an entry, in rising order: 0 B, 8 B, one to four sectors."""
+    """An entry's size as metadata encode it, in rising order: 0 B, 8 B, one to four sectors."""
     if size_class == 1 and m.eight_byte_state:
         return 1
     return 0 if size_class == 0 else sectors_needed(size_class) + 1
@@ -86,12 +86,12 @@ cdef inline int64_t codec_done(MemorySystem* m, Slice* slice, int64_t t) noexcep
     return port_pass(&slice.codec, &m.now_ps, t, m.codec_cost) + m.codec_ps
 
 
-cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePlace* at, bint write,
+cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
                                    int64_t t) noexcept nogil:
     """When an entry's size is known to a slice that asks at `t`; `write` changes it. `at` is NULL where it has not been located."""
     cdef uint32_t line = entry >> m.metadata_shift, left
     cdef int64_t way
-    cdef DevicePlace place, victim
+    cdef DeviceLocation location, victim
     cdef Row row
     if m.perfect_metadata:
         return t
@@ -103,10 +103,10 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePl
         t = larger(t + m.metadata_ps, row.ready_ps[way])
     else:
         if at:
-            dram_place(&m.dram, at.metadata_bank, at.metadata_row, &place)
+            dram_location(&m.dram, at.metadata_bank, at.metadata_row, &location)
         else:
-            locate_metadata(m, line, &place)
-        dram_prefetch(&place)
+            locate_metadata(m, line, &location)
+        dram_prefetch(&location)
         way = cache_replace(&m.metadata, &row, line, &left)
         prefetch(row.ready_ps + way)
         if row.lines[way]:                  # dirty: no other state is kept
@@ -115,32 +115,32 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LinePl
             dram_write(&m.dram, &victim, m.metadata_sectors, t)
             row.lines[way] = 0
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
-        t = dram_read(&m.dram, &place, m.metadata_sectors, t + m.metadata_ps)
+        t = dram_read(&m.dram, &location, m.metadata_sectors, t + m.metadata_ps)
         row.ready_ps[way] = t
     if write:
         row.lines[way] = 1 << DIRTY
     return t
 
 
-cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const LinePlace* at,
+cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const LineLocation* at,
                                     unsigned int* sectors, int64_t t, int kept, bint sizes_known) noexcept nogil:
-    """Brings a line to the L2: the device part and the buddy part in parallel, then through the decompressor."""
+    """Fetches a line to the L2: the device part and the buddy part in parallel, then through the decompressor."""
     cdef int64_t known = t, done
     cdef bint size_known = True
     cdef const FillPlan* plan
-    cdef DevicePlace place
-    dram_place(&m.dram, at.bank, at.row, &place)
-    dram_prefetch(&place)
+    cdef DeviceLocation location
+    dram_location(&m.dram, at.bank, at.row, &location)
+    dram_prefetch(&location)
     if not sizes_known:
         known = metadata_known(m, at.entry, at, False, t)
-    if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss has on its way
+    if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss is fetching
         size_known = False
     else:
         t = known
     plan = plan_at(m, size_known, kept, sectors[0], m.state[at.entry] & 7)
-    done = dram_read(&m.dram, &place, plan.at_once, t) if plan.at_once else t
+    done = dram_read(&m.dram, &location, plan.at_once, t) if plan.at_once else t
     if unlikely(plan.later):
-        done = larger(done, dram_read(&m.dram, &place, plan.later, known))
+        done = larger(done, dram_read(&m.dram, &location, plan.later, known))
     done = larger(done, known)
     m.count.device[<int>DEMAND] += plan.demand
     m.count.device[<int>OVERFETCH] += plan.overfetch
@@ -158,7 +158,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
                                          int kept, bint sizes_known) noexcept nogil:
     """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows.
 
-    Returns when the line's place is free: its data have left for the compressor and what is written has been taken.
+    Returns when the line's way is free: its data are in the compressor and the writes have been accepted.
     """
     cdef int old_class = m.state[entry] & 7
     cdef int new_class = m.state[entry] >> 4 & 7
@@ -169,8 +169,8 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     cdef int sectors
     cdef int64_t arrived, began = t, taken
     cdef bint buddy = new.buddy > 0
-    cdef DevicePlace place
-    locate_entry(m, slice, entry, &place)
+    cdef DeviceLocation location
+    locate_entry(m, slice, entry, &location)
     if not sizes_known:
         t = metadata_known(m, entry, NULL, change != 0, t)
     if line & 15 != 15:
@@ -178,7 +178,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
         arrived = t
         if sectors:
             m.count.device[<int>READ_MODIFY_WRITE] += sectors
-            arrived = dram_read(&m.dram, &place, sectors, t)
+            arrived = dram_read(&m.dram, &location, sectors, t)
         if old.buddy:
             arrived = larger(arrived, link_read(m, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
@@ -187,7 +187,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
     if sectors:
         m.count.device[<int>WRITE_BACK] += sectors
-        taken = dram_write(&m.dram, &place, sectors, t)
+        taken = dram_write(&m.dram, &location, sectors, t)
     if new.buddy:
         taken = larger(taken, link_write(m, SECTOR_BYTES * new.buddy, WRITE_BACK, t))
     if buddy:

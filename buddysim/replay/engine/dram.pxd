@@ -45,7 +45,7 @@ cdef struct DramTiming:         # all in ps
     int64_t rfc
     int64_t refi
 
-cdef struct Bank:               # one line of the host's cache
+cdef struct Bank:               # one cache line of the CPU
     int64_t row                 # open row, -1: closed
     int64_t col_ps              # earliest next column command
     int64_t pre_ps              # earliest precharge
@@ -61,7 +61,7 @@ cdef struct QueuedWrite:
     Bank* bank
     int bursts
 
-cdef struct PseudoChannel:      # the first line of the host's cache is what every access needs
+cdef struct PseudoChannel:      # the CPU's first cache line of it is what every access needs
     int64_t base_slot           # the oldest slot of the calendar
     int64_t full_slot           # from this slot of the calendar on
     int64_t full_slots          # so many are taken
@@ -70,7 +70,7 @@ cdef struct PseudoChannel:      # the first line of the host's cache is what eve
     int64_t bursts              # bursts carried
     int64_t row_misses
     int64_t row_hits
-    int64_t drain_ps            # when the last drain of the write queue began: its places come free from here
+    int64_t drain_ps            # when the last drain of the write queue began: its entries come free from here
     int64_t drained_ps          # when it ended
     int64_t turning_slot        # the first slot that turning the bus back for reads took
     int64_t turned_slot         # the last one
@@ -82,7 +82,7 @@ cdef struct PseudoChannel:      # the first line of the host's cache is what eve
     int64_t[7] reserved
     uint64_t[256] calendar      # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
 
-cdef struct DevicePlace:        # where something lies
+cdef struct DeviceLocation:        # where something lies
     PseudoChannel* channel
     Bank* bank
     int64_t row
@@ -183,7 +183,7 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     if unlikely(bank.activated_ps < act) and bank.row >= 0:
         bank.row = -1
         bank.act_ps = larger(bank.act_ps, act + timing.rfc)
-    # Whether the row is open or was left a moment ago, no host foresees: one branch for both.
+    # Whether the row is open or was left a moment ago is hard for a CPU to predict: one branch for both.
     if (bank.row == row) | ((bank.left_row == row) & (t < bank.left_ps)):
         channel.row_hits += 1
         return larger(t, bank.col_ps if bank.row == row else t)
@@ -203,26 +203,26 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, in
     return bank.col_ps
 
 
-cdef inline void dram_place(const Dram* dram, uint32_t bank, int64_t row, DevicePlace* place) noexcept nogil:
-    """The place of a row in a bank (a number of all banks)."""
-    place.channel = dram.pseudo + (bank >> dram.bank_bits)
-    place.bank = dram.banks + bank
-    place.row = row
+cdef inline void dram_location(const Dram* dram, uint32_t bank, int64_t row, DeviceLocation* location) noexcept nogil:
+    """The location of a row in a bank (numbered over all banks)."""
+    location.channel = dram.pseudo + (bank >> dram.bank_bits)
+    location.bank = dram.banks + bank
+    location.row = row
 
 
-cdef inline void dram_prefetch(const DevicePlace* place) noexcept nogil:
-    """Has the host fetch what a read will look at."""
-    prefetch(place.bank)
-    prefetch(&place.channel.calendar[(place.channel.last_slot >> 6) & (CALENDAR_WORDS - 1)])
+cdef inline void dram_prefetch(const DeviceLocation* location) noexcept nogil:
+    """Prefetches what a read will need into the CPU's cache."""
+    prefetch(location.bank)
+    prefetch(&location.channel.calendar[(location.channel.last_slot >> 6) & (CALENDAR_WORDS - 1)])
 
 
-cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
-    cdef PseudoChannel* channel = place.channel
-    cdef Bank* bank = place.bank
+cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+    cdef PseudoChannel* channel = location.channel
+    cdef Bank* bank = location.bank
     cdef int64_t data, last, first, done
     cdef bint joined
-    data = bank_open(dram, channel, bank, place.row, t) + dram.timing.cl
-    joined = bank.row != place.row
+    data = bank_open(dram, channel, bank, location.row, t) + dram.timing.cl
+    joined = bank.row != location.row
     last = calendar_place(dram, channel, slot_at(dram, data), bursts, &first)
     done = larger(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     # Where it was joined, the row now open gives way for as long as the joined bursts took.
@@ -232,26 +232,26 @@ cdef inline int64_t banked_read(Dram* dram, const DevicePlace* place, int bursts
     return done
 
 
-cdef inline int64_t dram_read(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
+cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     """When the last of `bursts` bursts of 32 B from one row is back at the L2; the request leaves it at `t`."""
     t += dram.before_ps
     if dram.banked:
-        return banked_read(dram, place, bursts, t) + dram.after_ps
-    place.channel.bursts += bursts
-    t = port_pass(place.channel.bus, &dram.now_ps, t, bursts * dram.burst_cost)
+        return banked_read(dram, location, bursts, t) + dram.after_ps
+    location.channel.bursts += bursts
+    t = port_pass(location.channel.bus, &dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
-cdef inline int64_t dram_write(Dram* dram, const DevicePlace* place, int bursts, int64_t t) noexcept nogil:
+cdef inline int64_t dram_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`. Returns when the channel takes it."""
-    cdef PseudoChannel* channel = place.channel
+    cdef PseudoChannel* channel = location.channel
     cdef int64_t taken
     if not dram.banked:
         channel.bursts += bursts
         return port_pass(channel.bus, &dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
     taken = larger(t, channel.drain_ps)
     channel.queue[channel.n_queued] = QueuedWrite(
-        place.row, taken + dram.before_ps, place.bank, bursts)
+        location.row, taken + dram.before_ps, location.bank, bursts)
     channel.n_queued += 1
     channel.queued_bursts += bursts
     if channel.queued_bursts >= dram.write_queue or channel.n_queued == WRITE_QUEUE_LIMIT:
@@ -261,3 +261,4 @@ cdef inline int64_t dram_write(Dram* dram, const DevicePlace* place, int bursts,
 
 
 cdef int dram_init(Arena* arena, Dram* dram) except -1
+cdef int dram_set_up(Arena* arena, Dram* dram, dict n) except -1

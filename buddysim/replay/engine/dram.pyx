@@ -171,6 +171,17 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
     return 0
 
 
+cdef int dram_set_up(Arena* arena, Dram* dram, dict n) except -1:
+    """Device memory of a machine (`parameters.engine_numbers`)."""
+    dram.banked, dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
+    dram.n_banks, dram.write_queue = n["dram_banks"], n["dram_write_queue"]
+    dram.burst_ps, dram.before_ps = n["dram_burst_ps"], n["dram_before_ps"]
+    dram.after_ps, dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
+    dram.burst_cost = n["dram_burst_cost"]
+    dram.timing = n["dram_timing"]
+    return dram_init(arena, dram)
+
+
 cdef class BusCalendar:
     """The bus of one pseudo-channel without refresh, driven request by request: what `naive_calendar` does in plain Python.
 

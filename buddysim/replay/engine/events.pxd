@@ -1,8 +1,8 @@
 """The order of events: when each scheduler can issue next, and which of them is the first.
 
 An event's key is its time with a number in its low bits: the smallest key is the earliest event, the lowest number of equal ones.
-The smallest is found by looking at all keys of a group and then at all groups' smallest (`keys.h`), without a branch that a host
-could not foresee.
+The smallest is found by comparing all keys of a group and then all groups' smallest (`keys.h`), without a branch that a CPU would
+mispredict.
 """
 from libc.stdint cimport int64_t
 
@@ -65,7 +65,7 @@ cdef inline void events_take(Events* events, int number) noexcept nogil:
 cdef inline void events_put(Events* events, int number, int64_t time) noexcept nogil:
     """Puts an event back that was taken out.
 
-    Nothing that is stored here is looked at here: a host would have to wait until it has left for the cache.
+    Nothing that is stored here is read here: that would stall on store forwarding.
     """
     cdef int group = number >> GROUP_BITS
     cdef int64_t key = event_key(time, events.end_ps, events.bits, number)

@@ -1,4 +1,4 @@
-"""What the engine tells the host and the compiler: what it will look at soon, and what seldom happens."""
+"""Hints to the CPU and the compiler: what will be read soon, and what seldom happens."""
 
 cdef extern from *:
     void prefetch "__builtin_prefetch"(const void* address) noexcept nogil

@@ -1,21 +1,21 @@
-"""Where a line lies: L2 slice and set, row in device memory, set and row of its metadata. The readable twin of `places.h`."""
+"""Where a line lies: L2 slice and set, row in device memory, set and row of its metadata. The readable twin of `locations.h`."""
 from libc.stdint cimport uint16_t, uint32_t
 
 from buddysim.replay.engine.cache cimport SectorCache, cache_set, fold
 from buddysim.replay.engine.division cimport Divisor, divide, remainder
-from buddysim.replay.engine.dram cimport DevicePlace, dram_place
+from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
 from buddysim.replay.engine.memory cimport MemorySystem, Slice
-from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.locations cimport LineLocation
 
 cdef struct Spot:               # where the L2 would hold an entry
     uint32_t slice
     uint32_t set                # in its rows
 
 
-cdef inline uint32_t turned(Divisor divisor, uint32_t x, uint32_t group) noexcept nogil:
-    """Position of `x` in its group of `divisor` neighbours, in an order that a hash of the group's number turns.
+cdef inline uint32_t swizzled(Divisor divisor, uint32_t x, uint32_t group) noexcept nogil:
+    """Position of `x` in its group of `divisor` neighbours: a bijective swizzle keyed by a hash of the group index.
 
-    So every group covers every position once, and strides spread all the same.
+    Every group covers every position once, and strides spread all the same.
     """
     cdef uint32_t position
     if divisor.is_power:
@@ -27,11 +27,11 @@ cdef inline uint32_t turned(Divisor divisor, uint32_t x, uint32_t group) noexcep
 cdef inline void l2_spot(const MemorySystem* m, uint32_t entry, Spot* spot) noexcept nogil:
     """The L2 slice and set of an entry."""
     cdef uint32_t local = divide(m.n_slices, entry)
-    spot.slice = turned(m.n_slices, entry, local)
+    spot.slice = swizzled(m.n_slices, entry, local)
     spot.set = cache_set(&m.l2, spot.slice, local)
 
 
-cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t entry, DevicePlace* place) noexcept nogil:
+cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t entry, DeviceLocation* location) noexcept nogil:
     """Where an entry lies in its pseudo-channel.
 
     One entry of every pseudo-channel is a stripe; stripes go round the bank groups, so that a stream's columns follow each other at
@@ -42,38 +42,38 @@ cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t ent
     cdef uint32_t row = divide(m.banks_of_group, piece)
     cdef uint32_t group = divide(m.stripe_entries, entry) & (m.bank_groups - 1)
     cdef uint32_t in_group = (piece ^ fold(row)) & (m.banks_of_group.by - 1)
-    dram_place(&m.dram, pseudo * m.dram.n_banks + group + in_group * m.bank_groups, row, place)
+    dram_location(&m.dram, pseudo * m.dram.n_banks + group + in_group * m.bank_groups, row, location)
 
 
-cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_t entry, DevicePlace* place) noexcept nogil:
+cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_t entry, DeviceLocation* location) noexcept nogil:
     """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
     cdef uint32_t local = divide(m.n_slices, entry)
-    locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, place)
+    locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, location)
 
 
-cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DevicePlace* place) noexcept nogil:
+cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DeviceLocation* location) noexcept nogil:
     """Where a metadata line lies: in a region behind the data, spread over the channels as data are."""
     cdef uint32_t group = divide(m.stripe_entries, line)
-    locate_row(m, turned(m.stripe_entries, line, group), m.metadata_entry + line * m.metadata_sectors / 4, place)
+    locate_row(m, swizzled(m.stripe_entries, line, group), m.metadata_entry + line * m.metadata_sectors / 4, location)
 
 
 cdef inline uint32_t metadata_set(const MemorySystem* m, uint32_t line) noexcept nogil:
     """Where the metadata cache would hold a metadata line."""
     cdef uint32_t local = divide(m.metadata_slices, line)
-    return cache_set(&m.metadata, turned(m.metadata_slices, line, local), local)
+    return cache_set(&m.metadata, swizzled(m.metadata_slices, line, local), local)
 
 
-cdef inline void locate_line(const MemorySystem* m, const SectorCache* l1, LinePlace* line) noexcept nogil:
-    """Completes a line's place, of which entry and masks are there."""
+cdef inline void locate_line(const MemorySystem* m, const SectorCache* l1, LineLocation* line) noexcept nogil:
+    """Completes the location of a line whose entry and masks are set."""
     cdef Spot spot
-    cdef DevicePlace place
+    cdef DeviceLocation location
     l2_spot(m, line.entry, &spot)
     line.slice, line.l2_set = spot.slice, spot.set
     line.l1_set = cache_set(l1, 0, line.entry)
-    locate_entry(m, &m.slices[spot.slice], line.entry, &place)
-    line.bank, line.row = <uint16_t>(place.bank - m.dram.banks), <uint32_t>place.row
+    locate_entry(m, &m.slices[spot.slice], line.entry, &location)
+    line.bank, line.row = <uint16_t>(location.bank - m.dram.banks), <uint32_t>location.row
     line.metadata_set = line.metadata_bank = line.metadata_row = 0
     if m.rules.has_metadata:
         line.metadata_set = metadata_set(m, line.entry >> m.metadata_shift)
-        locate_metadata(m, line.entry >> m.metadata_shift, &place)
-        line.metadata_bank, line.metadata_row = <uint16_t>(place.bank - m.dram.banks), <uint32_t>place.row
+        locate_metadata(m, line.entry >> m.metadata_shift, &location)
+        line.metadata_bank, line.metadata_row = <uint16_t>(location.bank - m.dram.banks), <uint32_t>location.row

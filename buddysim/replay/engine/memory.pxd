@@ -14,7 +14,7 @@ from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport Dram, larger
 from buddysim.replay.engine.hints cimport prefetch
 from buddysim.replay.engine.kinds cimport HISTOGRAM_BINS, TRAFFIC_KINDS, Traffic
-from buddysim.replay.engine.places cimport LinePlace, PlaceRules
+from buddysim.replay.engine.locations cimport LineLocation, LocationRules
 from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
@@ -103,7 +103,7 @@ cdef struct Link:
 
 cdef struct MemorySystem
 
-ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
+ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                            int64_t t) noexcept nogil      # `sectors`: those wanted, then those filled
 ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil
 
@@ -149,8 +149,8 @@ cdef struct MemorySystem:
     uint32_t bank_groups        # a power of two
     Link link
     # where lines lie
-    PlaceRules rules
-    bint eight_at_a_time        # can the host find them so?
+    LocationRules rules
+    bint eight_at_a_time        # can the CPU find them so?
     # contents
     int64_t n_entries
     Split[40] splits            # [kept sectors: 0 to 4][size class]: see `compressed`
@@ -220,7 +220,7 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, i
 
 
 cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
-    """Lets the scheme write back the dirty sectors of a line that has left; returns when its place is free."""
+    """Lets the scheme write back the dirty sectors of an evicted line; returns when its way is free."""
     cdef unsigned int dirty = line >> DIRTY & 15
     if not dirty:
         return t
@@ -228,8 +228,8 @@ cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, Li
     return m.writeback(m, slice, entry, line, t)
 
 
-cdef inline void l2_prefetch(const MemorySystem* m, const LinePlace* at) noexcept nogil:
-    """Has the host fetch what an access to a line will look at."""
+cdef inline void l2_prefetch(const MemorySystem* m, const LineLocation* at) noexcept nogil:
+    """Prefetches what an access to a line will need into the CPU's cache."""
     cache_prefetch(&m.l2, at.l2_set)
     prefetch(m.state + at.entry)
 
@@ -251,7 +251,7 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
     return way
 
 
-cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* line, int64_t* ready_ps,
+cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* line, int64_t* ready_ps,
                              unsigned int missing, int64_t t) noexcept nogil:
     """Has the scheme bring a line's missing sectors; returns when they are there."""
     cdef int64_t* mshr = mshr_take(&slice.mshrs)
@@ -268,7 +268,7 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LinePlace* at,
     return done
 
 
-cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int wanted, bint for_atomic,
+cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
                             int64_t t) noexcept nogil:
     """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
     cdef int n = sector_count(wanted)
@@ -305,7 +305,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LinePlace* at, u
     return data + (n - 1) * m.sector_ps
 
 
-cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int touched, unsigned int whole,
+cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int touched, unsigned int whole,
                              int64_t t) noexcept nogil:
     """A store's sectors of a line; returns when the SM hears that the L2 has them."""
     cdef int n = sector_count(touched)
@@ -324,3 +324,10 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LinePlace* at, 
     partial = (line >> PARTIAL | touched) & ~line & 15
     row.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
     return arrival + m.reply_ps
+
+
+cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, region_of_page, state,
+                     bint has_metadata) except -1
+cdef void l2_hold(MemorySystem* m, int64_t first_entry, int64_t end_entry, int64_t now) noexcept nogil
+cdef void l2_drop(MemorySystem* m, int64_t first_entry, int64_t end_entry) noexcept nogil
+cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil

@@ -27,7 +27,7 @@ cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t
 
 
 cdef inline void port_prefetch(const Port* port, int64_t t) noexcept nogil:
-    """Has the host fetch what a request that arrives at about `t` will look at."""
+    """Prefetches what a request that arrives at about `t` will need into the CPU's cache."""
     prefetch(port)
     prefetch(&port.used[(t >> BUCKET_BITS) & (PORT_BUCKETS - 1)])
 
@@ -40,7 +40,7 @@ cdef inline int64_t port_pass(Port* port, const int64_t* now, int64_t t, int64_t
     """
     cdef int64_t bucket = t >> BUCKET_BITS
     cdef uint64_t before
-    cdef int64_t place, after
+    cdef int64_t turn, after
     cdef uint32_t* used
     bucket = port.full_until if bucket < port.full_until else bucket
     used = &port.used[bucket & (PORT_BUCKETS - 1)]
@@ -49,5 +49,5 @@ cdef inline int64_t port_pass(Port* port, const int64_t* now, int64_t t, int64_t
     if unlikely(after > BUCKET_FINE or bucket >= port.end):
         return port_wait(port, now, bucket, t, cost)
     used[0] = <uint32_t>after
-    place = (bucket << BUCKET_BITS) + <int64_t>(before >> FINE_BITS)
-    return place if place > t else t
+    turn = (bucket << BUCKET_BITS) + <int64_t>(before >> FINE_BITS)
+    return turn if turn > t else t

@@ -18,7 +18,7 @@ cdef void port_rebase(Port* port, int64_t base) noexcept nogil:
 
 cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
     """`port_pass` for a request that does not fit in `bucket`, or lies beyond the buckets kept."""
-    cdef int64_t place, rest = cost
+    cdef int64_t turn, rest = cost
     cdef uint32_t* used
     if (now[0] >> BUCKET_BITS) + PORT_BUCKETS > port.end:
         port_rebase(port, now[0] >> BUCKET_BITS)
@@ -33,9 +33,9 @@ cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t
         if bucket == port.full_until:
             port.full_until += 1
         bucket += 1
-    place = (bucket << BUCKET_BITS) + (used[0] + rest - cost >> FINE_BITS)
+    turn = (bucket << BUCKET_BITS) + (used[0] + rest - cost >> FINE_BITS)
     used[0] += <uint32_t>rest
-    return place if place > t else t
+    return turn if turn > t else t
 
 
 cdef class LonePort:

@@ -1,7 +1,7 @@
 /* The innermost loops: over a set's ways.
  * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
  * Tags are padded to four ways or a multiple of eight with SET_EMPTY.
- * Every way is looked at: where a tag lies is no branch that a host could foresee. Sets of 4, 8 and 16 ways, which is most of them,
+ * Every way is compared: which one holds a tag is no branch that a CPU could predict. Sets of 4, 8 and 16 ways, which is most of them,
  * go straight. */
 #ifndef BUDDYSIM_SETOPS_H
 #define BUDDYSIM_SETOPS_H
@@ -65,10 +65,10 @@ static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t 
 static inline int order_find(const uint16_t *order, int way)
 {
     const __m128i wanted = _mm_set1_epi16((short)way);
-    for (int place = 0;; place += 8) {
-        const int hits = _mm_movemask_epi8(_mm_cmpeq_epi16(_mm_loadu_si128((const __m128i *)(order + place)), wanted));
+    for (int position = 0;; position += 8) {
+        const int hits = _mm_movemask_epi8(_mm_cmpeq_epi16(_mm_loadu_si128((const __m128i *)(order + position)), wanted));
         if (hits)
-            return place + __builtin_ctz((unsigned)hits) / 2;
+            return position + __builtin_ctz((unsigned)hits) / 2;
     }
 }
 
@@ -83,10 +83,10 @@ static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t 
 
 static inline int order_find(const uint16_t *order, int way)
 {
-    int place = 0;
-    while (order[place] != way)
-        place++;
-    return place;
+    int position = 0;
+    while (order[position] != way)
+        position++;
+    return position;
 }
 #endif
 

@@ -6,6 +6,7 @@ on the shift is at least (arrival - time of the use on the clock).
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.cache cimport (
     Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch, cache_replace, cache_row,
     cache_touch, sector_count,
@@ -17,9 +18,11 @@ from buddysim.replay.engine.locate cimport locate_line
 from buddysim.replay.engine.memory cimport (
     MemorySystem, Mshrs, SmPorts, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take,
 )
-from buddysim.replay.engine.places cimport LinePlace, place_begin, places_of_lines
+from buddysim.replay.engine.locations cimport LineLocation, location_begin, locations_of_lines
 from buddysim.replay.engine.port cimport port_prefetch
-from buddysim.replay.engine.stream cimport MANY_LINES, NEVER_USED, OP_END, StreamOp, stream_bytes, stream_next, stream_places, stream_words
+from buddysim.replay.engine.stream cimport (
+    MANY_LINES, NEVER_USED, OP_END, StreamOp, stream_bytes, stream_locations, stream_next, stream_words,
+)
 from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE
 
 cdef enum:
@@ -33,7 +36,7 @@ cdef struct Pending:
     int64_t use_v_ps            # when the first use would issue, on the warp's clock
     int64_t arrival_ps
 
-cdef struct Warp:               # one line of the host's cache
+cdef struct Warp:               # one cache line of the CPU
     const StreamOp* op          # the next one
     int64_t v_ps                # on the warp's clock: the next operation's issue, or the last one's where `warp_next` is to come
     int64_t shift_ps
@@ -65,7 +68,7 @@ cdef struct LookAhead:
     Warp* warps[64]
     unsigned int at
 
-cdef struct L1:                 # an SM's, beside its lines; one line of the host's cache
+cdef struct L1:                 # an SM's, its lines apart; one cache line of the CPU
     int64_t free_ps             # of its port
     Mshrs loads
     Mshrs stores                # those on their way to the L2, each until it takes them
@@ -81,7 +84,8 @@ cdef struct L1s:
     L1* sms                     # [sms]
 
 
-cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int wanted,
+cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1
+cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted,
                           bint for_atomic, int64_t t) noexcept nogil
 cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil
 
@@ -125,7 +129,7 @@ cdef inline int64_t warp_next(Warp* warp, Pending* later) noexcept nogil:
         warp_wait(warp, later, 0x7FFFFFFFFFFFFFFF)
         return larger(warp.v_ps + warp.shift_ps, warp.last_arrival_ps)
     warp_wait(warp, later, warp.v_ps)
-    prefetch(<const char*>op + 64)          # for the warp's next turn: by then it is at hand
+    prefetch(<const char*>op + 64)          # for the warp's next turn
     return warp.v_ps + warp.shift_ps
 
 
@@ -194,31 +198,31 @@ cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint rou
 
 
 cdef inline void locate_lines(const MemorySystem* m, const SectorCache* l1, const uint64_t* lines, int n,
-                              LinePlace* places) noexcept nogil:
+                              LineLocation* locations) noexcept nogil:
     """Where an operation's lines, `entry << 8 | masks`, lie."""
     cdef int i
     if m.eight_at_a_time:
-        places_of_lines(&m.rules, lines, n, places)
+        locations_of_lines(&m.rules, lines, n, locations)
         return
     for i in range(n):
-        place_begin(&places[i], lines[i])
-        locate_line(m, l1, &places[i])
+        location_begin(&locations[i], lines[i])
+        locate_line(m, l1, &locations[i])
 
 
-cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const L1* own, const LinePlace* at) noexcept nogil:
-    """Has the host fetch what an access to a line will look at."""
+cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const L1* own, const LineLocation* at) noexcept nogil:
+    """Prefetches what an access to a line will need into the CPU's cache."""
     cache_prefetch(&l1.cache, own.sets + at.l1_set)
     l2_prefetch(m, at)
 
 
 cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
                             const MemorySystem* m) noexcept nogil:
-    """Has the host fetch what the scheduler's next warp will need, in three steps that follow from each other.
+    """Prefetches what the scheduler's next warp will need, in three steps, each of which needs the one before.
 
-    Thousands of warps take turns, each with a stream of its own: by its turn nothing of a warp is left in the host's caches.
+    Thousands of warps take turns, each with a stream of its own: by its turn nothing of a warp is left in the CPU's caches.
     """
     cdef Warp* warp = NULL
-    cdef const LinePlace* at
+    cdef const LineLocation* at
     cdef unsigned int part
     ahead.at += 1
     if scheduler.n:
@@ -234,13 +238,13 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
         for part in range(2, (stream_bytes(warp.op) + 63) // 64):
             prefetch(<const char*>warp.op + 64 * part)
         if warp.op.n_lines < MANY_LINES:
-            at = stream_places(warp.op)
+            at = stream_locations(warp.op)
             prefetch_line(l1, m, &l1.sms[warp.number // MAX_WARPS], at)
             port_prefetch(&m.slices[at.slice].port, m.at_slice_ps)
             port_prefetch(&m.slices[at.slice].codec, m.at_codec_ps)
 
 
-cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const LinePlace* at,
+cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const LineLocation* at,
                             unsigned int wanted, int64_t t) noexcept nogil:
     """A load's sectors of a line; returns when the last of them can be used."""
     cdef int64_t hit = t + l1.hit_ps, start = t, way
@@ -278,23 +282,23 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     return larger(hit, start)
 
 
-cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const LinePlace* at, unsigned int touched,
+cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const LineLocation* at, unsigned int touched,
                              unsigned int whole, int64_t t) noexcept nogil:
     """A store's sectors of a line: written through, nothing allocated. Returns when the SM hears of it."""
-    cdef int64_t* place = mshr_take(&own.stores)
-    if place[0] > t:
-        own.free_ps += place[0] - t
-        t = place[0]
+    cdef int64_t* mshr = mshr_take(&own.stores)
+    if mshr[0] > t:
+        own.free_ps += mshr[0] - t
+        t = mshr[0]
     t = l2_store(m, ports, at, touched, whole, t)
-    place[0] = t
+    mshr[0] = t
     return t
 
 
 cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* later, int sm, int64_t now) noexcept nogil:
     """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
     cdef const StreamOp* op = warp.op
-    cdef const LinePlace* at = stream_places(op)
-    cdef LinePlace[256] places      # in whole eights
+    cdef const LineLocation* at = stream_locations(op)
+    cdef LineLocation[256] locations      # in whole eights
     cdef int i, n = op.n_lines
     cdef int64_t arrival = now, t
     cdef unsigned int sectors
@@ -306,8 +310,8 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     m.count.memory_instructions += 1
     m.count.line_accesses += n
     if n >= MANY_LINES:
-        locate_lines(m, &l1.cache, stream_words(op), n, places)
-        at = places
+        locate_lines(m, &l1.cache, stream_words(op), n, locations)
+        at = locations
     for i in range(1, n if n < LINES_AHEAD else LINES_AHEAD):
         prefetch_line(l1, m, own, &at[i])
     for i in range(n):

@@ -1,14 +1,31 @@
 """What an SM does less often, out of the straight path of its loads and stores."""
+from buddysim.replay.engine.arena cimport arena_zeroed
+from buddysim.replay.engine.cache cimport cache_init
+from buddysim.replay.engine.memory cimport mshrs_init
 
 
-cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LinePlace* at, unsigned int wanted,
+cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1:
+    """Empty L1s of every SM, from the machine's numbers (`parameters.engine_numbers`)."""
+    cdef int sm
+    l1.enabled = n["l1_enabled"]
+    cache_init(arena, &l1.cache, n_sms, n["l1_sets"], n["l1_ways"])
+    l1.hit_ps, l1.line_ps, l1.queue_ps = n["l1_hit_ps"], n["l1_line_ps"], n["l1_queue_ps"]
+    l1.sms = <L1*>arena_zeroed(arena, n_sms, sizeof(L1))
+    for sm in range(n_sms):
+        l1.sms[sm].sets = sm * l1.cache.sets.by * l1.cache.row_bytes
+        mshrs_init(arena, &l1.sms[sm].loads, n["l1_mshrs"])
+        mshrs_init(arena, &l1.sms[sm].stores, n["l1_mshrs"])
+    return 0
+
+
+cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted,
                           bint for_atomic, int64_t t) noexcept nogil:
     """Sectors of a line for an atomic, or for a load that does not look into the L1; returns when the last can be used."""
     return l2_load(m, sm, at, wanted, for_atomic, t)
 
 
 cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil:
-    """Has the warp wait for the load that is used first: no more can be remembered."""
+    """The warp waits for the load that is used first: no more can be remembered."""
     cdef int i, soonest = 0
     cdef Pending* load
     for i in range(1, MAX_PENDING):

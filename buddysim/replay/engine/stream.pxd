@@ -1,14 +1,14 @@
 """A warp's operations as the event loop replays them: one after the other in memory, times in picoseconds, lines located.
 
 A stream is a `StreamOp`, its lines, the next `StreamOp` and so on; `OP_END` closes it. So a warp's next operation is one or two
-lines of the host's cache, and what does not change from turn to turn is computed once, when the chunk comes. That holds for where
-lines lie, too, as long as they are few; the places of many would take more of the host's memory than finding them takes time.
+cache lines of the CPU, and what does not change from turn to turn is computed once, when the chunk arrives. That includes the
+locations of lines as long as they are few: those of many would take more memory than finding them takes time.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.cache cimport SectorCache
 from buddysim.replay.engine.memory cimport MemorySystem
-from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.trace.records cimport WarpOp, WarpRecord
 
 cdef enum:
@@ -16,7 +16,7 @@ cdef enum:
     OP_END = 4                  # the warp ends
     OP_LOAD_PAST_L1 = 5         # a load that the L2 must serve
     NEVER_USED = -1
-    MANY_LINES = 6              # of an operation: from here on it has words, not places
+    MANY_LINES = 6              # of an operation: from here on it has words, not locations
 
 cdef struct StreamOp:
     int64_t chain_ps            # from the last operation's issue to this one's, nothing missing
@@ -24,7 +24,7 @@ cdef struct StreamOp:
     uint32_t slots              # issue slots it takes, with the instructions before it
     uint16_t unit_slots         # issue slots besides that the busiest execution unit takes for those instructions
     uint8_t kind
-    uint8_t n_lines             # that many `LinePlace` follow, or, from MANY_LINES on, words: entry << 8 | masks
+    uint8_t n_lines             # that many `LineLocation` follow, or, from MANY_LINES on, words: entry << 8 | masks
 
 cdef struct CoreTiming:
     int64_t cycle_ps
@@ -44,9 +44,9 @@ cdef struct StreamMemory:       # of one chunk; grows, and is used again for the
     size_t starts_bytes
 
 
-cdef inline const LinePlace* stream_places(const StreamOp* op) noexcept nogil:
+cdef inline const LineLocation* stream_locations(const StreamOp* op) noexcept nogil:
     """Where an operation's lines lie, if they are few."""
-    return <const LinePlace*>(op + 1)
+    return <const LineLocation*>(op + 1)
 
 
 cdef inline const uint64_t* stream_words(const StreamOp* op) noexcept nogil:
@@ -56,7 +56,7 @@ cdef inline const uint64_t* stream_words(const StreamOp* op) noexcept nogil:
 
 cdef inline size_t stream_bytes(const StreamOp* op) noexcept nogil:
     """What an operation takes of its stream."""
-    return sizeof(StreamOp) + op.n_lines * (sizeof(uint64_t) if op.n_lines >= MANY_LINES else sizeof(LinePlace))
+    return sizeof(StreamOp) + op.n_lines * (sizeof(uint64_t) if op.n_lines >= MANY_LINES else sizeof(LineLocation))
 
 
 cdef inline const StreamOp* stream_next(const StreamOp* op) noexcept nogil:
@@ -64,6 +64,7 @@ cdef inline const StreamOp* stream_next(const StreamOp* op) noexcept nogil:
     return <const StreamOp*>(<const char*>op + stream_bytes(op))
 
 
+cdef int core_init(CoreTiming* core, dict n) except -1
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1
 cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines,

@@ -3,12 +3,22 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
+from buddysim.replay.engine.arena cimport arena_block
 from buddysim.replay.engine.events cimport smaller
 from buddysim.replay.engine.hints cimport unlikely
-from buddysim.replay.engine.arena cimport arena_block
 from buddysim.replay.engine.locate cimport locate_line
-from buddysim.replay.engine.places cimport place_begin, places_complete
+from buddysim.replay.engine.locations cimport location_begin, locations_complete
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE
+
+
+cdef int core_init(CoreTiming* core, dict n) except -1:
+    """The timing of a core, from the machine's numbers (`parameters.engine_numbers`)."""
+    core.cycle_ps, core.step_ps = n["cycle_ps"], n["step_ps"]
+    core.issue_interval_ps, core.assumed_ps = n["issue_interval_ps"], n["assumed_ps"]
+    core.barrier_ps = n["barrier_ps"]
+    core.scale_num, core.scale_den = n["gap_scale_num"], n["gap_scale_den"]
+    core.round_robin, core.blocking_atomics = n["round_robin"], n["blocking_atomics"]
+    return 0
 
 
 cdef inline int64_t scaled(const CoreTiming* core, int64_t amount) noexcept nogil:
@@ -98,7 +108,7 @@ cdef int64_t row_of(uint64_t line, const int64_t[:, ::1] table) noexcept nogil:
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1:
     """Makes room for the streams of that many warps, operations and lines. Raises MemoryError."""
     cdef size_t few = <size_t>smaller(lines, ops * (MANY_LINES - 1))
-    cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + <size_t>lines * sizeof(uint64_t) + few * sizeof(LinePlace)
+    cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + <size_t>lines * sizeof(uint64_t) + few * sizeof(LineLocation)
     cdef size_t starts_bytes = <size_t>warps * sizeof(uint64_t)
     if memory.ops_bytes < ops_bytes:
         free(memory.ops)
@@ -113,30 +123,31 @@ cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_
     return 0
 
 
-cdef struct Unlocated:          # lines whose places are still to be found, with others
-    LinePlace* lines[8]
+cdef struct Unlocated:          # lines whose locations are still to be found, with others
+    LineLocation* lines[8]
     int n
 
 
-cdef inline void locate_later(Unlocated* unlocated, const MemorySystem* m, const SectorCache* l1, LinePlace* line) noexcept nogil:
-    """Has a line's place completed, at the latest by `locate_rest`."""
+cdef inline void locate_later(Unlocated* unlocated, const MemorySystem* m, const SectorCache* l1,
+                              LineLocation* line) noexcept nogil:
+    """Completes a line's location, now or with others: at the latest in `locate_rest`."""
     if not m.eight_at_a_time:
         locate_line(m, l1, line)
         return
     unlocated.lines[unlocated.n] = line
     unlocated.n += 1
     if unlocated.n == 8:
-        places_complete(&m.rules, unlocated.lines)
+        locations_complete(&m.rules, unlocated.lines)
         unlocated.n = 0
 
 
 cdef void locate_rest(Unlocated* unlocated, const MemorySystem* m) noexcept nogil:
-    """Completes the places of the lines that are left."""
+    """Completes the locations of the lines that are left."""
     cdef int i
     if unlocated.n:
         for i in range(unlocated.n, 8):
             unlocated.lines[i] = unlocated.lines[0]
-        places_complete(&m.rules, unlocated.lines)
+        locations_complete(&m.rules, unlocated.lines)
 
 
 cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
@@ -176,9 +187,9 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const Mem
                         return line + i - lines
                     window = window_at(table, row)
                 if op.n_lines < MANY_LINES:
-                    place_begin(<LinePlace*>written, line[i] + window.to_entry)
-                    locate_later(&unlocated, m, l1, <LinePlace*>written)
-                    written += sizeof(LinePlace)
+                    location_begin(<LineLocation*>written, line[i] + window.to_entry)
+                    locate_later(&unlocated, m, l1, <LineLocation*>written)
+                    written += sizeof(LineLocation)
                 else:
                     (<uint64_t*>written)[0] = line[i] + window.to_entry
                     written += sizeof(uint64_t)

@@ -2,37 +2,37 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
-from buddysim.replay.engine.dram cimport DevicePlace, dram_place, dram_read, dram_write
+from buddysim.replay.engine.dram cimport DeviceLocation, dram_location, dram_read, dram_write
 from buddysim.replay.engine.kinds cimport DEMAND, HOST, SECTOR_BYTES, WRITE_BACK
 from buddysim.replay.engine.locate cimport locate_entry
 from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
-from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.locations cimport LineLocation
 
 
-cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LinePlace* at, unsigned int wanted,
+cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLocation* at, unsigned int wanted,
                              int64_t t) noexcept nogil:
     cdef int sectors = sector_count(wanted)
-    cdef DevicePlace place
+    cdef DeviceLocation location
     if region.placement == HOST:
         return link_read(m, SECTOR_BYTES * sectors, DEMAND, t)
     m.count.device[<int>DEMAND] += sectors
-    dram_place(&m.dram, at.bank, at.row, &place)
-    return dram_read(&m.dram, &place, sectors, t)
+    dram_location(&m.dram, at.bank, at.row, &location)
+    return dram_read(&m.dram, &location, sectors, t)
 
 
 cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* slice, uint32_t entry, Line line,
                                   int64_t t) noexcept nogil:
     """Partly written sectors go out with their byte mask: nothing is read."""
     cdef int sectors = sector_count(line >> DIRTY)
-    cdef DevicePlace place
+    cdef DeviceLocation location
     if region.placement == HOST:
         return link_write(m, SECTOR_BYTES * sectors, WRITE_BACK, t)
     m.count.device[<int>WRITE_BACK] += sectors
-    locate_entry(m, slice, entry, &place)
-    return dram_write(&m.dram, &place, sectors, t)
+    locate_entry(m, slice, entry, &location)
+    return dram_write(&m.dram, &location, sectors, t)
 
 
-cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
+cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                                       int64_t t) noexcept nogil:
     """The fill of a scheme that compresses nothing."""
     cdef Region* region = region_of(m, at.entry)

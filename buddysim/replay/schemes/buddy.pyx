@@ -8,14 +8,14 @@ from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.engine.kinds cimport COMPRESSED
 from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, region_of
-from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 
 ORDER = 30
 
 
-cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
+cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                   int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1

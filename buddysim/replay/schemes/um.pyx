@@ -19,7 +19,7 @@ from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
 from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
-from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 
@@ -117,7 +117,7 @@ cdef inline int64_t page_ready(MemorySystem* m, uint32_t entry, int64_t t) noexc
     return larger(t, pages.ready_ps[page])
 
 
-cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors,
+cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                   int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1

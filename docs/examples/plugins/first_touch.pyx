@@ -10,7 +10,7 @@ from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.engine.kinds cimport DEMAND, HOST, SECTOR_BYTES, WRITE_BACK
 from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
-from buddysim.replay.engine.places cimport LinePlace
+from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 
@@ -34,7 +34,7 @@ cdef inline bint over_link(MemorySystem* m, Region* region, uint32_t entry) noex
         pages.count[home[0]] += 1
     return home[0] == IN_HOST
 
-cdef int64_t fill(MemorySystem* m, Slice* slice, const LinePlace* at, unsigned int* sectors, int64_t t) noexcept nogil:
+cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1
     if over_link(m, region, at.entry):

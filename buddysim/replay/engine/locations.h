@@ -1,10 +1,10 @@
 /* Where lines lie in caches and device memory, eight lines at a time.
  *
- * The same as the functions of locate.pxd, which find one line's place; results are offsets into the engine's arrays. Needs AVX2:
- * places_eight_at_a_time() says whether the host has it.
+ * The same as the functions of locate.pxd, which find one line's location; results are offsets into the engine's arrays. Needs AVX2:
+ * locates_eight_at_a_time() says whether the CPU has it.
  */
-#ifndef BUDDYSIM_PLACES_H
-#define BUDDYSIM_PLACES_H
+#ifndef BUDDYSIM_LOCATIONS_H
+#define BUDDYSIM_LOCATIONS_H
 #include <stdint.h>
 #include <string.h>
 
@@ -19,13 +19,13 @@ typedef struct {            /* of a line; bytes from the start of the engine's a
     uint16_t metadata_bank;
     uint32_t metadata_set;
     uint32_t metadata_row;                  /* a number */
-} LinePlace;
+} LineLocation;
 
-/* A line's place, still to be found, from its word: entry << 8 | masks. */
-static inline void place_begin(LinePlace *place, uint64_t line)
+/* A line's location, still to be found, from its word: entry << 8 | masks. */
+static inline void location_begin(LineLocation *location, uint64_t line)
 {
     const uint64_t entry_and_masks = (uint32_t)(line >> 8) | (line & 0xFF) << 32;
-    memcpy(place, &entry_and_masks, sizeof entry_and_masks);
+    memcpy(location, &entry_and_masks, sizeof entry_and_masks);
 }
 
 typedef struct {            /* Granlund and Montgomery, "Division by invariant integers using multiplication", 1994, fig. 4.1 */
@@ -45,7 +45,7 @@ typedef struct {
     uint32_t bank_groups;
     uint32_t metadata_shift, metadata_sectors, metadata_entry;
     int has_metadata;
-} PlaceRules;
+} LocationRules;
 
 static inline LaneDivisor lane_divisor(uint32_t by)
 {
@@ -110,7 +110,7 @@ LANES __m256i lanes_turned(__m256i x, __m256i group, const LaneDivisor *divisor)
 }
 
 /* `locate_row` */
-LANES void lanes_locate_row(const PlaceRules *rules, __m256i pseudo, __m256i entry, __m256i *bank, __m256i *row)
+LANES void lanes_locate_row(const LocationRules *rules, __m256i pseudo, __m256i entry, __m256i *bank, __m256i *row)
 {
     __m256i piece = lanes_divide(entry, &rules->pieces);
     __m256i group = _mm256_and_si256(lanes_divide(entry, &rules->stripes), _mm256_set1_epi32((int)(rules->bank_groups - 1)));
@@ -143,8 +143,8 @@ LANES void lanes_turn(__m256i *x)
     }
 }
 
-/* Writes the places of eight lines. */
-LANES void lanes_locate(const PlaceRules *rules, __m256i entry, __m256i masks, LinePlace *const *places)
+/* Writes the locations of eight lines. */
+LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks, LineLocation *const *locations)
 {
     __m256i local = lanes_divide(entry, &rules->slices), set, unit, pseudo, slice, line, bank, x[8];
     slice = lanes_turned(entry, local, &rules->slices);
@@ -177,19 +177,19 @@ LANES void lanes_locate(const PlaceRules *rules, __m256i entry, __m256i masks, L
     lanes_turn(x);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        _mm256_storeu_si256((__m256i *)places[i], x[i]);
+        _mm256_storeu_si256((__m256i *)locations[i], x[i]);
 }
 
 #define LOCATE static __attribute__((target("avx2"), noinline, unused)) void
 
-/* The places of an operation's lines, each entry << 8 | masks; written in whole eights. */
-LOCATE places_of_lines(const PlaceRules *rules, const uint64_t *lines, int n, LinePlace *places)
+/* The locations of an operation's lines, each entry << 8 | masks; written in whole eights. */
+LOCATE locations_of_lines(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)
 {
     const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
     __m256i low, high, entry, masks;
     uint64_t last[8];
-    for (int i = 0; i < n; i += 8, lines += 8, places += 8) {
-        LinePlace *const eight[8] = {places, places + 1, places + 2, places + 3, places + 4, places + 5, places + 6, places + 7};
+    for (int i = 0; i < n; i += 8, lines += 8, locations += 8) {
+        LineLocation *const eight[8] = {locations, locations + 1, locations + 2, locations + 3, locations + 4, locations + 5, locations + 6, locations + 7};
         if (n - i < 8) {
             for (int j = 0; j < 8; j++)
                 last[j] = lines[j < n - i ? j : 0];
@@ -204,29 +204,29 @@ LOCATE places_of_lines(const PlaceRules *rules, const uint64_t *lines, int n, Li
     }
 }
 
-/* Completes eight places, of which entry and masks are there. */
-LOCATE places_complete(const PlaceRules *rules, LinePlace *const *places)
+/* Completes eight locations, of which entry and masks are there. */
+LOCATE locations_complete(const LocationRules *rules, LineLocation *const *locations)
 {
     uint32_t entry[8], masks[8];
     for (int i = 0; i < 8; i++)
-        entry[i] = places[i]->entry, masks[i] = places[i]->masks;
-    lanes_locate(rules, _mm256_loadu_si256((const __m256i *)entry), _mm256_loadu_si256((const __m256i *)masks), places);
+        entry[i] = locations[i]->entry, masks[i] = locations[i]->masks;
+    lanes_locate(rules, _mm256_loadu_si256((const __m256i *)entry), _mm256_loadu_si256((const __m256i *)masks), locations);
 }
 
-static inline int places_eight_at_a_time(void)
+static inline int locates_eight_at_a_time(void)
 {
     return __builtin_cpu_supports("avx2");
 }
 #else
-static inline void places_of_lines(const PlaceRules *rules, const uint64_t *lines, int n, LinePlace *places)
+static inline void locations_of_lines(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)
 {
 }
 
-static inline void places_complete(const PlaceRules *rules, LinePlace *const *places)
+static inline void locations_complete(const LocationRules *rules, LineLocation *const *locations)
 {
 }
 
-static inline int places_eight_at_a_time(void)
+static inline int locates_eight_at_a_time(void)
 {
     return 0;
 }

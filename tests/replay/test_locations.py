@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.machine import Machine
-from buddysim.replay.engine.engine import Engine
+from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from tests.replay.bare import tiny_machine
@@ -28,7 +28,7 @@ def engine_of(machine: Machine) -> Engine:
 
 
 def assert_same(engine: Engine, entries: list[int]) -> None:
-    eight, one = engine.places(entries, True), engine.places(entries, False)
+    eight, one = engine.locations(entries, True), engine.locations(entries, False)
     assert [line["entry"] for line in eight] == entries
     assert eight == one
 

@@ -1,8 +1,8 @@
-"""Where lines lie in caches and device memory, eight at a time (`places.h`)."""
+"""Where lines lie in caches and device memory, eight at a time (`locations.h`)."""
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
-cdef extern from "places.h" nogil:
-    ctypedef struct LinePlace:              # of a line; bytes from the start of the engine's array, or numbers
+cdef extern from "locations.h" nogil:
+    ctypedef struct LineLocation:              # of a line; bytes from the start of the engine's array, or numbers
         uint32_t entry                      # a number
         uint32_t masks                      # whole_mask << 4 | sector_mask
         uint32_t slice                      # a number
@@ -15,7 +15,7 @@ cdef extern from "places.h" nogil:
         uint32_t metadata_row               # a number
     ctypedef struct LaneDivisor:
         uint32_t by
-    ctypedef struct PlaceRules:
+    ctypedef struct LocationRules:
         LaneDivisor slices
         LaneDivisor slices_per_channel
         LaneDivisor l1_sets
@@ -36,7 +36,7 @@ cdef extern from "places.h" nogil:
         uint32_t metadata_entry
         bint has_metadata
     LaneDivisor lane_divisor(uint32_t by) noexcept
-    void place_begin(LinePlace* place, uint64_t line) noexcept      # from entry << 8 | masks; the rest is still to be found
-    void places_of_lines(const PlaceRules* rules, const uint64_t* lines, int n, LinePlace* places) noexcept
-    void places_complete(const PlaceRules* rules, LinePlace* const* places) noexcept    # eight
-    bint places_eight_at_a_time() noexcept
+    void location_begin(LineLocation* location, uint64_t line) noexcept      # from entry << 8 | masks; the rest is still open
+    void locations_of_lines(const LocationRules* rules, const uint64_t* lines, int n, LineLocation* locations) noexcept
+    void locations_complete(const LocationRules* rules, LineLocation* const* locations) noexcept    # eight
+    bint locates_eight_at_a_time() noexcept

@@ -1,0 +1,328 @@
+"""The event loop: warps issue, and the engine that the driver talks to.
+
+The loop runs without the GIL and allocates nothing. It returns to Python when it needs a kernel's next chunk, when a kernel has
+ended, and after a number of operations, so that progress can be shown and the run be interrupted.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from buddysim.replay.engine.dram cimport larger
+from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
+from buddysim.replay.engine.kinds cimport METADATA_READ
+from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.memory cimport MemorySystem, l2_dirty_sectors, l2_drop, l2_hold, memory_init
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.sm cimport (
+    MAX_LATER, MAX_WARPS, LookAhead, Pending, Scheduler, Warp, locate_lines, look_ahead, scheduler_pick, scheduler_put,
+    scheduler_take, scheduler_time, warp_access, warp_next,
+)
+from buddysim.replay.engine.stream cimport OP_END, stream_fill, stream_reserve
+from buddysim.replay.engine.thread_blocks cimport (
+    STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
+    dispatch_everywhere, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
+)
+from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
+
+cdef enum:
+    SHOWN_BINS = 40             # of a histogram of times: the last one is for all longer ones
+
+
+cdef class Engine:
+    """One run's machine state.
+
+    Parameters
+    ----------
+    numbers : dict of int
+        the machine in picoseconds, bytes and counts (`parameters.engine_numbers`)
+    regions : int64 array (n, 4)
+        first entry, end entry, placement, kept sectors of each allocation, in order of entries
+    region_of_page : uint32 array (entries / 64,)
+        for each 64 entries the first region in them
+    state : uint8 array (entries,)
+        size class of each entry now | after a write-back << 4; the engine changes it
+    scheme : SchemeBase
+        configured for the machine
+    """
+
+    cdef Gpu gpu
+    cdef LookAhead ahead
+    cdef list held              # what keeps a chunk's blocks alive
+    cdef SchemeBase scheme
+    cdef object keep
+
+    def __cinit__(self, dict numbers, regions, region_of_page, state, SchemeBase scheme):
+        self.scheme, self.keep = scheme, (region_of_page, state)
+        self.held = []
+        gpu_init(&self.gpu, numbers)
+        self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
+        memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, region_of_page, state, scheme.uses_targets)
+        scheme.prepare(&self.gpu.m, &self.gpu.arena)
+
+    def __dealloc__(self):
+        gpu_free(&self.gpu)
+
+    # What the driver hands in
+
+    def start_kernel(self, int handle, int64_t start_ps, int64_t blocks, int warps_per_block, int threads_per_block,
+                     int64_t registers_per_block, int64_t shared_per_block):
+        """Dispatches a kernel's thread blocks from `start_ps` on.
+
+        Returns
+        -------
+        False where as many kernels are running as the engine can hold
+        """
+        cdef ActiveKernel kernel = ActiveKernel(
+            1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block)
+        return kernel_add(&self.gpu, &kernel)
+
+    def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,
+                  const uint64_t[::1] lines, const int64_t[:, ::1] table):
+        """Hands a kernel its next chunk.
+
+        Parameters
+        ----------
+        handle : of the kernel
+        blocks, warps, ops : records as bytes
+        lines : uint64 (n,), (address >> 7) << 8 | masks
+        table : int64 (allocations, 3), sorted: first line, end line, entry of the first line (`Layout.live_table`)
+
+        Returns
+        -------
+        index of the first line that is in no allocation, or -1; the kernel has no chunk where there is one
+        """
+        cdef Gpu* g = &self.gpu
+        cdef int64_t index = chunk_reserve(g), outside = -1
+        cdef int64_t n_warps = warps.shape[0] // <int64_t>sizeof(WarpRecord), n_ops = ops.shape[0] // <int64_t>sizeof(WarpOp)
+        cdef Chunk* chunk = &g.chunks[index]
+        while len(self.held) < g.n_chunks:
+            self.held.append(None)
+        stream_reserve(&chunk.streams, n_warps, n_ops, lines.shape[0])
+        if n_warps:
+            with nogil:
+                outside = stream_fill(&chunk.streams, &g.core, &g.m, &g.l1.cache, <const WarpRecord*>&warps[0], n_warps,
+                                      <const WarpOp*>&ops[0] if n_ops else NULL, &lines[0] if lines.shape[0] else NULL, table)
+        if outside >= 0:
+            return outside
+        self.held[index] = blocks
+        chunk.n_blocks = chunk.blocks_left = blocks.shape[0] // <int64_t>sizeof(BlockRecord)
+        chunk.blocks = <const BlockRecord*>&blocks[0]
+        chunk_hand_out(g, index, handle)
+        return -1
+
+    def run(self, int64_t operations):
+        """Simulates until something is needed.
+
+        Returns
+        -------
+        tuple of a word (`"idle"`, `"pause"`, `"chunk"`, `"done"`) and the kernel's handle (-1 where none)
+        """
+        cdef Gpu* g = &self.gpu
+        cdef Stop stop
+        g.stop_kernel = -1
+        with nogil:
+            stop = self.loop(operations)
+        self.release_chunks()
+        words = {STOP_IDLE: "idle", STOP_PAUSE: "pause", STOP_CHUNK: "chunk", STOP_DONE: "done"}
+        handle = g.kernels[g.stop_kernel].handle if g.stop_kernel >= 0 else -1
+        if stop == STOP_DONE:
+            g.kernels[g.stop_kernel].used = 0
+        return words[stop], handle
+
+    cdef void release_chunks(self):
+        cdef int64_t index
+        for index in range(self.gpu.n_chunks):
+            if self.held[index] is not None and self.gpu.chunks[index].blocks_left == 0:
+                self.held[index] = None
+                chunk_release(&self.gpu, index)
+
+    # The loop
+
+    cdef Stop loop(self, int64_t operations) noexcept nogil:
+        cdef Gpu* g = &self.gpu
+        cdef int leaf, sm, position, kernel
+        cdef int64_t now, finish, busy_ps
+        cdef Scheduler* scheduler
+        cdef Warp* warp
+        cdef Pending* later
+        cdef Stop stop
+        memset(&self.ahead, 0, sizeof(LookAhead))      # its pointers may be stale since the last call
+        if g.refill:
+            stop = dispatch_everywhere(g)
+            if stop != STOP_IDLE:
+                return stop
+        while True:
+            now = key_time(g.events.first, g.events.bits)
+            kernel = next_start(g, now) if g.n_waiting else -1
+            if kernel >= 0:
+                stop = kernel_start(g, kernel)
+                if stop != STOP_IDLE:
+                    return stop
+                continue
+            if now == NEVER:
+                return STOP_IDLE
+            leaf = key_number(g.events.first, g.events.bits)
+            g.now_ps = now
+            scheduler = &g.schedulers[leaf]
+            sm = <int>(<unsigned int>leaf / <unsigned int>g.n_schedulers)
+            position = scheduler_pick(scheduler, now, g.core.round_robin)
+            events_take(&g.events, leaf)
+            scheduler_take(scheduler, position)
+            warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
+            if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
+                finish = larger(scheduler.slots_free_ps, now - warp.op.chain_ps)
+                finish += warp.slots * g.core.cycle_ps
+                # A busy unit holds up those that come after, not this operation, whose chain has the warp's own waits for it.
+                busy_ps = warp.op.unit_slots * g.core.cycle_ps
+                scheduler.slots_free_ps = finish + busy_ps
+                g.warp_instructions += warp.slots
+                g.issue_busy_ps += warp.slots * g.core.cycle_ps + busy_ps
+                warp.slots = 0
+                if finish - g.core.cycle_ps > now:
+                    scheduler_put(scheduler, position, finish - g.core.cycle_ps)
+                    events_put(&g.events, leaf, scheduler_time(scheduler))
+                    continue
+            if warp.op.kind == OP_END:
+                stop = exit_warp(g, leaf, sm, position, warp, now)
+                if stop != STOP_IDLE:
+                    return stop
+                continue
+            scheduler.next_issue_ps = now + g.core.cycle_ps
+            scheduler.greedy = position
+            if warp.op.kind == OP_BARRIER:
+                reach_barrier(g, leaf, position, warp, now)
+                events_set(&g.events, leaf, scheduler_time(scheduler))
+            else:
+                later = g.later + warp.number * MAX_LATER
+                warp_access(&g.l1, &g.m, warp, later, sm, now)
+                scheduler_put(scheduler, position, warp_next(warp, later))
+                operations -= 1
+                events_put(&g.events, leaf, scheduler_time(scheduler))
+            look_ahead(&self.ahead, scheduler, g.warps + sm * MAX_WARPS, &g.l1, &g.m)
+            if operations <= 0:
+                return STOP_PAUSE
+
+    def end_of_time_ps(self):
+        """The time that a run can't go past, if a warp would have to: one that waits for no barrier and yet has no turn.
+
+        Returns
+        -------
+        int, or None
+        """
+        cdef int i, position
+        cdef Scheduler* scheduler
+        for i in range(self.gpu.n_sms * self.gpu.n_schedulers):
+            scheduler = &self.gpu.schedulers[i]
+            for position in range(scheduler.n):
+                if not self.gpu.warps[i // self.gpu.n_schedulers * MAX_WARPS + scheduler.slot[position]].at_barrier:
+                    return self.gpu.events.end_ps
+        return None
+
+    # Events between kernels
+
+    def fill_l2(self, int64_t first_entry, int64_t end_entry):
+        """Makes the L2 hold what a copy or fill has written: whole lines, clean."""
+        with nogil:
+            l2_hold(&self.gpu.m, first_entry, end_entry, self.gpu.now_ps)
+
+    def drop_l2(self, int64_t first_entry, int64_t end_entry):
+        """Invalidates the L2's lines of entries that a copy or fill has overwritten in memory."""
+        with nogil:
+            l2_drop(&self.gpu.m, first_entry, end_entry)
+
+    # Results
+
+    @property
+    def now_ps(self):
+        """Simulated time."""
+        return self.gpu.now_ps
+
+    @property
+    def memory_instructions(self):
+        """Memory instructions carried out so far."""
+        return self.gpu.m.count.memory_instructions
+
+    def counters(self):
+        """Every counter so far.
+
+        Returns
+        -------
+        dict of int, and lists of int for what is counted by traffic kind or histogram bin
+        """
+        cdef MemorySystem* m = &self.gpu.m
+        cdef dict result = dict(m.count)
+        result["warp_instructions"] = self.gpu.warp_instructions
+        result["issue_busy_ps"] = self.gpu.issue_busy_ps
+        result["now_ps"] = self.gpu.now_ps
+        result["loads_missed"] = sum(result["load_histogram"])
+        for name in ("load_histogram", "memory_histogram"):
+            result[name][SHOWN_BINS - 1:] = [sum(result[name][SHOWN_BINS - 1:])]
+        result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
+        result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
+        for name in ("bursts", "row_hits", "row_misses", "queued_bursts"):
+            result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
+        result["regions"] = [
+            (m.regions[i].fills, m.regions[i].writebacks, m.regions[i].buddy) for i in range(m.n_regions)
+        ]
+        result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["regions"], strict=True))
+        result["scheme"] = self.scheme.counters(m)
+        result["metadata_accesses"] = m.count.metadata_hits + m.count.device[<int>METADATA_READ] // m.metadata_sectors
+        return result
+
+    def channels(self):
+        """State of each pseudo-channel.
+
+        Returns
+        -------
+        list of dict
+        """
+        cdef int i
+        return [
+            {
+                "bursts": self.gpu.m.dram.pseudo[i].bursts,
+                "row_hits": self.gpu.m.dram.pseudo[i].row_hits,
+                "row_misses": self.gpu.m.dram.pseudo[i].row_misses,
+                "queued_bursts": self.gpu.m.dram.pseudo[i].queued_bursts,
+            }
+            for i in range(self.gpu.m.dram.n_pseudo)
+        ]
+
+    def locations(self, entries, bint eight_at_a_time):
+        """Where an operation's lines lie, found eight at a time (where the CPU can) or one by one: the same.
+
+        Parameters
+        ----------
+        entries : at most 255 entry numbers
+        eight_at_a_time : which of the two
+
+        Returns
+        -------
+        list of dict: for each line numbers of entry, slice and rows, and offsets in the engine's arrays, as in `locations.h`
+        """
+        cdef MemorySystem* m = &self.gpu.m
+        cdef LineLocation[256] lines
+        cdef uint64_t[256] words
+        cdef bint possible = m.eight_at_a_time
+        cdef int i, n = len(entries)
+        for i in range(n):
+            words[i] = <uint64_t>(<uint32_t>entries[i]) << 8 | i
+        m.eight_at_a_time = possible and eight_at_a_time
+        locate_lines(m, &self.gpu.l1.cache, words, n, lines)
+        m.eight_at_a_time = possible
+        return [
+            {
+                "entry": lines[i].entry, "masks": lines[i].masks, "slice": lines[i].slice, "l1_set": lines[i].l1_set,
+                "l2_set": lines[i].l2_set, "bank": lines[i].bank, "row": lines[i].row,
+                "metadata_set": lines[i].metadata_set, "metadata_bank": lines[i].metadata_bank,
+                "metadata_row": lines[i].metadata_row,
+            }
+            for i in range(n)
+        ]
+
+    def dirty_sectors(self):
+        """Dirty sectors that the L2 holds.
+
+        Returns
+        -------
+        int
+        """
+        return l2_dirty_sectors(&self.gpu.m)

@@ -1,0 +1,1 @@
+# For other extensions only (memory.pxd): nothing here is visible from Python.

@@ -1,0 +1,136 @@
+"""Set-up of the memory system, and what copies and fills do to its L2."""
+from buddysim.replay.engine.arena cimport arena_zeroed
+from buddysim.replay.engine.cache cimport cache_init
+from buddysim.replay.engine.compressed cimport prepare_moves
+from buddysim.replay.engine.division cimport divisor
+from buddysim.replay.engine.dram cimport dram_set_up
+from buddysim.replay.engine.locate cimport Spot, l2_spot
+from buddysim.replay.engine.locations cimport lane_divisor, locates_eight_at_a_time
+
+cdef extern from *:
+    int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
+
+
+cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, region_of_page, state,
+                     bint has_metadata) except -1:
+    """An empty memory system.
+
+    `n`, `regions`, `region_of_page` and `state` are those of `Engine`; the system points into the last two.
+    """
+    cdef uint32_t[::1] pages = region_of_page
+    cdef uint8_t[::1] states = state
+    m.n_entries = states.shape[0]
+    m.state = &states[0]
+    m.region_of_page = &pages[0]
+    regions_init(arena, m, regions)
+    crossbar_and_l2_init(arena, m, n)
+    compression_init(arena, m, n)
+    dram_set_up(arena, &m.dram, n)
+    m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
+    m.link.read_ps = n["link_read_ps"]
+    m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
+    m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_packet_bytes"]
+    addresses_init(m, l1, n, has_metadata and not m.perfect_metadata)
+    return 0
+
+
+cdef int regions_init(Arena* arena, MemorySystem* m, regions) except -1:
+    """One region for each row: first entry, end entry, placement, kept sectors."""
+    cdef int64_t[:, ::1] rows = regions
+    cdef int i
+    m.n_regions = <int>rows.shape[0]
+    m.regions = <Region*>arena_zeroed(arena, m.n_regions, sizeof(Region))
+    m.last_region = m.regions
+    for i in range(m.n_regions):
+        m.regions[i].first_entry = <uint32_t>rows[i, 0]
+        m.regions[i].entries = <uint32_t>(rows[i, 1] - rows[i, 0])
+        m.regions[i].placement, m.regions[i].kept = <int>rows[i, 2], <int>rows[i, 3]
+    return 0
+
+
+cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
+    cdef int i, n_slices = n["slices"]
+    m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
+    m.sector_ps, m.slice_cost = n["sector_ps"], n["slice_cost"]
+    m.reply_cost, m.request_cost = n["reply_cost"], n["request_cost"]
+    m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
+    m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
+    m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
+    for i in range(n_slices):
+        mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
+        m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
+    return cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
+
+
+cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
+    """(De)compressors and the metadata cache."""
+    m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
+    m.overlap = n["metadata_overlap"]
+    m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
+    prepare_moves(m)
+    m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
+    m.metadata_sectors = n["metadata_line_sectors"]
+    m.metadata_shift = 5 + m.metadata_sectors.bit_length()
+    m.metadata_entry = <uint32_t>m.n_entries
+    m.metadata_slices = divisor(n["metadata_slices"])
+    return cache_init(arena, &m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
+
+
+cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint has_metadata):
+    """What finding a line's location needs, one line at a time (`locate`) and eight (`locations`)."""
+    cdef LocationRules* rules = &m.rules
+    m.stripe_entries, m.piece_entries = divisor(n["dram_pseudo"]), divisor(n["piece_entries"])
+    m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
+    rules.slices, rules.slices_per_channel = lane_divisor(m.n_slices.by), lane_divisor(n["slices_per_channel"])
+    rules.l1_sets, rules.l2_sets = lane_divisor(l1.sets.by), lane_divisor(m.l2.sets.by)
+    rules.pseudo_per_slice, rules.pieces = lane_divisor(m.pseudo_per_slice.by), lane_divisor(m.piece_entries.by)
+    rules.banks_of_group, rules.stripes = lane_divisor(m.banks_of_group.by), lane_divisor(m.stripe_entries.by)
+    rules.metadata_slices, rules.metadata_sets = lane_divisor(m.metadata_slices.by), lane_divisor(m.metadata.sets.by)
+    rules.l1_row_bytes, rules.l2_row_bytes, rules.metadata_row_bytes = l1.row_bytes, m.l2.row_bytes, m.metadata.row_bytes
+    rules.banks, rules.bank_groups = m.dram.n_banks, m.bank_groups
+    rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
+    rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
+    m.eight_at_a_time = locates_eight_at_a_time()
+
+
+cdef void l2_hold(MemorySystem* m, int64_t first_entry, int64_t end_entry, int64_t now) noexcept nogil:
+    """A copy or fill has written these entries at `now`: the L2 holds them, whole and clean."""
+    cdef int64_t entry, way
+    cdef Spot spot
+    cdef Row row
+    cdef uint32_t left
+    m.now_ps = m.dram.now_ps = now
+    for entry in range(first_entry, end_entry):
+        l2_spot(m, <uint32_t>entry, &spot)
+        row = cache_row(&m.l2, spot.set)
+        way = cache_find(&m.l2, &row, <uint32_t>entry)
+        if way < 0:
+            way = cache_replace(&m.l2, &row, <uint32_t>entry, &left)
+            evict_line(m, &m.slices[spot.slice], left, row.lines[way], now)
+        else:
+            cache_touch(&m.l2, &row, way)
+        row.lines[way] = 15
+
+
+cdef void l2_drop(MemorySystem* m, int64_t first_entry, int64_t end_entry) noexcept nogil:
+    """A copy or fill has overwritten these entries in memory: the L2's lines of them become invalid."""
+    cdef int64_t entry, way
+    cdef Spot spot
+    cdef Row row
+    for entry in range(first_entry, end_entry):
+        l2_spot(m, <uint32_t>entry, &spot)
+        row = cache_row(&m.l2, spot.set)
+        way = cache_find(&m.l2, &row, <uint32_t>entry)
+        if way >= 0:
+            m.count.overwritten_sectors += bits_set(row.lines[way] >> DIRTY & 15)
+            row.lines[way] = 0
+
+
+cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil:
+    """Dirty sectors that the L2 holds."""
+    cdef int64_t set, total = 0
+    cdef uint32_t way
+    for set in range(<int64_t>m.l2.units * m.l2.sets.by):
+        for way in range(m.l2.ways):
+            total += bits_set(cache_row(&m.l2, <uint32_t>set * m.l2.row_bytes).lines[way] >> DIRTY & 15)
+    return total

@@ -1,0 +1,327 @@
+"""Kernels, thread blocks and barriers: what happens once per block or barrier, not once per instruction."""
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
+from buddysim.replay.engine.cache cimport cache_clear_unit
+from buddysim.replay.engine.dram cimport larger
+from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_set
+from buddysim.replay.engine.sm cimport (
+    MAX_LATER, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_remove, scheduler_set, scheduler_time, warp_next,
+    warp_passed,
+)
+from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free
+
+cdef extern from *:
+    int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
+    int lowest_bit "__builtin_ctzll"(unsigned long long x) noexcept nogil
+
+
+cdef int gpu_init(Gpu* g, dict n) except -1:
+    """Empty SMs, from the machine's numbers (`parameters.engine_numbers`); the memory system is set up by `memory_init`."""
+    g.free_chunk = -1
+    g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
+    g.block_interval_ps, g.block_latency_ps = n["block_interval_ps"], n["block_latency_ps"]
+    core_init(&g.core, n)
+    l1s_init(&g.arena, &g.l1, g.n_sms, n)
+    schedulers_init(g)
+    rooms_init(g, n)
+    return 0
+
+
+cdef int schedulers_init(Gpu* g) except -1:
+    """Schedulers without warps, and warps that no thread block has taken."""
+    cdef int i, slot, n = g.n_sms * g.n_schedulers
+    g.schedulers = <Scheduler*>arena_zeroed(&g.arena, n, sizeof(Scheduler))
+    g.warps = <Warp*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS, sizeof(Warp))
+    g.later = <Pending*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS * MAX_LATER, sizeof(Pending))
+    events_init(&g.arena, &g.events, n)
+    for i in range(n):
+        g.schedulers[i].greedy = NO_GREEDY
+        g.schedulers[i].first = KEY_NEVER
+        for slot in range(MAX_WARPS):
+            g.schedulers[i].ready[slot] = KEY_NEVER
+    for i in range(g.n_sms * MAX_WARPS):
+        g.warps[i].number = i
+    return 0
+
+
+cdef int rooms_init(Gpu* g, dict n) except -1:
+    """What an SM holds at most, free on every SM."""
+    cdef int i, slots = n["sm_warps"]
+    cdef Room room
+    room.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
+    room.blocks, room.threads = g.max_blocks, n["sm_threads"]
+    room.registers, room.shared = n["sm_registers"], n["sm_shared"]
+    room.next_block_ps = 0
+    g.rooms = <Room*>arena_zeroed(&g.arena, g.n_sms, sizeof(Room))
+    for i in range(g.n_sms):
+        g.rooms[i] = room
+    g.blocks = <ResidentBlock*>arena_zeroed(&g.arena, <size_t>g.n_sms * g.max_blocks, sizeof(ResidentBlock))
+    for i in range(g.n_sms * g.max_blocks):
+        g.blocks[i].next_free = i + 1
+    g.blocks[g.n_sms * g.max_blocks - 1].next_free = -1
+    return 0
+
+
+cdef void gpu_free(Gpu* g) noexcept:
+    """Frees all of it, the memory system too."""
+    cdef int64_t index
+    for index in range(g.n_chunks):
+        stream_free(&g.chunks[index].streams)
+    free(g.chunks)
+    arena_free(&g.arena)
+
+
+cdef bint kernel_add(Gpu* g, const ActiveKernel* kernel) noexcept:
+    """A kernel that is to start; False where `MAX_KERNELS` are running already."""
+    cdef int index
+    for index in range(MAX_KERNELS):
+        if not g.kernels[index].used:
+            break
+    else:
+        return False
+    if index >= g.n_kernels:
+        g.n_kernels = index + 1
+    g.n_waiting += 1
+    g.kernels[index] = kernel[0]
+    return True
+
+
+cdef int64_t chunk_reserve(Gpu* g) except -1:
+    """The index of an unused chunk, which is still on the list of those."""
+    cdef Chunk* grown
+    if g.free_chunk < 0:
+        grown = <Chunk*>realloc(g.chunks, <size_t>(g.n_chunks + 1) * sizeof(Chunk))
+        if not grown:
+            raise MemoryError("too many chunks are in use")
+        g.chunks = grown
+        g.free_chunk = <int>g.n_chunks
+        memset(&grown[g.n_chunks], 0, sizeof(Chunk))
+        grown[g.n_chunks].next_free = -1
+        g.n_chunks += 1
+    return g.free_chunk
+
+
+cdef void chunk_hand_out(Gpu* g, int64_t index, int handle) noexcept:
+    """Takes the reserved chunk off the list and makes it the one that a kernel's thread blocks come from."""
+    cdef int kernel
+    g.free_chunk = g.chunks[index].next_free
+    for kernel in range(g.n_kernels):
+        if g.kernels[kernel].used and g.kernels[kernel].handle == handle:
+            g.kernels[kernel].chunk, g.kernels[kernel].next_block = index, 0
+
+
+cdef void chunk_release(Gpu* g, int64_t index) noexcept:
+    """Puts a chunk whose thread blocks have all ended back on the list."""
+    g.chunks[index].next_free = g.free_chunk
+    g.free_chunk = <int>index
+
+
+cdef int next_start(Gpu* g, int64_t before) noexcept nogil:
+    """The kernel that starts first, no later than `before`; -1 where none does."""
+    cdef int index, first = -1
+    for index in range(g.n_kernels):
+        if g.kernels[index].used and not g.kernels[index].started and g.kernels[index].start_ps <= before:
+            if first < 0 or g.kernels[index].start_ps < g.kernels[first].start_ps:
+                first = index
+    return first
+
+
+cdef Stop kernel_start(Gpu* g, int index) noexcept nogil:
+    """A kernel's launch latency is over: its thread blocks are dispatched, and the L1s invalidated."""
+    g.n_waiting -= 1
+    g.now_ps = larger(g.now_ps, g.kernels[index].start_ps)
+    g.kernels[index].started = 1
+    invalidate_l1s(g)
+    return dispatch_everywhere(g)
+
+
+cdef void invalidate_l1s(Gpu* g) noexcept nogil:
+    """Empties the L1s that have been used since the last time."""
+    cdef int sm
+    for sm in range(g.n_sms):
+        if g.l1.sms[sm].used:
+            cache_clear_unit(&g.l1.cache, sm)
+            g.l1.sms[sm].used = 0
+
+
+cdef bint fits(Gpu* g, const ActiveKernel* kernel, int sm) noexcept nogil:
+    """Has an SM room for a thread block of a kernel?"""
+    cdef const Room* room = &g.rooms[sm]
+    return (room.blocks > 0 and room.threads >= kernel.threads_per_block
+            and room.registers >= kernel.registers_per_block and room.shared >= kernel.shared_per_block
+            and bits_set(room.free_slots) >= kernel.warps_per_block)
+
+
+cdef Stop dispatch_everywhere(Gpu* g) noexcept nogil:
+    """Puts thread blocks wherever there is room, SM after SM, the kernel that started first before the others."""
+    cdef int index, best, tried
+    cdef Stop stop
+    cdef uint64_t[2] seen
+    seen[0] = seen[1] = 0
+    g.refill = 0
+    while True:
+        best = -1
+        for index in range(g.n_kernels):
+            if (g.kernels[index].used and g.kernels[index].started and g.kernels[index].blocks_left
+                    and not seen[index >> 6] >> (index & 63) & 1):
+                if best < 0 or g.kernels[index].start_ps < g.kernels[best].start_ps:
+                    best = index
+        if best < 0:
+            return finished_kernel(g)
+        seen[best >> 6] |= <uint64_t>1 << (best & 63)
+        tried = 0
+        while g.kernels[best].blocks_left and tried < g.n_sms:
+            if fits(g, &g.kernels[best], g.next_sm):
+                stop = dispatch(g, best, g.next_sm)
+                if stop != STOP_IDLE:
+                    return stop
+                tried = 0
+            else:
+                tried += 1
+            g.next_sm = g.next_sm + 1 if g.next_sm + 1 < g.n_sms else 0
+
+
+cdef Stop dispatch_to(Gpu* g, int sm) noexcept nogil:
+    """Puts thread blocks on one SM, where room has appeared."""
+    cdef int index, best = 0
+    cdef Stop stop
+    while best >= 0:
+        best = -1
+        for index in range(g.n_kernels):
+            if (g.kernels[index].used and g.kernels[index].started and g.kernels[index].blocks_left
+                    and fits(g, &g.kernels[index], sm)):
+                if best < 0 or g.kernels[index].start_ps < g.kernels[best].start_ps:
+                    best = index
+        if best >= 0:
+            stop = dispatch(g, best, sm)
+            if stop != STOP_IDLE:
+                return stop
+    return finished_kernel(g)
+
+
+cdef Stop finished_kernel(Gpu* g) noexcept nogil:
+    """A kernel all of whose blocks have ended (or that has none) is reported."""
+    cdef int index
+    for index in range(g.n_kernels):
+        if (g.kernels[index].used == 1 and g.kernels[index].started and not g.kernels[index].blocks_left
+                and not g.kernels[index].blocks_running):
+            g.kernels[index].used = 2
+            g.stop_kernel = index
+            return STOP_DONE
+    return STOP_IDLE
+
+
+cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
+    """Starts a kernel's next thread block on an SM that has room for it."""
+    cdef ActiveKernel* kernel = &g.kernels[index]
+    cdef Room* room = &g.rooms[sm]
+    cdef Chunk* chunk
+    cdef const BlockRecord* record
+    cdef ResidentBlock* block
+    cdef Warp* warp
+    cdef Scheduler* scheduler
+    cdef int number, slot, i
+    cdef int64_t start
+    if kernel.chunk >= 0 and kernel.next_block == g.chunks[kernel.chunk].n_blocks:
+        kernel.chunk = -1
+    if kernel.chunk < 0:
+        g.refill = 1
+        g.stop_kernel = index
+        return STOP_CHUNK
+    chunk = &g.chunks[kernel.chunk]
+    record = &chunk.blocks[kernel.next_block]
+    kernel.next_block += 1
+    kernel.blocks_left -= 1
+    if record.n_warps == 0:
+        chunk.blocks_left -= 1
+        return STOP_IDLE
+    kernel.blocks_running += 1
+    number = g.free_block
+    block = &g.blocks[number]
+    g.free_block = block.next_free
+    block.kernel, block.chunk = index, kernel.chunk
+    block.warps_left, block.at_barrier = <int>record.n_warps, 0
+    room.blocks -= 1
+    room.threads -= kernel.threads_per_block
+    room.registers -= kernel.registers_per_block
+    room.shared -= kernel.shared_per_block
+    start = larger(g.now_ps, room.next_block_ps)
+    room.next_block_ps = start + g.block_interval_ps
+    start += g.block_latency_ps
+    for i in range(<int>record.n_warps):
+        slot = lowest_bit(room.free_slots)
+        room.free_slots &= room.free_slots - 1
+        warp = &g.warps[sm * MAX_WARPS + slot]
+        warp.op = <const StreamOp*>(chunk.streams.ops + chunk.streams.starts[record.first_warp + i])
+        warp.v_ps = 0
+        warp.shift_ps = start
+        warp.last_arrival_ps = start
+        warp.block = number
+        warp.n_pending = warp.at_barrier = 0
+        scheduler = &g.schedulers[sm * g.n_schedulers + slot % g.n_schedulers]
+        scheduler_add(scheduler, slot, warp_next(warp, g.later + warp.number * MAX_LATER))
+    for i in range(sm * g.n_schedulers, (sm + 1) * g.n_schedulers):
+        events_set(&g.events, i, scheduler_time(&g.schedulers[i]))
+    return STOP_IDLE
+
+
+cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t now) noexcept nogil:
+    """A warp has ended; where it was the last of its thread block, others take the room."""
+    cdef Scheduler* scheduler = &g.schedulers[leaf]
+    cdef ResidentBlock* block = &g.blocks[warp.block]
+    cdef ActiveKernel* kernel = &g.kernels[block.kernel]
+    cdef Room* room = &g.rooms[sm]
+    room.free_slots |= <uint64_t>1 << scheduler.slot[position]
+    scheduler_remove(scheduler, position)
+    events_set(&g.events, leaf, scheduler_time(scheduler))
+    block.warps_left -= 1
+    if block.warps_left:
+        if block.at_barrier == block.warps_left:
+            open_barrier(g, sm, warp.block, now)
+        return STOP_IDLE
+    g.chunks[block.chunk].blocks_left -= 1
+    room.blocks += 1
+    room.threads += kernel.threads_per_block
+    room.registers += kernel.registers_per_block
+    room.shared += kernel.shared_per_block
+    kernel.blocks_running -= 1
+    block.next_free = g.free_block
+    g.free_block = warp.block
+    if kernel.blocks_running == 0 and kernel.blocks_left == 0:
+        g.stop_kernel = block.kernel
+        kernel.used = 2
+        g.refill = g.n_kernels > 1
+        return STOP_DONE
+    return dispatch_to(g, sm)
+
+
+cdef void reach_barrier(Gpu* g, int leaf, int position, Warp* warp, int64_t now) noexcept nogil:
+    """A warp waits at a barrier for the others of its thread block."""
+    cdef ResidentBlock* block = &g.blocks[warp.block]
+    warp_passed(warp, now)
+    warp.at_barrier = 1
+    scheduler_set(&g.schedulers[leaf], position, NEVER)
+    block.at_barrier += 1
+    g.m.count.memory_instructions += 1
+    if block.at_barrier == block.warps_left:
+        open_barrier(g, leaf // g.n_schedulers, warp.block, now)
+
+
+cdef void open_barrier(Gpu* g, int sm, int number, int64_t now) noexcept nogil:
+    """Every warp of a thread block has reached its barrier."""
+    cdef Scheduler* scheduler
+    cdef Warp* warp
+    cdef int leaf, position
+    g.blocks[number].at_barrier = 0
+    for leaf in range(sm * g.n_schedulers, (sm + 1) * g.n_schedulers):
+        scheduler = &g.schedulers[leaf]
+        for position in range(scheduler.n):
+            warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
+            if warp.block == number and warp.at_barrier:
+                warp.at_barrier = 0
+                warp.shift_ps = larger(warp.shift_ps, now + g.core.barrier_ps - warp.v_ps)
+                scheduler_set(scheduler, position, warp_next(warp, g.later + warp.number * MAX_LATER))
+        events_set(&g.events, leaf, scheduler_time(scheduler))
