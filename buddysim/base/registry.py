@@ -92,7 +92,7 @@ class Registry(Generic[T]):
         for position, (name, thing) in enumerate(self.adopt(module).items()):
             if name in known:
                 raise BuddysimError(f"{module.__file__}: {self.kind} {name!r}: there is one of that name already")
-            known[name] = (getattr(module, "ORDER", LAST) + position, thing)
+            known[name] = (module.ORDER + position if hasattr(module, "ORDER") else LAST, thing)
 
 
 def modules_with(*names: str) -> Callable[[ModuleType], Mapping[str, ModuleType]]:
