@@ -39,9 +39,9 @@ def _names_in(folder: Traversable) -> list[str]:
 
 
 def preset(name: str) -> dict[str, Any]:
-    """The content of the file of a machine that comes with buddysim."""
+    """The content of the file of a machine that comes with buddysim, on top of its ``base`` if it names one."""
     folder = _TRAINING_FOLDER if name in training_presets() else _FOLDER
-    return parse_toml((folder / f"{name}.toml").read_text(encoding="utf-8"), name)
+    return _on_base(parse_toml((folder / f"{name}.toml").read_text(encoding="utf-8"), name), name)
 
 
 def is_path(name: str) -> bool:
@@ -51,13 +51,17 @@ def is_path(name: str) -> bool:
 
 def file_content(path: str) -> dict[str, Any]:
     """The content of a machine file, on top of that of the preset that it names as its ``base``."""
-    content = parse_toml(read_text(path, "machine file", LARGEST_FILE), path)
+    return _on_base(parse_toml(read_text(path, "machine file", LARGEST_FILE), path), path)
+
+
+def _on_base(content: dict[str, Any], where: str) -> dict[str, Any]:
+    """The content with all that it does not say taken from the preset that it names as its ``base``."""
     if "base" not in content:
         return content
     base = content.pop("base")
     if base not in every_preset():
         raise BuddysimError(
-            f"{path}: base: {shortened(base)} is not a preset: expected one of {', '.join(every_preset())}"
+            f"{where}: base: {shortened(base)} is not a preset: expected one of {', '.join(every_preset())}"
             f"{hint(str(base), every_preset())}"
         )
     below = preset(base)

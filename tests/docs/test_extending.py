@@ -97,9 +97,11 @@ def test_an_example_works_as_one_more_file_of_the_package(example: Example, tmp_
     shutil.copyfile(example.file, added)
     if added.suffix == ".pyx":
         module = ".".join(added.relative_to(tmp_path).with_suffix("").parts)
-        library = added.with_suffix(".so")
+        library = tmp_path / "built" / f"{added.stem}.so"
+        library.parent.mkdir()
         compiler = tmp_path / "buddysim" / "base" / "compile_plugin.py"
         subprocess.run([sys.executable, str(compiler), str(added), module, str(library)], check=True, cwd=tmp_path)
+        library.rename(added.with_suffix(".so"))
     without = [re.sub(r" --plugin \S+", "", command) for command in example.commands]
     if added.suffix == ".toml":
         without = [command.replace(f"docs/examples/plugins/{example.file.name}", added.stem) for command in without]

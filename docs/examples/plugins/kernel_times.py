@@ -1,4 +1,4 @@
-"""A figure of one's own: the time of each kernel function under some memory configurations.
+"""A figure of your own: the time of each kernel function under some memory configurations.
 
 ``python -m buddysim plot --plugin kernel_times.py kernel-times TRACE.bin -o kernels.png``
 """

@@ -1,4 +1,4 @@
-"""A kind of layer of one's own."""
+"""A kind of layer of your own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network of one's own: a residual network of seven CONV layers for CIFAR-10."""
+"""A network of your own: a residual network of seven CONV layers for CIFAR-10."""
 
 from __future__ import annotations
 
