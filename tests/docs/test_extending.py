@@ -1,4 +1,4 @@
-"""docs/extending.md: an example is the file that is shown, works as a plug-in, and works as one more file of the package."""
+"""docs/extending.md: an example is the file shown, works as a plug-in, and works as one more file of the package."""
 
 from __future__ import annotations
 
