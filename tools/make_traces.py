@@ -170,7 +170,7 @@ def make(recipe: Recipe, data: Path, folder: Path) -> Path:
 
 
 def manifest(made: Sequence[tuple[Recipe, Path]], before: str) -> str:
-    """The manifest's text: entries of what was made, in the place of those that it had; the others stay as they are."""
+    """The manifest's text: the entries of new trace files replace those that it had; the others stay as they are."""
     entries = {str(entry["file"]): entry for entry in tomllib.loads(before).get("trace", [])}
     for recipe, path in made:
         data = path.read_bytes()

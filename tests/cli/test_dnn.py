@@ -43,17 +43,17 @@ def test_info_shows_layers_bytes_and_flops(capsys: pytest.CaptureFixture[str]) -
 
 def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "dnn", "info", "vgg19", "--batch", "256", "--json")
-    said = json.loads(out)
+    printed = json.loads(out)
     assert code == 0
-    memory = said["memory"]
+    memory = printed["memory"]
     kinds = ("weights_bytes", "weight_gradient_bytes", "feature_map_bytes", "gradient_map_bytes")
     assert memory["total_bytes"] == sum(memory[kind] for kind in kinds) == 24_666_227_008
-    assert said["forward_flops"] == sum(layer["forward_flops"] for layer in said["per_layer"])
-    conv = said["per_layer"][1]
+    assert printed["forward_flops"] == sum(layer["forward_flops"] for layer in printed["per_layer"])
+    conv = printed["per_layer"][1]
     assert conv["output_shape"] == [64, 224, 224]
     assert conv["forward_flops"] == 256 * 2 * 27 * 64 * 224**2
-    assert conv["backward_flops"] == conv["forward_flops"]  # nobody wants the gradient of the image
-    assert said["per_layer"][3]["backward_flops"] == 2 * said["per_layer"][3]["forward_flops"]
+    assert conv["backward_flops"] == conv["forward_flops"]  # the gradient of the image is not computed
+    assert printed["per_layer"][3]["backward_flops"] == 2 * printed["per_layer"][3]["forward_flops"]
 
 
 def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "problem"),
     [
         (("info", "vg19"), "(nearest: vgg19)"),
         (("info", "vgg19", "--batch", "0"), "--batch 0: expected a whole number from 1 to 1048576"),
@@ -78,11 +78,11 @@ def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         (("from-torch", "a.py:b", "--input", "three"), "a.py"),
     ],
 )
-def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str) -> None:
+def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str) -> None:
     code, out, err = run(capsys, "dnn", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("buddysim: error: ")
-    assert said in err or "PyTorch" in err
+    assert problem in err or "PyTorch" in err
 
 
 def test_a_plug_in_after_the_action(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).parents[2] / "tools" / "install_extras.sh"
 
 
 def run(tmp_path: Path, **commands: str) -> subprocess.CompletedProcess[str]:
-    """The script on a machine where these commands do what is said here."""
+    """The script on a machine whose commands are these shell scripts."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, text in commands.items():

@@ -1,4 +1,4 @@
-"""Networks read from PyTorch modules, held against the zoo's graphs and PyTorch's own counts."""
+"""Networks read from PyTorch modules, compared with the zoo's graphs and PyTorch's own counts."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class ResNet50(nn.Module):
         blocks: list[nn.Module] = []
         before = 64
         for stage, (count, channels) in enumerate(zip((3, 4, 6, 3), (64, 128, 256, 512), strict=True)):
-            for place in range(count):
-                blocks.append(Bottleneck(before, channels, 2 if stage and not place else 1))
+            for number in range(count):
+                blocks.append(Bottleneck(before, channels, 2 if stage and not number else 1))
                 before = 4 * channels
         self.blocks = nn.Sequential(*blocks)
         self.fc = nn.Linear(2048, 1000)
@@ -79,7 +79,7 @@ class ResNet50(nn.Module):
         return functional.softmax(self.fc(means), dim=1)
 
 
-def told(layer: Layer) -> tuple[object, ...]:
+def description(layer: Layer) -> tuple[object, ...]:
     """All of a layer but its name."""
     return (
         *(layer.kind, layer.inputs, layer.output_shape, layer.parameters, layer.conv, layer.gemms, layer.in_place),
@@ -91,14 +91,14 @@ def told(layer: Layer) -> tuple[object, ...]:
 def test_vgg_is_the_zoos(name: str, convs: tuple[int, ...]) -> None:
     with torch.device("meta"):
         network = network_from_torch(Vgg(convs), (3, 224, 224))
-    assert list(map(told, network.layers)) == list(map(told, Network.load(name).layers))
+    assert list(map(description, network.layers)) == list(map(description, Network.load(name).layers))
 
 
 def test_resnet_is_the_zoos() -> None:
     with torch.device("meta"):
         module = ResNet50()
     network = network_from_torch(module, (3, 224, 224))
-    assert list(map(told, network.layers)) == list(map(told, Network.load("resnet50").layers))
+    assert list(map(description, network.layers)) == list(map(description, Network.load("resnet50").layers))
     assert network.parameters == sum(parameter.numel() for parameter in module.parameters())
 
 
@@ -249,7 +249,7 @@ class Shifted(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("module", "shape", "said"),
+    ("module", "shape", "problem"),
     [
         (Branching(), (3, 4, 4), "Branching: torch.fx can't trace this module"),
         (Unused(), (4,), "PyTorch counts 40 parameters, the layers that were read 20"),
@@ -262,8 +262,8 @@ class Shifted(nn.Module):
         (nn.Sequential(nn.Conv2d(3, 4, 2, padding="same")), (3, 8, 8), "a padding that differs between two sides"),
     ],
 )
-def test_modules_that_cant_be_read(module: nn.Module, shape: tuple[int, ...], said: str) -> None:
-    with pytest.raises(BuddysimError, match=said) as refused:
+def test_modules_that_cant_be_read(module: nn.Module, shape: tuple[int, ...], problem: str) -> None:
+    with pytest.raises(BuddysimError, match=problem) as refused:
         network_from_torch(module, shape)
     assert "\n" not in str(refused.value)
 
@@ -277,11 +277,11 @@ def test_written_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["dnn", "from-torch", f"{source}:make", "--input", "3x2x2", "--name", "tiny", "-o", str(target)]) == 0
     assert "tiny, 2 layers, 39 parameters" in capsys.readouterr().out
     assert Network.load(target).layers[1].output_shape == (3,)
-    for named, said in (
+    for named, problem in (
         (f"{source}:mak", r"isn't there (nearest: make)"),
         (f"{source}", "expected FILE.py:NAME"),
         (f"{tmp_path}/absent.py:make", "no such file"),
         ("math:pi", "expected a torch.nn.Module"),
     ):
         assert main(["dnn", "from-torch", named, "--input", "3x2x2"]) == 2
-        assert said in capsys.readouterr().err
+        assert problem in capsys.readouterr().err

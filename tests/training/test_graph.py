@@ -126,7 +126,7 @@ def test_needs_are_those_settled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "said"),
+    ("attributes", "problem"),
     [
         ({"kind": "conf"}, r"layer 'conf1': 'conf' is not a kind of layer \(nearest: conv\)"),
         ({"kind": "conv", "kernel": 3}, r"layer 'conv1' \(conv\): channels: this key is missing"),
@@ -151,8 +151,8 @@ def test_needs_are_those_settled() -> None:
         ({"kind": "relu", "name": "input"}, r"layer 'input': another layer has this name"),
     ],
 )
-def test_what_a_builder_refuses(attributes: dict[str, object], said: str) -> None:
-    with pytest.raises(BuddysimError, match=said) as refused:
+def test_what_a_builder_refuses(attributes: dict[str, object], problem: str) -> None:
+    with pytest.raises(BuddysimError, match=problem) as refused:
         NetworkBuilder("refused", (3, 8, 8)).add(**attributes)  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)
 

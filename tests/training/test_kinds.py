@@ -28,9 +28,9 @@ def test_a_kind_keeps_the_contract(kind: Kind) -> None:
     assert [row[0] for row in kind.parameters()] == list(kind.attributes)
 
 
-@pytest.mark.parametrize("place", ["modules", "functions", "operators"])
-def test_a_name_in_pytorch_belongs_to_one_kind(place: str) -> None:
-    counted = Counter(name for _, kind in kinds.REGISTRY.items() for name in getattr(kind.torch, place))
+@pytest.mark.parametrize("where", ["modules", "functions", "operators"])
+def test_a_name_in_pytorch_belongs_to_one_kind(where: str) -> None:
+    counted = Counter(name for _, kind in kinds.REGISTRY.items() for name in getattr(kind.torch, where))
     assert [name for name, count in counted.items() if count > 1] == []
 
 

@@ -72,7 +72,7 @@ def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "said"),
+    ("was", "becomes", "problem"),
     [
         ("input = [3, 32, 32]", "", "input: this key is missing: expected the shape of a sample"),
         ("input =", "imput =", r"imput: unknown key: .*\(nearest: input\)"),
@@ -100,21 +100,21 @@ def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
         ("kernel = 3", "kernel = ", "not valid TOML"),
     ],
 )
-def test_mistakes(tmp_path: Path, was: str, becomes: str, said: str) -> None:
+def test_mistakes(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     assert was in RESIDUAL
     file = tmp_path / "mine.toml"
     file.write_text(RESIDUAL.replace(was, becomes), encoding="utf-8")
-    with pytest.raises(BuddysimError, match=said) as refused:
+    with pytest.raises(BuddysimError, match=problem) as refused:
         Network.load(file)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith(f"{file}: ")
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    for content, said in ((b"\xff\xfe", "byte 0 is not UTF-8"), (b"", "input: this key is missing")):
+    for content, problem in ((b"\xff\xfe", "byte 0 is not UTF-8"), (b"", "input: this key is missing")):
         file = tmp_path / "mine.toml"
         file.write_bytes(content)
-        with pytest.raises(BuddysimError, match=said):
+        with pytest.raises(BuddysimError, match=problem):
             Network.load(file)
     with pytest.raises(BuddysimError, match="can't read the network file"):
         Network.load(tmp_path / "absent.toml")

@@ -12,7 +12,7 @@ from buddysim.training import Conv, Gemm, NetworkBuilder
 from buddysim.training.networks.layer_kind import window_steps
 
 
-def places(extent: int, kernel: int, stride: int, pad: int, dilation: int) -> list[int]:
+def positions(extent: int, kernel: int, stride: int, pad: int, dilation: int) -> list[int]:
     """Where a window begins along one axis, found by sliding it."""
     reach = dilation * (kernel - 1)
     return [start for start in range(-pad, extent + pad, stride) if start + reach < extent + pad]
@@ -20,8 +20,8 @@ def places(extent: int, kernel: int, stride: int, pad: int, dilation: int) -> li
 
 def counted_multiply_adds(conv: Conv) -> int:
     """Loops over every output, filter element and channel of its group, one sample."""
-    rows = places(conv.in_h, conv.kernel_h, conv.stride_h, conv.pad_h, conv.dilation_h)
-    columns = places(conv.in_w, conv.kernel_w, conv.stride_w, conv.pad_w, conv.dilation_w)
+    rows = positions(conv.in_h, conv.kernel_h, conv.stride_h, conv.pad_h, conv.dilation_h)
+    columns = positions(conv.in_w, conv.kernel_w, conv.stride_w, conv.pad_w, conv.dilation_w)
     count = 0
     for _out, _row, _column in itertools.product(range(conv.out_channels), rows, columns):
         for _in in range(conv.in_channels // conv.groups):
@@ -55,8 +55,8 @@ def test_conv_against_loops(
 ) -> None:
     groups, per_group_in, per_group_out = channels
     net = NetworkBuilder("one", (groups * per_group_in, *extents))
-    rows = places(extents[0], kernel[0], stride[0], pad[0], dilation[0])
-    columns = places(extents[1], kernel[1], stride[1], pad[1], dilation[1])
+    rows = positions(extents[0], kernel[0], stride[0], pad[0], dilation[0])
+    columns = positions(extents[1], kernel[1], stride[1], pad[1], dilation[1])
     shape = {"kernel": kernel, "stride": stride, "pad": pad, "dilation": dilation}
     try:
         net.add("conv", channels=groups * per_group_out, groups=groups, bias=bias, **shape)
@@ -77,7 +77,7 @@ def test_conv_against_loops(
 def test_windows_against_sliding(extent: int, kernel: int, stride: int, pad: int, ceil: bool) -> None:
     """With `ceil` windows go on as long as one begins inside the input or the padding before it (Caffe, PyTorch)."""
     assume(pad < kernel)
-    whole = places(extent, kernel, stride, pad, 1)
+    whole = positions(extent, kernel, stride, pad, 1)
     if ceil and whole:
         reached = whole[-1] + kernel - 1
         if reached < extent + pad - 1 and whole[-1] + stride < extent:

@@ -127,12 +127,12 @@ def test_every_network_keeps_the_rules_of_a_graph(name: str) -> None:
     assert network.description
     assert len({layer.name for layer in network.layers}) == len(network.layers)
     read = [0] * len(network.layers)
-    for place, layer in enumerate(network.layers):
-        assert layer.index == place
-        assert all(producer < place for producer in layer.inputs)
+    for index, layer in enumerate(network.layers):
+        assert layer.index == index
+        assert all(producer < index for producer in layer.inputs)
         for producer in set(layer.inputs):
             read[producer] += 1
-            assert place in network.consumers(producer)
+            assert index in network.consumers(producer)
         assert layer.part in ("features", "classifier")
         assert layer.needs <= {"x", "y", "dy", "mask"}
         assert layer.conv is None or layer.output_shape == (
@@ -147,7 +147,7 @@ def test_every_network_keeps_the_rules_of_a_graph(name: str) -> None:
 
 @pytest.mark.parametrize("name", zoo.names())
 def test_nothing_is_overwritten_that_is_still_read(name: str) -> None:
-    """In every buffer: an in-place layer's input has no other reader, and no backward step wants what it was."""
+    """In every buffer: an in-place layer's input has no other reader, and no backward step reads its old value."""
     network = Network.load(name)
     for layer in network.layers:
         if not layer.in_place or layer.kind == "reshape":
