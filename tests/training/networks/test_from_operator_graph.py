@@ -11,7 +11,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.formats.operator_graph import Operator, OperatorGraph, Storage, Tensor, load_operators
 from buddysim.training.networks.from_operator_graph import network_from_operators
 from buddysim.training.networks.graph import Network
-from tests.training.test_operators import CAPTURED
+from tests.formats.test_operator_graph import CAPTURED
 
 
 def test_the_captured_network() -> None:

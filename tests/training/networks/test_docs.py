@@ -10,7 +10,7 @@ from buddysim.training.networks.footprint import baseline_footprint
 from buddysim.training.networks.layer_kind import Attribute
 from buddysim.training.networks.toml_reader import parse_network
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "networks.md").read_text(encoding="utf-8")
 
 
 def key_text(name: str, attribute: Attribute) -> str:
