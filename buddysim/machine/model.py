@@ -15,7 +15,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
 from buddysim.machine import presets
 from buddysim.machine.machine_file import MachineFile
-from buddysim.machine.scheme_sections import comes_with_buddysim, scheme_sections
+from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
 from buddysim.machine.section import Section, canonical_figures, field_keys, parse_section
 from buddysim.machine.sections import (
     L1,
@@ -155,10 +155,9 @@ class Machine(MachineFile):
         name = key.partition(".")[0]
         if name in (*_NOT_SIMULATED, "training"):
             return False
-        section = scheme_sections().get(name)
-        if section is None or comes_with_buddysim(section):
+        if name not in plugin_sections():
             return True
-        return canonical_figures(getattr(self, name)) != canonical_figures(section())
+        return canonical_figures(getattr(self, name)) != canonical_figures(scheme_sections()[name]())
 
     def _is_of_others(self, key: str) -> bool:
         """A file for training may name the sources of links that every machine has."""

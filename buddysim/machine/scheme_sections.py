@@ -1,10 +1,13 @@
 """The sections of a machine file that belong to replay schemes.
 
-A scheme's knobs are a `Section` of its own module (``SECTION`` of its `Scheme` class); machine files have it under the
-scheme's name, ``_`` for ``-``. The machine imports no scheme: it asks the registry of what there is, plug-ins included.
+A scheme's parameters are a `Section` in its own module (``SECTION`` of its `Scheme` class), which machine files have
+under the scheme's name with ``_`` for ``-``. The machine imports no scheme: it asks their registry, plug-ins included.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 from buddysim.base.kinds import registry
 from buddysim.machine.section import Section
@@ -12,10 +15,14 @@ from buddysim.machine.section import Section
 
 def scheme_sections() -> dict[str, type[Section]]:
     """The section of each replay scheme that has one, by its name in a machine file, in the order of the schemes."""
-    schemes = registry("replay scheme").items()
-    return {name.replace("-", "_"): scheme.SECTION for name, scheme in schemes if scheme.SECTION is not None}
+    return {name: scheme.SECTION for name, scheme in _schemes() if scheme.SECTION is not None}
 
 
-def comes_with_buddysim(section: type[Section]) -> bool:
-    """Whether a section is of a scheme of this package, not of a plug-in."""
-    return section.__module__.partition(".")[0] == __name__.partition(".")[0]
+def plugin_sections() -> set[str]:
+    """The names of those sections whose schemes are plug-ins'."""
+    package = __name__.partition(".")[0]
+    return {name for name, scheme in _schemes() if scheme.__module__.partition(".")[0] != package}
+
+
+def _schemes() -> Iterator[tuple[str, Any]]:
+    return ((name.replace("-", "_"), scheme) for name, scheme in registry("replay scheme").items())

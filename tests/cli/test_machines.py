@@ -123,7 +123,7 @@ def test_what_can_happen_to_any_command(
     assert run(capsys, "fail") == (code, "", message)
 
 
-def test_defects_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     failing = [("fail", command_that(ZeroDivisionError()))]
     monkeypatch.setattr(buddysim.cli.REGISTRY, "items", lambda: iter(failing))
     with pytest.raises(ZeroDivisionError):

@@ -14,7 +14,7 @@ from pydantic import Field
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine, fields
-from buddysim.machine.scheme_sections import comes_with_buddysim, scheme_sections
+from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
 from buddysim.machine.section import Duration, Section
 from buddysim.machine.units import parse_time
 from buddysim.replay.engine.scheme import SchemeBase
@@ -50,14 +50,14 @@ def test_every_section_has_defaults_and_describes_its_keys(name: str) -> None:
     section = scheme_sections()[name]
     machine = Machine.load("p100-nvlink2")
     assert isinstance(getattr(machine, name), section)
-    assert comes_with_buddysim(section)
+    assert name not in plugin_sections()
     for key, field in section.model_fields.items():
         assert field.description, key
         assert not field.is_required(), f"{name}.{key} has no default"
         assert f"{name}.{key}" in machine.dotted_keys()
 
 
-def test_a_plug_ins_section_is_there_once_it_is_loaded(registered: Callable[[str], None]) -> None:
+def test_a_section_is_available_once_its_plug_in_is_loaded(registered: Callable[[str], None]) -> None:
     before = Machine.load("v100")
     assert not hasattr(before, "my_scheme")
     with pytest.raises(BuddysimError, match=r"my_scheme\.knob: unknown key"):
@@ -83,6 +83,18 @@ def test_it_counts_in_the_checksum_where_it_differs_from_its_defaults(registered
     assert pickle.loads(pickle.dumps(changed)) == changed != machine
 
 
+def test_a_plug_in_that_reuses_the_section_of_another_scheme_changes_no_checksum(
+    registered: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checksum = Machine.load("v100").checksum
+    monkeypatch.setattr(Scheme, "SECTION", scheme_sections()["um"])
+    registered("my_scheme")
+    machine = Machine.load("v100")
+    assert machine.my_scheme == machine.um
+    assert machine.checksum == checksum
+    assert machine.with_overrides({"um.page": "8 KiB"}).my_scheme.page != 8192
+
+
 def test_it_is_read_from_a_file_and_written_to_one(registered: Callable[[str], None], tmp_path: Path) -> None:
     registered("my_scheme")
     path = tmp_path / "mine.toml"
@@ -104,7 +116,7 @@ def test_it_is_read_from_a_file_and_written_to_one(registered: Callable[[str], N
         ("[l2]\nways = 0\n[my_scheme]\nknob = 0", "l2.ways: 0 is out of range.*; my_scheme.knob: 0 is out of range"),
     ],
 )
-def test_what_is_wrong_in_it_is_said_as_of_any_section(
+def test_its_errors_read_as_those_of_any_section(
     registered: Callable[[str], None], tmp_path: Path, table: str, problem: str
 ) -> None:
     registered("my_scheme")
