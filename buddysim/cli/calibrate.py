@@ -1,4 +1,4 @@
-"""``python -m buddysim calibrate``: layer times of a GPU of one's own, from a CSV file of timings."""
+"""``python -m buddysim calibrate``: layer times of another GPU, fitted to a CSV file of timings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from buddysim.training.cost.timings import Timing
 
 NAME = "calibrate"
-HELP = "fit layer times to timings of a GPU of one's own, for train --calibration"
+HELP = "fit layer times to timings of another GPU, for train --calibration"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if version_of(args.library) is None:
         raise BuddysimError(f"--library: {shortened(args.library)} is not a version of cuDNN, for example cudnn7")
     timings = read_timings(args.timings)
-    if not any(timing.kind in ("conv", "fc") for timing in timings):
+    if not any(timing.has_products for timing in timings):
         raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer to fit efficiencies to")
     check_writable(args.output)
 
@@ -73,7 +73,7 @@ def _save(text: str, path: Path) -> None:
 def _report(
     model: CostModel, fitted: Callable[[Sequence[Timing]], CostModel], timings: Sequence[Timing]
 ) -> Iterator[str]:
-    """What the fit found and how far off it is: on what it saw, and on shapes that a second fit didn't see."""
+    """The efficiencies found, and the errors on the timings and on held-out shapes, which a second fit didn't see."""
     from buddysim.training.cost.evaluate import errors, median_error
     from buddysim.training.cost.split import split
     from buddysim.training.cost.work import PASSES
@@ -91,7 +91,7 @@ def _report(
     yield ""
     yield f"median error on these timings: {median_error(errors(model, timings)):.1%}"
     inside, outside = split(timings)
-    if outside and any(timing.kind in ("conv", "fc") for timing in inside):
+    if outside and any(timing.has_products for timing in inside):
         off = median_error(errors(fitted(inside), outside))
         yield f"median error on {len(outside)} timings of held-out shapes, fitted without them: {off:.1%}"
     else:

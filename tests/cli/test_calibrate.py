@@ -22,7 +22,7 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
     return code, printed.out, printed.err
 
 
-def test_a_gpu_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_another_gpu(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     output = tmp_path / "mine.toml"
     code, out, err = run(capsys, "calibrate", TIMINGS, "--machine", "a100", "--library", "cudnn8", "-o", str(output))
     assert (code, err) == (0, "")

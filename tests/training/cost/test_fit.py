@@ -37,8 +37,8 @@ from buddysim.training.cost.split import held_out_shapes, split
 from buddysim.training.cost.timings import Timing
 from buddysim.training.cost.work import PASSES
 
-ASKED_FOR = [("titan-x", "cudnn4"), ("titan-x", "cudnn5"), ("titan-xp", "cudnn5")]
-ASKED_FOR += [("m40", "cudnn5"), ("p100", "cudnn5"), ("v100", "cudnn7")]
+WITH_TARGET = [("titan-x", "cudnn4"), ("titan-x", "cudnn5"), ("titan-xp", "cudnn5")]
+WITH_TARGET += [("m40", "cudnn5"), ("p100", "cudnn5"), ("v100", "cudnn7")]
 PARTS = {name: part(name) for name in ("calibration", "validation")}
 
 
@@ -83,19 +83,9 @@ def test_fitting_again_gives_what_ships() -> None:
         assert (DATA_FOLDER / "fitted" / name).read_text(encoding="utf-8") == text, name
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        ("titan-x", "cudnn4"),
-        ("titan-x", "cudnn5"),
-        ("titan-xp", "cudnn5"),
-        ("m40", "cudnn5"),
-        ("p100", "cudnn5"),
-        ("v100", "cudnn7"),
-    ],
-)
+@pytest.mark.parametrize("key", WITH_TARGET)
 def test_held_out_shapes_are_within_15_percent(key: tuple[str, str]) -> None:
-    """What was asked for, for the GPUs that were asked for; docs/cost-model-errors.md has all."""
+    """The target, for the GPUs that have it; docs/cost-model-errors.md has all."""
     outside = [timing for timing in held_out()[key]["validation"] if timing.kind == "conv"]
     assert median_error(errors(shipped_model(key), outside)) <= 0.15
 
@@ -121,7 +111,7 @@ def test_networks_that_no_fit_has_seen() -> None:
 
 
 def made_timings(model: CostModel, seed: int) -> list[Timing]:
-    """What a known model would have measured, with a per cent of noise."""
+    """Timings as a known model predicts them, with a per cent of noise."""
     source = random.Random(seed)
     timings = [timing for timing in PARTS["calibration"]["m40", "cudnn5"] if timing.kind in ("conv", "fc")]
     return [

@@ -1,4 +1,4 @@
-"""What the papers say of their networks and what the graphs say, where no workspace and no time is involved."""
+"""Facts that papers state of their networks, against the graphs; none of them depends on workspace or time."""
 
 from __future__ import annotations
 

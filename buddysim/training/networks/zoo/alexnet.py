@@ -1,4 +1,4 @@
-"""AlexNet twice.
+"""AlexNet, one tower and two groups.
 
 ``alexnet`` is the single-tower variant of "One weird trick" (Krizhevsky 2014) as convnet-benchmarks has it, without
 dropout: vDNN and Gist measure this one. ``alexnet-caffe`` is Caffe's bvlc_alexnet, after Krizhevsky et al. 2012: 96

@@ -1,7 +1,7 @@
 """BIG LSTM (Jozefowicz et al. 2016, Table 1: 2-layer LSTM-8192-1024): a language model of a billion words.
 
 Two layers of 8192 cells whose outputs are projected to 1024; 793,471 words; 20 steps in a sample. A training step
-scores 8192 words that it samples, not all of them.
+scores 8192 sampled words, not all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""BN-Inception, Inception v2 (Ioffe and Szegedy, ICML 2015, Fig. 5), as the Caffe model that is in circulation has it.
+"""BN-Inception, Inception v2 (Ioffe and Szegedy, ICML 2015, Fig. 5), as the Caffe model in circulation has it.
 
 Its modules replace the 5x5 filters of GoogLeNet by two of 3x3; a CONV has both a bias and a batch normalisation there.
-Gist's Inception is this one.
+It is Gist's "Inception".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEEPING = {
     "5a": (352, 192, 320, 160, 224, 128, "avgpool"),
     "5b": (352, 192, 320, 192, 224, 128, "maxpool"),
 }
-# Modules of stride 2: 3x3 reduced, 3x3; double 3x3 reduced, double 3x3; pooling is passed on.
+# Modules of stride 2: 3x3 reduced, 3x3; double 3x3 reduced, double 3x3; pooling passes its channels on.
 _HALVING = {"3c": (128, 160, 64, 96), "4e": (128, 192, 192, 256)}
 _ORDER = ("3a", "3b", "3c", "4a", "4b", "4c", "4d", "4e", "5a", "5b")
 

@@ -76,7 +76,7 @@ def _inception(net: NetworkBuilder, name: str, start: int, channels: tuple[int, 
 
 
 def _auxiliary(net: NetworkBuilder, name: str) -> None:
-    """A classifier of its own after a module: it counts as classifier although the network goes on."""
+    """An auxiliary classifier after a module: part of the classifier although the network goes on."""
     part = "classifier"
     net.add("avgpool", name=f"{name}/ave_pool", part=part, kernel=5, stride=3)
     net.add("conv", name=f"{name}/conv", part=part, channels=128, kernel=1)

@@ -4,7 +4,7 @@ For ImageNet (Table 1, projection shortcuts where the shape changes, option B): 
 bottleneck's stride lies in its 3x3 CONV, as torchvision has it.
 For CIFAR-10 (Section 4.2, shortcuts without parameters, option A): ``resnet20`` to ``resnet1202`` with 6n+2 layers,
 and ``plain20`` without shortcuts. Gist trains 509 and 851 layers too: 3m+2 with m bottleneck blocks; how it spreads m
-over the three stages isn't published, here as evenly as it goes, earlier stages first.
+over the three stages isn't published; here it is as even as possible, earlier stages first.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _plain(net: NetworkBuilder, name: str, channels: int, stride: int, relu: boo
 
 
 def _projected(net: NetworkBuilder, name: str, start: int, branch: int, stride: int) -> int:
-    """The input of a block under the shape of its output: projected where they differ."""
+    """The shortcut of a block: its input, projected where the output has another shape."""
     if net.shape(start) == net.shape(branch):
         return start
     channels = net.shape(branch)[0]

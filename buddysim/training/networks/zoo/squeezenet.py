@@ -1,4 +1,4 @@
-"""SqueezeNet (Iandola et al. 2016): ``squeezenet`` is v1.0, the paper's Table 1; ``squeezenet-1.1`` the authors' next.
+"""SqueezeNet (Iandola et al. 2016): ``squeezenet`` is v1.0, the paper's Table 1, ``squeezenet-1.1`` the authors' v1.1.
 
 Buddy Compression measures v1.1.
 """

@@ -1,7 +1,7 @@
-"""Transformers of today: a vision transformer and GPT-2.
+"""Transformers: a vision transformer and GPT-2.
 
 Attention is written out (scores, softmax, weighted sum), as frameworks without a fused kernel store it; queries, keys
-and values come from three layers, which together are the one that implementations often fuse.
+and values come from three layers, which implementations often fuse into one.
 """
 
 from __future__ import annotations
