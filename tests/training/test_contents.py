@@ -1,8 +1,10 @@
-"""What maps hold: how zeros spread through a network, observations carried over, tables, generated activations."""
+"""Contents of maps: how zeros spread through a network, observations carried over, tables, generated activations."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -23,7 +25,10 @@ from buddysim.training.contents.interpolate import Line, mean_over
 from buddysim.training.contents.maps import roles
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network, Pool
+from buddysim.training.networks.kinds import REGISTRY
+from buddysim.training.networks.layer_kind import Zeros
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "cdma.md"
 ZVC = Codec()
 DENSE = 33 / 32
 
@@ -51,6 +56,13 @@ def by_name(network: Network, contents: dict) -> dict:
 def observed(**shares: float) -> ObservedContents:
     rows = [Observed("relu", 0.0, 0.5), Observed("relu", 1.0, 0.25), Observed("pool", 0.0, 0.75)]
     return ObservedContents([*rows, Observed("fc-relu", 0.0, 0.125)], "by hand")
+
+
+def test_the_document_names_the_kinds_of_every_rule() -> None:
+    table = re.findall(r"^\| `(\w+)` \| (.*?) \|", DOCUMENT.read_text(encoding="utf-8"), flags=re.M)
+    rules = {rule: re.findall(r"`([\w-]+)`", named) for rule, named in table if rule in get_args(Zeros)}
+    declared = {rule: sorted(name for name, kind in REGISTRY.items() if kind.zeros == rule) for rule in get_args(Zeros)}
+    assert rules == {**declared, "none": []}
 
 
 def test_roles_are_kinds_with_a_relative_depth() -> None:

@@ -1,18 +1,8 @@
 """Zeros of a network's feature maps: which layers make them, and how they spread to the layers behind.
 
 A map is named by the layer that wrote it last (an in-place ReLU, not the CONV before it). Only a ReLU's zeros depend on
-the training; every other layer passes them on, by the rules of `walk`, or fills them in:
-
-| layer | zeros of its output |
-|---|---|
-| input | none: density 1 |
-| ReLU | from the source |
-| max and average pooling | from the source where the input has any; none behind a window over the whole map |
-| LRN, reshape | those of its input |
-| dropout | those of its input, and the share that it drops |
-| concat | those of its inputs, weighted by size |
-| shortcut (option A) | those of its input, and the channels that it adds |
-| any other | none |
+the training; every other layer passes them on or fills them in, as its kind declares (`Kind.zeros`). docs/cdma.md has a
+table of the rules.
 """
 
 from __future__ import annotations
@@ -23,7 +13,9 @@ from dataclasses import dataclass, replace
 from buddysim.compress.registry import find
 from buddysim.compress.tensors import TensorRatio
 from buddysim.compress.zvc import share_of_density as zvc_share
+from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.layer_kind import Zeros
 
 #: Kinds of maps whose contents come from a source.
 SOURCED = ("relu", "fc-relu", "pool")
@@ -129,11 +121,12 @@ def roles(network: Network) -> dict[int, Role]:
         behind_fc.append(layer.kind == "fc" or (before and layer.kind != "conv"))
     found = {}
     for layer in network.layers:
-        if layer.kind == "relu":
+        zeros = _zeros(layer)
+        if zeros == "makes":
             fc = behind_fc[layer.index]
             depths = fc_depth if fc else conv_depth
             found[layer.index] = Role("fc-relu" if fc else "relu", _relative(depths[layer.index], max(depths)))
-        elif layer.kind in ("maxpool", "avgpool"):
+        elif zeros == "pools":
             found[layer.index] = Role("pool", _relative(conv_depth[layer.index], max(conv_depth)))
     return found
 
@@ -157,19 +150,19 @@ def walk(
     for layer in network.layers:
         index = layer.index
         before = found[layer.inputs[0]] if layer.inputs else dense
-        if layer.kind == "relu" or (index in with_role and not before.is_dense and not _whole_map(network, layer)):
+        zeros = _zeros(layer)
+        if zeros == "makes" or (zeros == "pools" and not before.is_dense and not _whole_map(network, layer)):
             found[index] = sourced(with_role[index], layer, before)
-        elif layer.kind in ("lrn", "reshape"):
+        elif zeros == "keeps":
             found[index] = before
-        elif layer.kind == "dropout":
+        elif zeros == "drops":
             share = dict(layer.attributes).get("share", 0.5)
             assert isinstance(share, int | float)
-            kept = 1 - float(share)
-            found[index] = thinned(codec, before, kept, f"{before.origin}, dropout")
-        elif layer.kind == "shortcut":
+            found[index] = thinned(codec, before, 1 - float(share), f"{before.origin}, dropout")
+        elif zeros == "pads":
             kept = min(network.layers[layer.inputs[0]].output_shape[0] / layer.output_shape[0], 1.0)
             found[index] = thinned(codec, before, kept, f"{before.origin}, channels added")
-        elif layer.kind == "concat":
+        elif zeros == "joins":
             found[index] = _joined(network, layer, found)
         else:
             found[index] = dense
@@ -181,6 +174,10 @@ def average_share(contents: Mapping[int, MapContents], sizes: Mapping[int, int])
     """Bytes of all codes over those of the maps: the average weighted by size."""
     total = sum(sizes.values())
     return sum(contents[index].share * size for index, size in sizes.items()) / total if total else 1.0
+
+
+def _zeros(layer: Layer) -> Zeros:
+    return "none" if layer.kind == "input" else kinds.REGISTRY.find(layer.kind).zeros
 
 
 def _relative(depth: int, deepest: int) -> float:

@@ -24,10 +24,10 @@ from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.interpolate import mean_over
 from buddysim.training.contents.maps import Codec, MapContents
 from buddysim.training.contents.observed import Observed, ObservedContents
+from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Network
 
 SHIPPED = resources.files("buddysim.training.contents") / "data" / "fashion-mnist.maps"
-_POOLS = ("maxpool", "avgpool")
 
 
 def shipped() -> Activations:
@@ -160,6 +160,7 @@ def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _kind(info: MapInfo) -> str | None:
     """The kind of its `Role`; None for maps without one."""
-    if info.kind == "relu":
+    zeros = kinds.REGISTRY.find(info.kind).zeros if info.kind in kinds.REGISTRY else "none"
+    if zeros == "makes":
         return "relu" if info.part == "features" else "fc-relu"
-    return "pool" if info.kind in _POOLS and info.part == "features" else None
+    return "pool" if zeros == "pools" and info.part == "features" else None

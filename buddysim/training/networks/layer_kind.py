@@ -88,6 +88,10 @@ def per_output(forward: float, backward: float) -> Moves:
 READS_X_WRITES_Y = per_output(2, 3)
 
 
+#: Zeros of a kind's output, as far as compressing feature maps goes (see `Kind.zeros`).
+Zeros = Literal["none", "makes", "pools", "keeps", "drops", "pads", "joins"]
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of layer.
@@ -105,6 +109,9 @@ class Kind:
     classifier : its part in the layers that close a network: ``"outside"`` (none: the classifier starts behind it),
         ``"between"`` (may stand between fully connected layers), ``"before"`` (may stand before the first of them as
         well), ``"dense"`` (is one of them), ``"loss"`` (nothing has to read its output)
+    zeros : of its output: ``"none"``, or as training makes them (``"makes"``); else of its input: as a pooling window
+        leaves them (``"pools"``), all (``"keeps"``), more by the attribute ``share`` (``"drops"``), more by added
+        channels (``"pads"``), of all inputs by size (``"joins"``)
     moves : elements that it reads and writes at least; None: a layer of matrix products, whose operands count
     recurrent : its products run one after the other, each on the result of the one before
     torch : its names in PyTorch, where it needs no attributes
@@ -121,6 +128,7 @@ class Kind:
     keeps_sign: bool = False
     reads_zeros: bool = False
     classifier: Literal["outside", "between", "before", "dense", "loss"] = "outside"
+    zeros: Zeros = "none"
     moves: Moves | None = READS_X_WRITES_Y
     recurrent: bool = False
     torch: Torch = Torch()

@@ -28,6 +28,7 @@ KINDS = (
         runs_in_place="elementwise",
         keeps_sign=True,
         reads_zeros=True,
+        zeros="makes",
         classifier="between",
         torch=Torch(("ReLU", "ReLU6"), ("relu", "relu_"), ("relu", "relu_", "hardtanh", "hardtanh_")),
     ),
@@ -74,6 +75,7 @@ KINDS = (
         runs_in_place="elementwise",
         keeps_sign=True,
         classifier="before",
+        zeros="drops",
         moves=per_output(2.25, 2.25),  # the mask has a byte per element
     ),
 )

@@ -69,6 +69,7 @@ KINDS = (
         _concat,
         least_inputs=2,
         most_inputs=None,
+        zeros="joins",
         moves=per_output(2, 2),
     ),
     Kind(
@@ -82,6 +83,7 @@ KINDS = (
         },
         runs_in_place="view",
         classifier="before",
+        zeros="keeps",
         moves=per_output(0, 0),
     ),
     Kind(
@@ -93,6 +95,7 @@ KINDS = (
             "channels": Attribute("count", "output channels"),
             "stride": Attribute("pair", "distance of the elements that are taken", 1),
         },
+        zeros="pads",
         moves=per_output(2, 2),
     ),
 )

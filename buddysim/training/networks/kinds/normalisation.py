@@ -67,6 +67,7 @@ KINDS = (
         frozenset({"x", "y", "dy"}),
         _lrn,
         {"size": Attribute("count", "channels that a value is divided by", 5)},
+        zeros="keeps",
         moves=per_output(2, 4),  # x -> y; x, y, dy -> dx
     ),
 )

@@ -49,6 +49,7 @@ KINDS = (
         frozenset({"x", "y", "dy"}),
         _pool,
         _WINDOW,
+        zeros="pools",
         moves=lambda x, y, inputs: (x + y, 2 * (x + y)),  # x, y, dy -> dx
     ),
     Kind(
@@ -57,6 +58,7 @@ KINDS = (
         frozenset({"dy"}),
         _pool,
         _WINDOW,
+        zeros="pools",
         moves=lambda x, y, inputs: (x + y, x + y),
     ),
 )
