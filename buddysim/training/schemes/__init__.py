@@ -32,11 +32,13 @@ def options() -> dict[str, Option]:
     Raises
     ------
     BuddysimError
-        where two schemes declare an option of the same name differently
+        where a scheme declares something else, or two schemes declare an option of the same name differently
     """
     found: dict[str, Option] = {}
     for _, module in REGISTRY.items():
         for name, option in getattr(module, "OPTIONS", {}).items():
+            if not isinstance(option, Option) or not name.isidentifier():
+                raise BuddysimError(f"{module.__file__}: option {name!r}: expected an identifier and an Option")
             if found.setdefault(name, option) != option:
                 raise BuddysimError(f"{module.__file__}: option {name!r}: another scheme declares it differently")
     return found

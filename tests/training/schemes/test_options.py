@@ -97,6 +97,9 @@ def test_the_example_has_its_option_on_the_command_line(tmp_path: Path) -> None:
     ("declared", "problem"),
     [
         ('"batch": Option(int, "ours")', "scheme mine: option 'batch': train has --batch of its own"),
+        ('"mine": 3', "option 'mine': expected an identifier and an Option"),
+        ('"mine-too": Option(int, "ours")', "option 'mine-too': expected an identifier and an Option"),
+        ('"mine": Option(list, "ours")', "expected one of bool, int, float, str"),
         ('"window": Option(str, "another window")', "option 'window': another scheme declares it differently"),
     ],
 )
