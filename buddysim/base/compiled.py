@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import buddysim
 from buddysim.base.build_flags import COMPILE_ARGS
 from buddysim.base.errors import BuddysimError
 
+PACKAGE = Path(__file__).resolve().parents[1]
 NEEDS = "needs Cython, a C compiler and Python's headers: pip install 'buddysim[plugins]'; apt install gcc python3-dev"
 
 #: An error of Cython, GCC or Clang: ``FILE:LINE:COLUMN: what``; warnings and notes have the same form.
@@ -97,14 +97,14 @@ def compiled_extension(source: Path, module: str) -> Path:
     BuddysimError
         where Cython or a compiler is missing, or the file does not compile: the first error, with its line
     """
-    package = Path(buddysim.__file__ or "").parent
-    shared = sorted(path for form in ("*.pxd", "*.h") for path in package.rglob(form) if "capture" not in path.parts)
+    headers = [path.relative_to(PACKAGE) for form in ("*.pxd", "*.h") for path in PACKAGE.rglob(form)]
+    shared = sorted(path for path in headers if path.parts[0] != "capture")  # captures' are not Cython's
     try:
         content = source.read_bytes()
     except OSError as error:
         raise BuddysimError(f"{source}: can't read the plug-in: {error.strerror}") from None
     key = [content, module.encode(), " ".join(COMPILE_ARGS).encode(), sys.version.encode(), platform.machine().encode()]
-    key += [path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() for path in shared]
+    key += [path.as_posix().encode() + b"\0" + (PACKAGE / path).read_bytes() for path in shared]
     suffix = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     return kept(source.stem, suffix, key, lambda target: _compile(source, module, target))
 

@@ -63,11 +63,11 @@ def details(name: str, thing: Any) -> Iterator[tuple[list[str], Rows]]:
     """Tables of what a thing declares: headings and rows."""
     section = getattr(thing, "SECTION", None)
     if section is not None:
-        rows = [
-            (f"{name}.{key}", str(value), section.model_fields[key].description or "")
+        keys: Rows = [
+            (f"{name.replace('-', '_')}.{key}", str(value), section.model_fields[key].description or "")
             for key, value in section().model_dump().items()
         ]
-        yield ["key of machine files", "default", "what it is"], rows
+        yield ["key of machine files", "default", "what it is"], keys
     options = getattr(thing, "OPTIONS", None)
     if options:
         yield ["option", "default", "what it is"], [_option(key, option) for key, option in options.items()]
@@ -83,7 +83,7 @@ def _option(key: str, option: Any) -> tuple[str, str, str]:
     """An option is a default, or declares its default and its help."""
     if hasattr(option, "help"):
         default = getattr(option, "default", None)
-        return key, "" if default is None else str(default), option.help
+        return key, "" if default is None else str(default), str(option.help)
     return key, str(option), ""
 
 
