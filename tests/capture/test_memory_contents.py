@@ -10,7 +10,7 @@ import pytest
 
 from buddysim.compress import entry_classes
 from buddysim.trace import OP_STORE, open_trace
-from tests.capture.native import allocation, capture, compiled, contents, doubles, ending, needs
+from tests.capture.native import ROOT, allocation, capture, compiled, contents, doubles, ending, needs
 
 pytestmark = needs("gcc")
 
@@ -67,6 +67,15 @@ def test_another_compressor(heat: Path, tmp_path: Path) -> None:
         for size_map in trace.size_maps:
             data = trace.snapshots[size_map.snapshot].read(size_map.allocation)[1]
             assert np.array_equal(size_map.read(), entry_classes(data, "zvc"))
+
+
+def test_a_compressor_of_the_users(heat: Path, tmp_path: Path) -> None:
+    plugin = ROOT / "docs" / "examples" / "plugins" / "base_delta.py"
+    options = ("--plugin", plugin, "--compressor", "base-delta", "--every-calls", "malloc:2", "--snapshots", "1")
+    done = capture(*options, "--", heat, folder=tmp_path)
+    assert done.returncode == 7, done.stderr
+    with open_trace(tmp_path / "out.bin") as trace:
+        assert {size_map.algorithm for size_map in trace.size_maps} == {"base-delta"}
 
 
 def test_a_kernel_writes_back_the_pages_that_changed(heat: Path, tmp_path: Path) -> None:

@@ -340,6 +340,15 @@ def test_the_script_imports_its_own_modules(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [ours, ours, "[]"]
 
 
+def test_a_compressor_of_the_users(script: Path, tmp_path: Path) -> None:
+    plugin = ROOT / "docs" / "examples" / "plugins" / "base_delta.py"
+    options = ("--plugin", plugin, "--compressor", "base-delta", "--no-maps", "--steps", "2")
+    done = capture(tmp_path / "x.bin", *options, script, "2")
+    assert done.returncode == 0, done.stderr
+    with open_trace(tmp_path / "x.bin") as trace:
+        assert {size_map.algorithm for size_map in trace.size_maps} == {"base-delta"}
+
+
 def test_another_compressor(tmp_path: Path) -> None:
     from buddysim.capture import training
     from buddysim.compress import entry_classes

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import buddysim
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
+from buddysim.base.extras import INSTALL_TORCH
 from buddysim.capture.arguments import add_compressor, add_provenance
 from buddysim.capture.child_process import signals_to
 from buddysim.capture.messages import exit_code, print_message, print_warning, signal_text
@@ -33,7 +34,6 @@ HELP = """weights, gradients and feature maps of a PyTorch script over its train
 Next to OUT.bin: OUT.graph.json, the operators of one iteration with their tensors and lifetimes
 (docs/operator-graph.md), and OUT.maps, densities and code sizes of the feature maps (docs/activations.md)."""
 
-INSTALL = "pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 _ALL = 1 << 62
 
 
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     if not rescued and not script.is_file():
         raise BuddysimError(f"capture torch: {args.script}: expected a Python script")
     if not rescued and importlib.util.find_spec("torch") is None:
-        raise BuddysimError(f"capture torch: PyTorch isn't installed: {INSTALL}")
+        raise BuddysimError(f"capture torch: PyTorch isn't installed: {INSTALL_TORCH}")
     if rescued and args.arguments:
         raise BuddysimError(f"capture torch: {shlex.join(args.arguments)}: expected options before {args.script}")
     output = Path(args.output or (script.with_suffix("") if rescued else f"{script.stem}.bin"))
@@ -209,7 +209,7 @@ def capture(
     compressor : of the size maps; None: `buddysim.compress.DEFAULT`
     """
     if importlib.util.find_spec("torch") is None:
-        raise BuddysimError(f"capture: PyTorch isn't installed: {INSTALL}")
+        raise BuddysimError(f"capture: PyTorch isn't installed: {INSTALL_TORCH}")
     from buddysim.capture.torch.assemble import check_output
     from buddysim.capture.torch.observer import Observer, Settings
     from buddysim.capture.torch.spool import Spool

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 import buddysim
 from buddysim.base.errors import BuddysimError
+from buddysim.base.extras import INSTALL_TORCH
 from buddysim.compress.registry import tensor_algorithms
 from buddysim.compress.tensors import LAYOUTS, density, described, tensor_ratios
 from buddysim.formats.maps import ActivationsWriter, MapInfo, MapStatistics, Point, code_sizes
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 #: Where Debian's dataset-fashion-mnist puts the images.
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
 WINDOWS = (4096, 8192, 16384, 32768, 65536)
-INSTALL_TORCH = "pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 
 #: Output channels of each CONV layer (3 x 3), "pool" for a max pooling of 2 x 2; then neurons of each hidden FC layer.
 FEATURES: tuple[int | str, ...] = (32, 32, "pool", 64, 64, "pool", 96, 96, "pool")
