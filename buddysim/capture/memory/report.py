@@ -76,7 +76,7 @@ def report(output: Path, record: Record, outcome: Outcome, trigger: Trigger) -> 
     largest = max((sum(one.header.bytes for one in snapshot.allocations) for snapshot in record.snapshots), default=0)
     print_message(
         f"{output}: {_count(len(record.snapshots), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
-        f"up to {largest / 1e6:.1f} MB at once; {record.bytes_seen / 1e6:.1f} MB looked at"
+        f"up to {largest / 1e6:.1f} MB at once; {record.bytes_seen / 1e6:.1f} MB read"
     )
     for problem in problems_of(outcome, record.unreadable_bytes).values():
         print_warning(problem)

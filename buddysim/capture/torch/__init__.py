@@ -174,7 +174,7 @@ def _report(output: Path, summary: Summary, seconds: float, end: str, spool: Spo
     """To the standard error, as the standard output is the script's."""
     print_message(
         f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
-        f"{format_size(summary.bytes_seen)} looked at; {summary.kernels} kernels; {seconds:.1f} s"
+        f"{format_size(summary.bytes_seen)} read; {summary.kernels} kernels; {seconds:.1f} s"
     )
     if not end.startswith("none:"):
         print_warning(end)
