@@ -1,4 +1,4 @@
-"""Archives are unpacked only within the folder made for them."""
+"""Archives are unpacked only inside their temporary folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def packed(path: Path, *members: tuple[str, bytes, str]) -> Path:
     return path
 
 
-def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_is_used_directly(tmp_path: Path) -> None:
     with folder_with(tmp_path, "meta.jsonl") as folder:
         assert folder == tmp_path
 
@@ -54,14 +54,14 @@ def test_an_archive_is_unpacked_and_removed(tmp_path: Path) -> None:
         ("device", tarfile.CHRTYPE, ""),
     ],
 )
-def test_what_could_lead_outside_is_refused(tmp_path: Path, name: str, kind: bytes, target: str) -> None:
+def test_members_that_could_escape_the_folder_are_refused(tmp_path: Path, name: str, kind: bytes, target: str) -> None:
     path = packed(tmp_path / "a.tar.xz", ("meta.jsonl", tarfile.REGTYPE, ""), (name, kind, target))
     with pytest.raises(BuddysimError, match="no plain file inside the archive"), folder_with(path, "meta.jsonl"):
         pass
     assert not (tmp_path.parent / "outside").exists()
 
 
-def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.tar.xz"
     for content in (b"", b"no archive", packed(tmp_path / "b.tar.xz", ("x", tarfile.REGTYPE, "")).read_bytes()[:60]):
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Damaged trace files: raw bytes changed, or sections changed under fresh checksums so that the damage gets through."""
+"""Damaged trace files: changed bytes, or changed sections with valid checksums, which only later checks can find."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def split(data: bytes) -> list[Section]:
 
 
 def boundaries(data: bytes) -> list[int]:
-    """Offsets at which a section begins, and the one after the last."""
+    """Offsets of the beginnings of sections, and of the end of the last."""
     at, found = HEAD, [HEAD]
     for _, payload in split(data):
         at += HEAD + len(payload) + -len(payload) % 8
@@ -36,7 +36,7 @@ def boundaries(data: bytes) -> list[int]:
 
 
 def join(header: bytes, sections: list[Section], index: bytes | None = None) -> bytes:
-    """A file of these sections with right checksums; `index` replaces the right one."""
+    """A file of these sections with valid checksums; `index` replaces the valid index."""
     data, rows = header, b""
     for kind, payload in sections:
         chunk = payload[:28] if kind == b"CHNK" else bytes(28)
@@ -57,24 +57,24 @@ def packed(kind: bytes, payload: bytes) -> bytes:
 
 
 def scribble(rng: random.Random, data: bytes) -> bytes:
-    """A few bytes or words changed, or a piece cut out, doubled or moved."""
+    """The data with a few bytes or words changed, a part removed or duplicated, or bytes inserted."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         if not changed:
             break
         at = rng.randrange(len(changed))
-        way = rng.random()
-        if way < 0.3:
+        change = rng.random()
+        if change < 0.3:
             changed[at] ^= 1 << rng.randrange(8)
-        elif way < 0.5:
+        elif change < 0.5:
             changed[at] = rng.choice(INTERESTING) & 255
-        elif way < 0.85:
+        elif change < 0.85:
             at -= at % 4
             word = struct.pack("<I", rng.choice(INTERESTING))
             changed[at : at + 4] = word[: len(changed) - at]
-        elif way < 0.9:
+        elif change < 0.9:
             del changed[at : at + rng.randrange(1, 40)]
-        elif way < 0.95:
+        elif change < 0.95:
             changed[at:at] = changed[at : at + rng.randrange(1, 40)]
         else:
             changed[at:at] = rng.randbytes(rng.randrange(1, 40))
@@ -82,7 +82,7 @@ def scribble(rng: random.Random, data: bytes) -> bytes:
 
 
 def damaged_chunk(rng: random.Random, payload: bytes) -> bytes:
-    """A chunk whose columns or counts are damaged, and that its frame doesn't give away."""
+    """A chunk with damaged columns or counts in a valid zstd frame."""
     counts = list(struct.unpack_from("<10I", payload))
     (instructions,) = struct.unpack_from("<Q", payload, 40)
     columns = zstandard.ZstdDecompressor().decompress(payload[56:])
@@ -103,7 +103,7 @@ def damaged_chunk(rng: random.Random, payload: bytes) -> bytes:
 
 
 def adapt_end(sections: list[Section], at: int) -> None:
-    """Make the end of a kernel say what its only chunk, section `at`, says."""
+    """Sets the counts at the end of a kernel to those of its only chunk, section `at`."""
     payload = sections[at][1]
     _, _, blocks, _, _, lines, memory = struct.unpack_from("<7I", payload)
     (instructions,) = struct.unpack_from("<Q", payload, 40)
@@ -117,30 +117,30 @@ def damaged_files(data: bytes, seed: int, rounds: int) -> Iterator[bytes]:
     header, sections = data[:HEAD], split(data)[:-1]
     index = split(data)[-1][1]
     for _ in range(rounds):
-        way = rng.random()
+        change = rng.random()
         changed = list(sections)
         at = rng.randrange(len(changed))
         kind, payload = changed[at]
-        if way < 0.15:
+        if change < 0.15:
             yield scribble(rng, data)
-        elif way < 0.25:
+        elif change < 0.25:
             yield join(header, sections, scribble(rng, index))
-        elif way < 0.6:
+        elif change < 0.6:
             changed[at] = (kind, scribble(rng, payload))
             yield join(header, changed)
-        elif way < 0.75:
+        elif change < 0.75:
             other = rng.randrange(len(changed))
-            how = rng.randrange(4)
-            if how == 0:
+            move = rng.randrange(4)
+            if move == 0:
                 changed[at], changed[other] = changed[other], changed[at]
-            elif how == 1:
+            elif move == 1:
                 del changed[at]
-            elif how == 2:
+            elif move == 2:
                 changed.insert(other, changed[at])
             else:
                 changed[at] = (changed[other][0], payload)
             yield join(header, changed)
-        elif way < 0.8:
+        elif change < 0.8:
             cut = join(header, changed)
             yield cut[: rng.randrange(len(cut))]
         else:

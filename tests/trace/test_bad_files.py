@@ -1,4 +1,4 @@
-"""Files that aren't whole, aren't traces or were tampered with: one clear error or a valid result, nothing else."""
+"""Truncated, foreign and manipulated files: reading one gives a clear error of one line or a valid result."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_files_that_are_not_traces(tmp_path):
         bt.open_trace("a\0b")
 
 
-def test_another_version_is_named(tmp_path, good):
+def test_the_error_of_another_version_names_it(tmp_path, good):
     head = struct.pack("<8sII", fmt.MAGIC, 3, 0)
     path = tmp_path / "t.bin"
     path.write_bytes(head + struct.pack("<II", damage.crc32(head), 0) + good[24:])
@@ -80,7 +80,7 @@ def test_a_changed_byte_anywhere_is_found(tmp_path, good):
             bt.verify_trace(trace)
 
 
-def test_cut_anywhere_it_keeps_every_complete_chunk(tmp_path):
+def test_a_truncated_file_keeps_every_complete_chunk(tmp_path):
     path, cut = tmp_path / "whole.bin", tmp_path / "cut.bin"
     with bt.TraceWriter(path, bt.Provenance("test")) as writer:
         writer.add_allocation("a", 1 << 33, 1 << 26)
@@ -111,8 +111,8 @@ def test_cut_anywhere_it_keeps_every_complete_chunk(tmp_path):
                 bt.verify_trace(trace)
 
 
-def test_what_is_half_there_is_left_out(tmp_path, good):
-    """Of contents and size maps in several blocks an interrupted file keeps those that are complete."""
+def test_incomplete_values_are_left_out(tmp_path, good):
+    """A truncated file keeps the contents and size maps whose blocks are all there."""
     sections = damage.split(good)
     sizes = [i for i, (kind, _) in enumerate(sections) if kind == b"SIZE"]
     cut = tmp_path / "t.bin"
@@ -132,14 +132,14 @@ def test_thousands_of_damaged_files(tmp_path, good):
         except TraceFileError as error:
             outcomes[error.section.split(" ")[0] if "\n" not in str(error) else "two lines"] += 1
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 64 << 10, f"the reading of small files took {grown} KiB"
+    assert grown < 64 << 10, f"reading small files took {grown} KiB"
     assert "two lines" not in outcomes
     reached = {"header", "index", "provenance", "allocation", "memcpy", "kernel", "end", "chunk", "contents", "size"}
     assert reached <= outcomes.keys() | {"interrupted"}, outcomes
 
 
 def chunk_with(good, **changes):
-    """The file with fields of its first chunk's head changed, its frame replaced by `frame`."""
+    """The file with changed fields in the head of its first chunk, and its frame replaced by `frame`."""
     names = ("kernel", "first", "blocks", "warps", "ops", "lines", "memory", "op_shapes", "warp_shapes", "wide")
     sections = damage.split(good)[:-1]
     at = next(i for i, (kind, _) in enumerate(sections) if kind == b"CHNK")
@@ -174,8 +174,8 @@ def test_absurd_chunks(tmp_path, good, changes, problem):
     assert problem in problem_of(path)
 
 
-def test_a_frame_that_promises_too_much(tmp_path, good):
-    """A chunk that claims the most that the format allows, in a frame of a few bytes, isn't even unpacked."""
+def test_a_frame_too_small_for_its_counts_is_not_decompressed(tmp_path, good):
+    """A chunk with the maximum counts of the format in a frame of a few bytes."""
     counts = {"blocks": 1 << 24, "warps": 1 << 24, "ops": 1 << 24, "lines": 1 << 26, "op_shapes": 1, "warp_shapes": 1}
     size = fmt.column_bytes(1 << 24, 1 << 24, 1 << 24, 1 << 26, 1, 1, 0)
     frame = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", size) + b"\x03\x00\x00" * 100

@@ -1,4 +1,4 @@
-"""Coalescing agrees with its readable twin, and its corner cases."""
+"""Coalescing: agreement with its naive twin, and corner cases."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def operations(draw: st.DrawFn) -> tuple[list[int], int, bool]:
 
 
 @given(st.lists(operations(), max_size=8))
-def test_agrees_with_the_readable_twin(ops: list[tuple[list[int], int, bool]]) -> None:
+def test_agrees_with_the_naive_twin(ops: list[tuple[list[int], int, bool]]) -> None:
     lines, counts = coalesce(
         [address for addresses, _, _ in ops for address in addresses],
         [len(addresses) for addresses, _, _ in ops],
@@ -52,7 +52,7 @@ def test_a_straddling_access_touches_both_lines_in_order() -> None:
     assert lines.tolist() == [0x20 << 8 | 0x8, 0x21 << 8 | 0x1]
 
 
-def test_lines_come_in_the_order_of_the_first_touching_lane() -> None:
+def test_lines_are_in_the_order_of_the_first_lane_that_touches_them() -> None:
     lines, _ = coalesce([0x2000, 0x1000, 0x2020, 0x0000], [4], [4], [False])
     assert lines.tolist() == [0x40 << 8 | 0x3, 0x20 << 8 | 0x1, 0x0 << 8 | 0x1]
 

@@ -1,4 +1,4 @@
-"""The codec: what goes in comes out, the fast one equals the naive one, and no columns make it misbehave."""
+"""The codec: decoding inverts encoding, the fast codec equals the naive one, and damaged columns are refused."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def counts_of(parts):
 @settings(max_examples=60, deadline=None)
 @given(BLOCKS)
 def test_fast_and_naive_agree_and_invert(blocks):
-    given_records = records(blocks)
-    columns, *shapes = codec.encode_columns(*given_records)
-    naive_columns, *naive_shapes = naive_codec.encode(*given_records)
+    original = records(blocks)
+    columns, *shapes = codec.encode_columns(*original)
+    naive_columns, *naive_shapes = naive_codec.encode(*original)
     assert shapes == naive_shapes
     assert columns.tobytes() == naive_columns
-    assert len(columns) == column_bytes(*counts_of(given_records), *shapes)
+    assert len(columns) == column_bytes(*counts_of(original), *shapes)
     for decode, data in ((codec.decode_columns, columns), (naive_codec.decode, naive_columns)):
-        for back, gave in zip(decode(data, *counts_of(given_records), *shapes), given_records, strict=True):
-            np.testing.assert_array_equal(back, gave)
+        for back, before in zip(decode(data, *counts_of(original), *shapes), original, strict=True):
+            np.testing.assert_array_equal(back, before)
 
 
 @pytest.mark.parametrize("n_shapes", [256, 257, 65536, 65537])
@@ -75,15 +75,15 @@ def test_every_width_of_index(n_shapes):
 def test_columns_of_version_1_have_no_unit_slots():
     part = streaming(3)
     columns, n_op_shapes, n_warp_shapes, n_wide = codec.encode_columns(*part)
-    before = 8 * len(part[0]) + 20 * n_warp_shapes + len(part[1]) + 26 * n_op_shapes
-    old = np.concatenate([columns[:before], columns[before + 2 * n_op_shapes :]])
+    shapes_end = 8 * len(part[0]) + 20 * n_warp_shapes + len(part[1]) + 26 * n_op_shapes
+    old = np.concatenate([columns[:shapes_end], columns[shapes_end + 2 * n_op_shapes :]])
     counts = (*counts_of(part), n_op_shapes, n_warp_shapes, n_wide)
     assert len(old) == column_bytes(*counts, version=1)
     fast = codec.decode_columns(old, *counts, op_shape_bytes=26)
     naive = naive_codec.decode(old.tobytes(), *counts, version=1)
-    for back, twin, gave in zip(fast, naive, part, strict=True):
-        np.testing.assert_array_equal(back, gave)
-        np.testing.assert_array_equal(twin, gave)
+    for back, twin, before in zip(fast, naive, part, strict=True):
+        np.testing.assert_array_equal(back, before)
+        np.testing.assert_array_equal(twin, before)
     with pytest.raises(ValueError, match="27"):
         codec.decode_columns(old, *counts, op_shape_bytes=27)
 
@@ -93,10 +93,10 @@ def test_streaming_lines_cost_almost_nothing():
     columns, op_shapes, warp_shapes, wide = codec.encode_columns(*part)
     assert (op_shapes, warp_shapes, wide) == (3, 4, 0)
     deltas = np.frombuffer(columns.tobytes()[-4 * len(part[3]) :], "<i4")
-    assert len(np.unique(deltas[48:])) == 1  # of all warps but the first
+    assert len(np.unique(deltas[48:])) == 1  # the first warp has no predecessor
 
 
-def test_counting_instructions():
+def test_instructions_are_counted():
     part = records(
         [(0, [({"tail_gap": 7}, [({"gap": 3}, [line(0)]), ({"gap": (1 << 32) - 1, "kind": 3}, [])]), ({}, [])])]
     )
@@ -105,7 +105,7 @@ def test_counting_instructions():
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_damaged_columns_give_what_the_naive_one_gives(data):
+def test_damaged_columns_decode_as_the_naive_codec_decodes_them(data):
     part = records(
         [
             (b, [({"warp": w}, [({"kind": 1}, [line(4096 * b, 3, 1)] * 2), ({"kind": 3}, [])]) for w in (0, 1)])

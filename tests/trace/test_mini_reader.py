@@ -1,4 +1,4 @@
-"""The format's document is enough to read a file: a reader that follows it sees what the package sees."""
+"""docs/trace-format.md is complete: a reader written from it alone reads what the package reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.trace.builders import line, records, streaming, write_small
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """A file in which every column and every kind of section is used."""
+    """A file that uses every column and every kind of section."""
     path = tmp_path_factory.mktemp("mini") / "t.bin"
     write_small(path)
     return path
@@ -56,7 +56,7 @@ def test_small_sections(path):
 
 
 def as_mini(chunk):
-    """A decoded chunk in the mini reader's shape."""
+    """A decoded chunk as the mini reader returns it."""
     warps = {}
     for block in chunk.blocks:
         for warp in chunk.warps[block["first_warp"] : block["first_warp"] + block["n_warps"]]:
@@ -86,7 +86,7 @@ def test_chunks(tmp_path):
         ]
     )
     many = streaming(30, 2, 20)
-    many[2]["gap"][:] = np.arange(len(many[2])) % 300  # more shapes than a byte can number
+    many[2]["gap"][:] = np.arange(len(many[2])) % 300  # more shapes than a one-byte index can name
     path = tmp_path / "t.bin"
     with bt.TraceWriter(path, bt.Provenance("test")) as writer:
         for part in (odd, many):

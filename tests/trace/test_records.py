@@ -1,4 +1,4 @@
-"""The two definitions of trace records, C's and numpy's, are one: fields, types, order, flags and kinds."""
+"""The C and numpy definitions of trace records agree: fields, types, order, flags and kinds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def declared(kind: str, name: str) -> str:
     return found[1]
 
 
-def test_every_struct_is_held_against_its_dtype() -> None:
+def test_every_struct_has_its_dtype() -> None:
     assert set(re.findall(r"^cdef struct (\w+):", DECLARATIONS, re.MULTILINE)) == set(DTYPES)
 
 
@@ -28,7 +28,7 @@ def test_every_struct_is_held_against_its_dtype() -> None:
 def test_structs_are_the_dtypes(name: str) -> None:
     fields = re.findall(r"^    (u?int\d+)_t (\w+)", declared("struct", name), re.MULTILINE)
     assert fields == [(dtype.name, field) for field, (dtype, _) in DTYPES[name].fields.items()]
-    # C pads nothing where every field lies at a multiple of its size and the whole at one of the largest.
+    # C inserts no padding: every offset is a multiple of its field's size, and the total of the largest field's.
     for dtype, offset in DTYPES[name].fields.values():
         assert offset % dtype.itemsize == 0
     assert DTYPES[name].itemsize % max(dtype.itemsize for dtype, _ in DTYPES[name].fields.values()) == 0

@@ -1,4 +1,4 @@
-"""What the writer is given, the reader gives back."""
+"""The reader returns what the writer was given."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def assert_same(a, b):
         np.testing.assert_array_equal(left, right)
 
 
-def test_everything_comes_back(tmp_path):
+def test_everything_is_read_back(tmp_path):
     path = write_small(tmp_path / "t.bin")
     with bt.open_trace(path) as trace:
         assert not trace.interrupted
@@ -69,7 +69,7 @@ def test_everything_comes_back(tmp_path):
         np.testing.assert_array_equal(sizes.read(17, 100), every[17:117])
 
 
-def test_the_same_bytes_whatever_the_batches(tmp_path):
+def test_the_file_does_not_depend_on_the_batches(tmp_path):
     part = streaming(3000, 4, 12)
     files = []
     for step in (3000, 700, 17):
@@ -121,7 +121,7 @@ def test_contradictory_records_are_refused(tmp_path, records_of, problem):
     assert not list(tmp_path.iterdir())
 
 
-# Of allocations: zero bytes behind a name are room.
+# Names of allocations: trailing zero bytes are padding.
 NAMES = st.text(max_size=5).filter(lambda name: not name.endswith("\0"))
 ACTIONS = st.one_of(
     st.tuples(st.just("allocate"), NAMES, st.integers(0, 7), st.integers(1, 300)),
@@ -136,10 +136,10 @@ ACTIONS = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ACTIONS, max_size=20))
 def test_any_order_of_events(tmp_path_factory, actions):
-    """Allocations at eight places, copies, fills, launches and snapshots, in the order in which they were given."""
+    """Allocations at eight addresses, copies, fills, launches and snapshots come back in their order."""
     path = tmp_path_factory.mktemp("events") / "t.bin"
     events, allocations, snapshots, ordinals = [], [], [], []
-    at = {}  # place: index of the allocation that is live there
+    at = {}  # index of the live allocation by position
     with bt.TraceWriter(path, PROVENANCE) as writer:
         for kind, *what in actions:
             if kind == "allocate" and what[1] not in at:

@@ -15,7 +15,7 @@ PROVENANCE = bt.Provenance("test")
 
 @settings(max_examples=25, deadline=None)
 @given(st.data())
-def test_contents_come_back(tmp_path_factory, data):
+def test_contents_are_read_back(tmp_path_factory, data):
     size = data.draw(st.one_of(st.integers(1, 3000), st.integers(1 << 20, 3 << 20)))
     page_bytes = data.draw(st.sampled_from([128, 4096, 8192, 1 << 20]))
     n_pages = -(-size // page_bytes)

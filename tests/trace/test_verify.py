@@ -1,4 +1,4 @@
-"""Verification: references and counts that only the contents of chunks give away."""
+"""Verification: wrong references and counts that show only in the decoded chunks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_sectors_beyond_the_end_of_an_allocation(tmp_path):
     assert "lies in no live allocation" in problem_of(write_touching(tmp_path / "t.bin", line(BASE + 896, 3), size=920))
 
 
-def test_an_allocation_that_is_gone_or_not_there_yet(tmp_path):
+def test_accesses_to_an_allocation_before_and_after_its_life(tmp_path):
     path = tmp_path / "t.bin"
     for late in (False, True):
         with bt.TraceWriter(path, PROVENANCE) as writer:
@@ -91,7 +91,7 @@ def test_an_allocation_that_is_gone_or_not_there_yet(tmp_path):
         ("memcpy", "dtoh", BASE - 1, 2),
         ("memcpy", "dtod", BASE, 4, BASE + 1024),
         ("memset", 0, 1, 0),
-        ("memset", BASE + (1 << 20) - 4, 8, 0),  # over two neighbours
+        ("memset", BASE + (1 << 20) - 4, 8, 0),  # spans two adjacent allocations
     ],
 )
 def test_events_outside_allocations(tmp_path, event):
@@ -113,7 +113,7 @@ def write_blocks(path, *parts):
     return path
 
 
-def test_blocks_and_warps_come_once(tmp_path):
+def test_duplicate_blocks_and_warps_are_found(tmp_path):
     path = tmp_path / "t.bin"
     with bt.open_trace(write_blocks(path, [(5, []), (3, [({"warp": 2}, []), ({"warp": 0}, [])])], [(9, [])])) as trace:
         bt.verify_trace(trace)
@@ -122,7 +122,7 @@ def test_blocks_and_warps_come_once(tmp_path):
     assert "block 3 has a warp twice" in problem_of(write_blocks(path, twice))
 
 
-def test_blocks_come_once_across_chunks(tmp_path):
+def test_duplicate_blocks_are_found_across_chunks(tmp_path):
     with bt.TraceWriter(tmp_path / "t.bin", PROVENANCE) as writer:
         writer.add_allocation("a", BASE, 1 << 24)
         writer.begin_kernel("k", (2000, 1, 1), (128, 1, 1))
@@ -133,7 +133,7 @@ def test_blocks_come_once_across_chunks(tmp_path):
 
 
 @pytest.mark.parametrize(("at", "layout"), [(24, "<I"), (40, "<Q")])
-def test_counts_of_a_chunk_that_are_not_those_of_its_records(tmp_path, at, layout):
+def test_counts_of_a_chunk_that_differ_from_its_records(tmp_path, at, layout):
     data = write_small(tmp_path / "t.bin").read_bytes()
     sections = damage.split(data)[:-1]
     chunk = next(i for i, (kind, _) in enumerate(sections) if kind == b"CHNK")

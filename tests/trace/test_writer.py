@@ -1,4 +1,4 @@
-"""The writer: what it refuses, and what it leaves behind when the writing is broken off."""
+"""The writer: the calls that it refuses, and the files that an interrupted one leaves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_fingerprint_is_of_the_content(tmp_path):
 
 
 def test_random_addresses_are_not_entropy_coded_in_a_fast_file(tmp_path):
-    """At level 1 they are read faster than they are small; what a pattern makes small stays small."""
+    """Level 1 favours decoding speed over size for random addresses; regular patterns stay small."""
 
     def write(name, records, level):
         with bt.TraceWriter(tmp_path / name, PROVENANCE, compression_level=level) as writer:
@@ -47,41 +47,41 @@ def test_random_addresses_are_not_entropy_coded_in_a_fast_file(tmp_path):
     *records, lines = pattern
     scattered = np.random.default_rng(0).integers(0, 1 << 27, len(lines), dtype=np.uint64)
     random = (*records, (BASE >> 7) + scattered << np.uint64(8) | lines & np.uint64(255))
-    assert write("random fast", random, 1) > 4 > write("random kept", random, 2)
+    assert write("random fast", random, 1) > 4 > write("random small", random, 2)
     assert write("pattern fast", pattern, 1) < 0.5
 
 
-class Broken(Exception):
+class Interrupted(Exception):
     pass
 
 
-def break_off(path, **options):
+def interrupt(path, **options):
     with bt.TraceWriter(path, PROVENANCE, **options) as writer:
         writer.add_allocation("a", BASE, 1 << 24)
         writer.begin_kernel("k", (4000, 1, 1), (128, 1, 1))
         writer.add_blocks(*streaming(1000))
-        raise Broken
+        raise Interrupted
 
 
-def test_nothing_is_left_of_a_file_that_was_broken_off(tmp_path):
-    with pytest.raises(Broken):
-        break_off(tmp_path / "t.bin")
+def test_an_interrupted_writer_leaves_no_file(tmp_path):
+    with pytest.raises(Interrupted):
+        interrupt(tmp_path / "t.bin")
     assert not list(tmp_path.iterdir())
 
 
 def test_an_older_file_stays_until_the_new_one_is_complete(tmp_path):
     path = write_small(tmp_path / "t.bin")
     before = path.read_bytes()
-    with pytest.raises(Broken):
-        break_off(path)
+    with pytest.raises(Interrupted):
+        interrupt(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["t.bin"]
 
 
 def test_an_interrupted_capture_keeps_its_chunks(tmp_path):
     path = tmp_path / "t.bin"
-    with pytest.raises(Broken):
-        break_off(path, partial=True)
+    with pytest.raises(Interrupted):
+        interrupt(path, partial=True)
     with bt.open_trace(path) as trace:
         assert trace.interrupted
         (kernel,) = trace.kernels
@@ -101,7 +101,7 @@ def test_a_capture_can_be_read_while_it_is_written(tmp_path):
         assert not trace.interrupted
 
 
-def test_places_that_cannot_be_written(tmp_path):
+def test_paths_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "no" / "t.bin", tmp_path / "file" / "t.bin"):
         with pytest.raises(BuddysimError, match="cannot be written"):
@@ -157,7 +157,7 @@ ALLOCATION = ("a", BASE, 1024)
         ([("add_snapshot", 0), ("add_contents", 0, 0, b"")], "there are 0 allocations"),
     ],
 )
-def test_what_is_refused(tmp_path, calls, problem):
+def test_wrong_calls_are_refused(tmp_path, calls, problem):
     path = tmp_path / "t.bin"
     writer = bt.TraceWriter(path, PROVENANCE)
     *before, (name, *arguments) = calls
@@ -216,7 +216,7 @@ def test_size_maps_that_do_not_fit(tmp_path, classes, algorithm, problem):
         writer.add_size_map(0, 0, classes, algorithm)
 
 
-def test_values_are_given_once(tmp_path):
+def test_values_can_be_added_once(tmp_path):
     writer = bt.TraceWriter(tmp_path / "t.bin", PROVENANCE)
     writer.add_allocation("a", BASE, 1000)
     writer.add_snapshot(0)

@@ -1,4 +1,4 @@
-"""Random kernel traces in every version's layout, for property tests."""
+"""Random kernel traces in the layout of every version, for property tests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def headers(draw: st.DrawFn) -> KernelHeader:
 
 @st.composite
 def memory_operands(draw: st.DrawFn, mask: int) -> str:
-    """Width, mode and addresses; the width is wrong now and then, as in real files."""
+    """Width, mode and addresses; the width is sometimes wrong, as in real files."""
     n = mask.bit_count()
     width = draw(st.sampled_from([1, 4, 16]))
     if n == 0:
@@ -63,7 +63,7 @@ def memory_operands(draw: st.DrawFn, mask: int) -> str:
 
 
 @st.composite
-def instructions(draw: st.DrawFn, header: KernelHeader, place: str) -> str:
+def instructions(draw: st.DrawFn, header: KernelHeader, prefix: str) -> str:
     """One line of a kernel."""
     mask = draw(st.sampled_from([0xFFFFFFFF, 0xFFFFFFFF, 0x1, 0x0000FF00, 0x80000001, 0]))
     kind = draw(st.sampled_from(["alu", "alu", "access", "access", "control"]))
@@ -71,7 +71,7 @@ def instructions(draw: st.DrawFn, header: KernelHeader, place: str) -> str:
     opcode = draw(st.sampled_from(names))
     destinations = draw(st.lists(_registers, max_size=1)) if kind != "control" else []
     sources = draw(st.lists(_registers, max_size=4)) if kind != "control" else []
-    parts = [place] if header.version < 3 else []
+    parts = [prefix] if header.version < 3 else []
     parts += ["77"] if header.line_info else []
     parts += [f"{16 * draw(st.integers(0, 300)):04x}", f"{mask:08x}", str(len(destinations)), *destinations, opcode]
     parts += [str(len(sources)), *sources]
@@ -94,8 +94,8 @@ def kernels(draw: st.DrawFn) -> tuple[KernelHeader, str]:
         x, y = number % header.grid[0], number // header.grid[0]
         lines += ["#BEGIN_TB", "", f"thread block = {x},{y},0", ""]
         for warp in range(header.block_warps):
-            place = f"{x} {y} 0 {warp}"
-            body = draw(st.lists(instructions(header, place), max_size=12))
+            prefix = f"{x} {y} 0 {warp}"
+            body = draw(st.lists(instructions(header, prefix), max_size=12))
             lines += [f"warp = {warp}", f"insts = {len(body)}", *body, ""]
         lines += ["#END_TB", ""]
     return header, "\n".join(lines)

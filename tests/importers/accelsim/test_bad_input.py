@@ -1,4 +1,4 @@
-"""Whatever the input, an import ends in a trace or in one line that says what is wrong; never in anything else."""
+"""Every input gives a trace or an error of one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_run(folder: Path, kernel: bytes, name: str = "kernel-1.traceg", listed
 
 
 def refusal(kernelslist: Path, tmp_path: Path, options: Options | None = None) -> str:
-    """The message of the one-line error that the import ends in; nothing is left behind."""
+    """The import's error, of one line; it leaves no file."""
     before = set(tmp_path.iterdir())
     with pytest.raises(BuddysimError) as caught:
         import_accelsim(kernelslist, tmp_path / "out.bin", options)
@@ -90,7 +90,7 @@ STORE = "0000 00000001 0 STG.E 2 R2 R9 4 2 0x7f0000000000 0 STORE_DATA I32 1 REG
         ("#traces format = ...", "#x\n" + "y" * 2_000_000, "outside a thread block"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(old: str, new: str, expected: str, tmp_path: Path) -> None:
+def test_malformed_kernels_are_errors_of_one_line(old: str, new: str, expected: str, tmp_path: Path) -> None:
     message = refusal(write_run(tmp_path, changed(old, new)), tmp_path)
     assert expected in message
     assert "kernel-1.traceg" in message
@@ -117,7 +117,7 @@ def test_bad_lists(text: str, expected: str, tmp_path: Path) -> None:
     assert expected in refusal(tmp_path / "kernelslist.g", tmp_path)
 
 
-def test_what_isnt_a_trace(tmp_path: Path) -> None:
+def test_files_that_are_not_kernel_traces(tmp_path: Path) -> None:
     sample = (SAMPLES / "fork" / "kernel-2.traceg").read_bytes()
     packed = lzma.compress(sample)
     for kernel, name in [
@@ -136,7 +136,7 @@ def test_what_isnt_a_trace(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
 
 
-def test_raw_traces_with_wrong_places(tmp_path: Path) -> None:
+def test_raw_traces_with_wrong_block_and_warp_numbers(tmp_path: Path) -> None:
     text = (SAMPLES / "raw" / "kernel-1.trace").read_text()
     for old, new in [
         ("1 0 0 1 0000", "2 0 0 1 0000"),

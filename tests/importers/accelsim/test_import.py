@@ -147,7 +147,7 @@ def test_store_data_becomes_contents_and_size_maps(tmp_path: Path) -> None:
     assert first.tolist() == [1] * 32
     assert second.tolist() == [5] + [1] * 31
     other = next(a for a in trace.allocations if a.base == MEMORY + 0x100)
-    assert other.index not in {m.allocation for m in trace.size_maps}  # not one entry of it is known whole
+    assert other.index not in {m.allocation for m in trace.size_maps}  # none of its entries is known completely
 
 
 def test_values_of_every_width_and_type(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_values_of_every_width_and_type(tmp_path: Path) -> None:
     assert known.tolist() == [True] * 17 + [False] * 3 + [True] * 12
 
 
-def test_local_memory_is_interleaved_when_wanted(tmp_path: Path) -> None:
+def test_local_memory_is_interleaved_if_included(tmp_path: Path) -> None:
     text = (HERE / "samples" / "fork" / "kernel-2.traceg").read_text().split("#BEGIN_TB")[0]
     addresses = "0x00007e0000fffc00"
     text += (
@@ -187,7 +187,7 @@ def test_local_memory_is_interleaved_when_wanted(tmp_path: Path) -> None:
     assert [kernel.warp_instructions for kernel in trace.kernels] == [2, 2]
 
 
-def test_snapshots_from_elsewhere(tmp_path: Path) -> None:
+def test_snapshots_from_files(tmp_path: Path) -> None:
     file = tmp_path / f"{MEMORY:#x}.bin"
     file.write_bytes(bytes(range(256)) * 4)
     options = Options(snapshots=[SnapshotFile(file, MEMORY, 1)])
@@ -196,7 +196,7 @@ def test_snapshots_from_elsewhere(tmp_path: Path) -> None:
     assert trace.snapshots[0].read(0)[1].tobytes() == file.read_bytes()
 
 
-def test_missing_kernels_keep_their_number(tmp_path: Path) -> None:
+def test_missing_kernels_keep_their_ordinals(tmp_path: Path) -> None:
     kernel = HERE / "samples" / "v1" / "kernel-1.traceg"
     (tmp_path / "kernel-2.traceg").write_text(kernel.read_text())
     (tmp_path / "kernel-3.traceg").write_text(kernel.read_text().split("#BEGIN_TB")[0])
@@ -208,7 +208,7 @@ def test_missing_kernels_keep_their_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", entry_algorithms())
-def test_size_maps_are_of_the_compressor_that_is_named(name: str, tmp_path: Path) -> None:
+def test_size_maps_are_of_the_compressor_chosen(name: str, tmp_path: Path) -> None:
     file = tmp_path / f"{MEMORY:#x}.bin"
     file.write_bytes(bytes(range(256)) * 4)
     output = tmp_path / "out.bin"

@@ -1,4 +1,4 @@
-"""What is known of opcodes."""
+"""Opcodes: access widths, roles, execution units, timings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser agrees with its readable twin, and hand-counted timings."""
+"""The parser: agreement with its naive twin, and timings counted by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DATA = Path(__file__).parent / "data"
 def run(
     header: KernelHeader, text: str, cuts: list[int]
 ) -> tuple[list[tuple[int, list[naive_parser.Warp]]], KernelParser]:
-    """Parse the text in pieces that end at `cuts`; the records as the twin gives them."""
+    """Parses the text in parts that end at `cuts`; returns records in the naive twin's form."""
     timing = timing_of(header.binary_version)
     parser = KernelParser("kernel", header, lambda opcode: classify(opcode, timing))
     data = text.encode()
@@ -67,17 +67,17 @@ def classifier(header: KernelHeader) -> dict[str, Opcode]:
     """Opcodes by text, looked up once."""
     timing = timing_of(header.binary_version)
 
-    class Known(dict[str, Opcode]):
+    class Cache(dict[str, Opcode]):
         def __missing__(self, text: str) -> Opcode:
             self[text] = classify(text, timing)
             return self[text]
 
-    return Known()
+    return Cache()
 
 
 @given(kernels(), st.data())
 @settings(max_examples=60)
-def test_agrees_with_the_readable_twin(kernel: tuple[KernelHeader, str], data: st.DataObject) -> None:
+def test_agrees_with_the_naive_twin(kernel: tuple[KernelHeader, str], data: st.DataObject) -> None:
     header, text = kernel
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     found, parser = run(header, text, cuts)
@@ -88,7 +88,7 @@ def test_agrees_with_the_readable_twin(kernel: tuple[KernelHeader, str], data: s
 
 
 @pytest.mark.parametrize(("archive", "kernel"), [("matmul-pascal", 1), ("vectoradd-ampere", 1), ("bfs-volta", 5)])
-def test_agrees_with_the_readable_twin_on_real_kernels(archive: str, kernel: int) -> None:
+def test_agrees_with_the_naive_twin_on_real_kernels(archive: str, kernel: int) -> None:
     with tarfile.open(DATA / f"{archive}.tar.xz") as files:
         file = files.extractfile(f"{archive}/kernel-{kernel}.traceg")
         assert file is not None
@@ -122,7 +122,7 @@ def test_independent_instructions_take_a_cycle_each() -> None:
 
 
 def test_a_dependent_chain_costs_latencies_and_steps() -> None:
-    # issue: IADD3 1, DADD reads R1 at 1 + 2 and a step, LDG reads R2 8 cycles and a step later
+    # IADD3 issues at 1; DADD reads R1 2 cycles and a step later; LDG reads R2 another 8 cycles and a step later
     (load,), _ = ops_of(
         "0000 ffffffff 1 R1 IADD3 0 0",
         "0010 ffffffff 1 R2 DADD 1 R1 0",
@@ -131,8 +131,8 @@ def test_a_dependent_chain_costs_latencies_and_steps() -> None:
     assert load.chain == (1 + 2 + 8, 2)
 
 
-def test_a_unit_starts_an_instruction_per_interval() -> None:
-    # three SFU instructions start 8 cycles apart; the last result is there 20 cycles after its start
+def test_a_unit_starts_one_instruction_per_interval() -> None:
+    # three SFU instructions start 8 cycles apart; the last result is ready 20 cycles after its start
     (load,), _ = ops_of(
         "0000 ffffffff 1 R1 MUFU.RCP 0 0",
         "0010 ffffffff 1 R2 MUFU.RCP 0 0",
@@ -143,7 +143,7 @@ def test_a_unit_starts_an_instruction_per_interval() -> None:
 
 
 @pytest.mark.parametrize("user", ["FADD 1 R7 0", "FADD 0 0"])
-def test_a_128_bit_load_is_used_by_whoever_reads_or_writes_one_of_four_registers(user: str) -> None:
+def test_the_first_use_of_a_128_bit_load_reads_or_writes_one_of_four_registers(user: str) -> None:
     destination = "R3" if "R7" in user else "R6"
     (load,), _ = ops_of(
         "0000 ffffffff 1 R4 LDG.E.128 1 R2 16 1 0x1000 16",
@@ -174,18 +174,18 @@ def test_bank_conflicts_delay_shared_loads() -> None:
     assert chains == [(1 + 20, 1), (1 + 21, 1), (1 + 20 + 31, 1), (1 + 20, 1)]
 
 
-def test_what_the_busiest_unit_costs() -> None:
+def test_issue_slots_of_the_busiest_unit() -> None:
     integer, single = "0010 ffffffff 1 R{} IADD3 1 R255 0", "0020 ffffffff 1 R{} FADD 1 R255 0"
     shared, store = "0030 ffffffff 1 R{} LDS 1 R255 4 1 0x0 4", "0040 ffffffff 0 STG.E 1 R255 4 1 0x1000 4"
     found = []
     for lines in ([integer] * 10, [integer, single] * 5, [shared] * 10, [integer, shared, single], []):
         ops, _ = ops_of(*(line.format(i) for i, line in enumerate(lines)), store, store)
         found.append([op.unit_slots for op in ops])
-    # A unit of a scheduler takes an instruction in two cycles, the SM's shared memory one of four schedulers in one.
+    # A scheduler's unit takes an instruction every 2 cycles; the shared memory takes one per cycle of all 4 schedulers.
     assert found == [[2 * 10 - 11, 0], [0, 0], [4 * 10 - 11, 0], [0, 0], [0, 0]]
 
 
-def test_what_operations_carry() -> None:
+def test_kinds_widths_and_flags_of_operations() -> None:
     ops, _ = ops_of(
         "0000 ffffffff 1 R4 LDG.E.64.STRONG.GPU 1 R2 4 1 0x1000 8",
         "0010 0000ffff 0 STG.E.U16 2 R2 R4 2 1 0x1020 2",

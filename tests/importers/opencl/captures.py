@@ -15,7 +15,7 @@ Record = tuple[int, int, int, int, int, list[int]]  # launch, work-group, warp, 
 
 
 def packed(records: Sequence[Record]) -> bytes:
-    """Records as the capture tool writes them."""
+    """Packed records in the format of the capture."""
     parts = []
     for launch, block, warp, kind, width, addresses in records:
         mask = (1 << len(addresses)) - 1

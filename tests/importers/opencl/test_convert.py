@@ -1,4 +1,4 @@
-"""Converting a bundle: kernels, allocations, contents, size maps, provenance; bad bundles."""
+"""Conversion of bundles: kernels, allocations, contents, size maps, provenance; damaged bundles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_whole_bundle(tmp_path: Path) -> None:
     assert trace.provenance.assumptions["gaps"].startswith("assumed")
 
 
-def test_snapshots_are_after_their_launch_and_size_maps_of_all_they_hold(tmp_path: Path) -> None:
+def test_snapshots_follow_their_launch_and_size_maps_cover_their_contents(tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "bundle")
     trace = converted(bundle, tmp_path, Options(contents_every=2))
     assert [snapshot.point for snapshot in trace.snapshots] == [1, 3]
@@ -86,27 +86,27 @@ def damage_json(bundle: Path) -> None:
     (bundle / "meta.jsonl").write_text("{not json\n")
 
 
-def forget_a_buffer(bundle: Path) -> None:
+def omit_a_buffer(bundle: Path) -> None:
     lines = (bundle / "meta.jsonl").read_text().splitlines()
     (bundle / "meta.jsonl").write_text("\n".join(lines[1:]))
 
 
-def cut_the_trace(bundle: Path) -> None:
+def truncate_the_trace(bundle: Path) -> None:
     data = lzma.decompress((bundle / "warp.trace.xz").read_bytes())
     (bundle / "warp.trace.xz").write_bytes(lzma.compress(data[:-50]))
 
 
-def cut_the_stream(bundle: Path) -> None:
+def truncate_the_stream(bundle: Path) -> None:
     path = bundle / "warp.trace.xz"
     path.write_bytes(path.read_bytes()[:-30])
 
 
-def cut_a_snapshot(bundle: Path) -> None:
+def truncate_a_snapshot(bundle: Path) -> None:
     path = bundle / "snap_0" / f"{1 << 48}.bin"
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def odd_snapshot(bundle: Path) -> None:
+def misnamed_snapshot(bundle: Path) -> None:
     (bundle / "snap_0" / "what.bin").write_bytes(b"x")
 
 
@@ -122,11 +122,11 @@ def no_trace(bundle: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        damage_json, forget_a_buffer, cut_the_trace, cut_the_stream, cut_a_snapshot, odd_snapshot, wrong_counts,
-        no_trace,
+        damage_json, omit_a_buffer, truncate_the_trace, truncate_the_stream, truncate_a_snapshot, misnamed_snapshot,
+        wrong_counts, no_trace,
     ],
 )  # fmt: skip
-def test_bad_bundles_leave_nothing_behind(damage: object, tmp_path: Path) -> None:
+def test_damaged_bundles_leave_no_file(damage: object, tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "bundle")
     assert callable(damage)
     damage(bundle)

@@ -1,4 +1,4 @@
-"""The decoder of packed records agrees with its readable twin."""
+"""The decoder of packed records: agreement with its naive twin, and contradictory and damaged records."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ N_GROUPS, N_WARPS = 4, 3
 
 @st.composite
 def captures(draw: st.DrawFn) -> list[Record]:
-    places = draw(
+    warps = draw(
         st.lists(st.tuples(st.integers(0, 4), st.integers(0, N_GROUPS - 1), st.integers(0, N_WARPS - 1)), max_size=12)
     )
     records: list[Record] = []
-    for launch, group, warp in sorted(set(places)):
+    for launch, group, warp in sorted(set(warps)):
         for _ in range(draw(st.integers(1, 12))):
             base = draw(st.integers(1 << 20, 1 << 61))
             distances = draw(st.lists(st.integers(-2000, 2000), max_size=31))
@@ -70,7 +70,7 @@ def run(data: bytes, cuts: list[int], first: int, end: int) -> list[Launch]:
 
 
 @given(captures(), st.data())
-def test_agrees_with_the_readable_twin(records: list[Record], data: st.DataObject) -> None:
+def test_agrees_with_the_naive_twin(records: list[Record], data: st.DataObject) -> None:
     text = packed(records)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     first, end = data.draw(st.sampled_from([(0, 5), (1, 3), (2, 4)]))
@@ -90,7 +90,7 @@ def test_agrees_with_the_readable_twin(records: list[Record], data: st.DataObjec
         ([(0, 0, 0, 0, 4, [10, -10])], "beyond 2^62"),
     ],
 )
-def test_records_that_contradict_themselves(records: list[Record], expected: str) -> None:
+def test_contradictory_records_are_refused(records: list[Record], expected: str) -> None:
     with pytest.raises(BuddysimError, match="record at offset") as caught:
         run(packed(records), [], 0, 5)
     assert expected in str(caught.value)
