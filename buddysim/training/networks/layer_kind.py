@@ -35,11 +35,11 @@ class Attribute:
     Attributes
     ----------
     type : ``"count"`` (1 or more), ``"size"`` (0 or more), ``"pair"`` and ``"padding"`` (one number, or height and
-        width, of counts and of sizes), ``"flag"``, ``"share"`` (0 or more, below 1), ``"text"``
+        width, of counts and of sizes), ``"flag"``, ``"share"`` (0 or more, below 1), ``"shape"`` (extents)
     default : None: a layer has to have it, unless it is `optional`
     """
 
-    type: str
+    type: Literal["count", "size", "pair", "padding", "flag", "share", "shape"]
     meaning: str
     default: Any = None
     optional: bool = False
