@@ -2,7 +2,7 @@
 
 A distribution says how often an entry has each size. The draw is clustered, as real memory is: every allocation has one
 class, from which some pages and, in each page, some entries stray. Only integers and a counter-based hash are used: the
-same name, seed, allocation and entry give the same class on every machine, whatever window is asked for.
+same name, seed, allocation and entry give the same class on every computer, whatever window is asked for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Distribution:
     weights : for each size class (0, 8, 16, 32, 64, 80, 96, 128 B), in any common unit
     stray_pages : 8 KB pages, of 65536, that draw a class of their own instead of their allocation's
     stray_entries : entries, of 65536, that draw one of their own instead of their page's
-    source : where the numbers come from
+    source : the source of the weights
     algorithm : the compressor whose sizes these are; None: assumed sizes, for any compressor
     """
 

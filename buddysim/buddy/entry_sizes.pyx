@@ -1,4 +1,4 @@
-"""Loops over an allocation's size classes: filling what wasn't sampled, drawing what isn't known.
+"""Loops over an allocation's size classes: fills unsampled entries, draws unknown ones.
 
 `naive_entry_sizes` is the readable twin.
 """
@@ -46,7 +46,7 @@ def draw_classes(
     """Draws the classes of a window of an allocation; any window of it gives the same classes.
 
     The allocation has a class; of its pages of 64 entries, ``stray_pages / 65536`` draw one of their own; of a page's
-    entries, ``stray_entries / 65536`` do. So every entry by itself has the shares that `ends` says.
+    entries, ``stray_entries / 65536`` do. So each entry on its own has the shares that `ends` gives.
 
     Parameters
     ----------
@@ -60,17 +60,17 @@ def draw_classes(
     cdef uint8_t dominant = pick(&ends[0], mix(key) >> 32)
     cdef int64_t n = out.shape[0], i = 0, page, first, end
     cdef uint64_t page_draw, draw
-    cdef uint8_t of_page
+    cdef uint8_t page_class
     with nogil:
         while i < n:
             page = (first_entry + i) // ENTRIES_PER_PAGE
             first = page * ENTRIES_PER_PAGE - first_entry       # of the page, in `out`
             end = min(first + ENTRIES_PER_PAGE, n)
             page_draw = mix(key + <uint64_t>(page + 1) * STEP)
-            of_page = pick(&ends[0], page_draw >> 32) if (page_draw & 0xFFFF) < stray_pages else dominant
+            page_class = pick(&ends[0], page_draw >> 32) if (page_draw & 0xFFFF) < stray_pages else dominant
             while i < end:
                 draw = mix(page_draw + <uint64_t>(i - first + 1) * STEP)
-                out[i] = of_page
+                out[i] = page_class
                 if (draw & 0xFFFF) < stray_entries:
                     out[i] = pick(&ends[0], draw >> 32)
                 i += 1

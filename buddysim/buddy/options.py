@@ -27,10 +27,10 @@ class ProfileOptions:
     policy : ``"final"``: a ratio per allocation, 16x for mostly-zero ones; ``"per-allocation"``: without 16x;
         ``"naive"``: one ratio for all, the largest not above the free-placement ratio (the paper doesn't give its rule)
     algorithm : name of the compressor whose sizes entries have
-    seed, distribution : of the sizes that the trace doesn't know
+    seed, distribution : of the sizes of allocations without values
     mostly_zero : least share of entries that fit 8 B, in every snapshot, for 16x
-    eight_byte_state : whether metadata tell an entry of 8 B from one of 32 B; if not, it overflows 16x. A machine says
-        so (``buddy.eight_byte_state``)
+    eight_byte_state : whether metadata distinguish an entry of 8 B from one of 32 B; if not, it overflows 16x. A
+        property of the machine (``buddy.eight_byte_state``)
 
     The defaults (``ProfileOptions.threshold``, ...) are those of every command and call.
 

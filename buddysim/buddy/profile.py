@@ -1,4 +1,4 @@
-"""The profiler: looks at the snapshots of a trace and chooses a target ratio for each allocation.
+"""The profiler: chooses a target ratio for each allocation from the snapshots of a trace.
 
 Buddy Compression, section 3.4. An entry overflows a target if it needs more sectors than the target keeps in device
 memory; the share of entries that do is the static estimate of buddy accesses.
@@ -34,13 +34,13 @@ _WINDOW = 2**20  # entries
 
 @dataclass(frozen=True)
 class AllocationProfile:
-    """What the profiler saw of an allocation, and what it chose.
+    """Entry sizes of an allocation over the snapshots, and the target chosen for it.
 
     Attributes
     ----------
     index, name, bytes, entries : of the allocation
-    snapshots : those that it was seen in; empty where sizes were drawn from a distribution
-    counts : int64 (snapshots, or 1; 8): entries seen of each size class
+    snapshots : those that have sizes of it; empty where sizes were drawn from a distribution
+    counts : int64 (snapshots, or 1; 8): entries of each size class
     target : the ratio chosen
     """
 
@@ -90,7 +90,7 @@ class Profile:
     Attributes
     ----------
     rows : one per device allocation
-    host : names of the allocations in host memory, which take no part
+    host : names of the allocations in host memory, which have no target
     targets : what was chosen
     options : how
     """
@@ -177,7 +177,7 @@ def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
 
     Parameters
     ----------
-    trace : with snapshots; allocations that none of them knows get sizes from a distribution
+    trace : with snapshots; allocations of which none has values get sizes from a distribution
     options : how
 
     Returns

@@ -34,15 +34,15 @@ class SizeSource:
 
     def first_snapshot(self, ordinal: int) -> int | None:
         """The snapshot that a run starts from whose first kernel has this ordinal; None where none knows any size."""
-        known = self.values.snapshots
-        earlier = [s for s in known if self.trace.snapshots[s].point <= ordinal]
-        return earlier[-1] if earlier else known[0] if known else None
+        snapshots = self.values.snapshots
+        earlier = [s for s in snapshots if self.trace.snapshots[s].point <= ordinal]
+        return earlier[-1] if earlier else snapshots[0] if snapshots else None
 
     def next_snapshot(self, ordinal: int) -> int | None:
         """The snapshot whose sizes write-backs take during the kernel of this ordinal."""
-        known = self.values.snapshots
-        later = (s for s in known if self.trace.snapshots[s].point >= ordinal + 1)
-        return next(later, known[-1] if known else None)
+        snapshots = self.values.snapshots
+        later = (s for s in snapshots if self.trace.snapshots[s].point >= ordinal + 1)
+        return next(later, snapshots[-1] if snapshots else None)
 
     def write_classes(self, snapshot: int | None, allocation: int, out: NDArray[np.uint8]) -> int:
         """Writes the class number (0 to 7) of every entry of an allocation.
@@ -62,9 +62,9 @@ class SizeSource:
             raise BuddysimError(
                 f"{self.trace.path}: allocation {described.name}: {len(out)} entries, expected {described.entries}"
             )
-        known = self.values.nearest(snapshot, allocation) if snapshot is not None else None
-        if known is not None:
-            page_entries = self.values.write(known, allocation, out)
+        source = self.values.nearest(snapshot, allocation) if snapshot is not None else None
+        if source is not None:
+            page_entries = self.values.write(source, allocation, out)
             filled = fill_unsampled(out, page_entries)
             if filled < len(out) or not len(out):
                 return filled
@@ -78,28 +78,30 @@ class SizeSource:
     @property
     def assumptions(self) -> dict[str, str]:
         """What was assumed about sizes, by subject."""
-        said = {"algorithm": self.algorithm}
+        assumed = {"algorithm": self.algorithm}
         device = [a for a in self.trace.allocations if a.space == "device" and a.bytes]
         pairs = [(s, a.index) for a in device for s in self.values.snapshots_of(a.index)]
         computed = sum(self.values.is_computed(*pair) for pair in pairs)
         if pairs:
-            said["source"] = (
+            assumed["source"] = (
                 f"{len(pairs) - computed} size maps of the trace, {computed} computed from contents, "
                 f"at {len(self.values.snapshots)} points of the run"
             )
-            said["between"] = "an entry keeps its size until it is written back, then it has that of the next snapshot"
-            said["unsampled"] = "an entry of unknown size takes that of the nearest sampled page of its allocation"
+            assumed["between"] = (
+                "an entry keeps its size until it is written back, then it has that of the next snapshot"
+            )
+            assumed["unsampled"] = "an entry of unknown size takes that of the nearest sampled page of its allocation"
         drawn = [a.name for a in device if not self.values.snapshots_of(a.index)]
         if drawn:
             names = ", ".join(drawn[:8]) + (f" and {len(drawn) - 8} more" if len(drawn) > 8 else "")
-            said["drawn"] = (
+            assumed["drawn"] = (
                 f"no values of {names}: sizes drawn from {self.distribution.name}, seed {self.seed}, the same over the "
                 f"whole run ({self.distribution.source})"
             )
         missing = [a.name for a in device if 0 < len(self.values.snapshots_of(a.index)) < len(self.values.snapshots)]
         if missing:
-            said["gaps"] = (
+            assumed["gaps"] = (
                 f"{len(missing)} allocations aren't in every snapshot: there they have the sizes of the next snapshot "
                 "that knows them, or of the last"
             )
-        return said
+        return assumed

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import nearest, shortened
 from buddysim.base.textfile import parse_toml, read_text
 from buddysim.trace import Allocation, Trace
 
@@ -46,17 +46,17 @@ TARGET = {target.name: target for target in ALL_TARGETS}
 
 
 class Targets:
-    """The target of every allocation of a trace; an allocation that none was given for is kept whole (1x).
+    """The target of every allocation of a trace; an allocation without one is kept whole (1x).
 
     Parameters
     ----------
     trace : the trace, or its allocations
-    of : targets by allocation index
+    by_index : targets by allocation index
     """
 
-    def __init__(self, trace: Trace | Sequence[Allocation], of: Mapping[int, Target]) -> None:
+    def __init__(self, trace: Trace | Sequence[Allocation], by_index: Mapping[int, Target]) -> None:
         self.allocations = list(trace if isinstance(trace, Sequence) else trace.allocations)
-        self._of = dict(of)
+        self._by_index = dict(by_index)
 
     @classmethod
     def uniform(cls, trace: Trace | Sequence[Allocation], ratio: str) -> Targets:
@@ -67,7 +67,7 @@ class Targets:
 
     def of(self, allocation: int) -> Target:
         """The target of an allocation, by its index."""
-        return self._of.get(allocation, ALL_TARGETS[0])
+        return self._by_index.get(allocation, ALL_TARGETS[0])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Targets) and all(self.of(a.index) == other.of(a.index) for a in self.allocations)
@@ -93,7 +93,8 @@ class Targets:
             f"[{_TABLE}]",
         ]
         lines += [f"{_quoted(key)} = {_quoted(ratio)}" for key, ratio in self.to_dict().items()]
-        _write_at_once(Path(path), "\n".join(lines) + "\n")
+        text = "\n".join(lines) + "\n"
+        write_whole(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], trace: Trace | Sequence[Allocation]) -> Targets:
@@ -109,14 +110,14 @@ class Targets:
             raise BuddysimError(f"{where}: expected a table [{_TABLE}] of allocation names and ratios")
         by_key = {key: index for index, key in allocation_keys(allocations).items()}
         host = {a.index for a in allocations if a.space == "host"}
-        of: dict[int, Target] = {}
+        by_index: dict[int, Target] = {}
         for key, ratio in table.items():
             if key not in by_key:
                 raise BuddysimError(f"{where}: {_unknown(key, by_key)}")
             if by_key[key] in host:
                 raise BuddysimError(f"{where}: {key!r} lies in host memory: expected device allocations only")
-            of[by_key[key]] = _target(ratio, f"{where}: {key!r}")
-        return cls(allocations, of)
+            by_index[by_key[key]] = _target(ratio, f"{where}: {key!r}")
+        return cls(allocations, by_index)
 
 
 def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:
@@ -139,41 +140,23 @@ def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:
     return keys
 
 
-def _unknown(key: str, known: Iterable[str]) -> str:
-    known = list(known)
-    same_name = [name for name in known if name.startswith(f"{key}@")]
+def _unknown(key: str, keys: Iterable[str]) -> str:
+    keys = list(keys)
+    same_name = [name for name in keys if name.startswith(f"{key}@")]
     if same_name:
-        return f"{_short(key)}: several allocations have this name, expected {', '.join(same_name[:4])}" + (
+        return f"{shortened(key)}: several allocations have this name, expected {', '.join(same_name[:4])}" + (
             ", .." if len(same_name) > 4 else ""
         )
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    hint = f" (nearest: {_short(near[0])})" if near else ""
-    return f"{_short(key)}: the trace has no such allocation{hint}"
+    near = nearest(key, keys)
+    return f"{shortened(key)}: the trace has no such allocation" + (f" (nearest: {shortened(near)})" if near else "")
 
 
 def _target(ratio: object, where: str) -> Target:
     if not isinstance(ratio, str) or ratio not in TARGET:
-        raise BuddysimError(f"{where}: {_short(ratio)}: expected one of {', '.join(TARGET)}")
+        raise BuddysimError(f"{where}: {shortened(ratio)}: expected one of {', '.join(TARGET)}")
     return TARGET[ratio]
-
-
-def _short(value: object, most: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= most else f"{text[:most]}.."
 
 
 def _quoted(text: str) -> str:
     """A TOML basic string: JSON's, but for the one control character that JSON leaves as it is."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _write_at_once(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise BuddysimError(f"{path}: can't write the targets file: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""Size classes that a trace knows: from its size maps, else computed from its contents."""
+"""Size classes that a trace gives: those of its size maps, else computed from its contents."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ N_CLASSES = len(STUDY_CLASSES)
 
 
 class EntryValues:
-    """Which snapshots know sizes of which allocations, and those sizes.
+    """Which snapshots have sizes of which allocations, and those sizes.
 
     Parameters
     ----------
     trace : the trace
-    algorithm : the compressor; a size map counts where it is by this one
+    algorithm : the compressor; size maps by other compressors are ignored
 
     Attributes
     ----------
-    snapshots : indices of the snapshots that know any size, in the order of their points
+    snapshots : indices of the snapshots that have any sizes, in the order of their points
     """
 
     def __init__(self, trace: Trace, algorithm: str = DEFAULT) -> None:
         find_for_entries(algorithm)
         self.trace, self.algorithm = trace, algorithm
-        self._known: dict[tuple[int, int], Contents | SizeMap] = {}
+        self._sources: dict[tuple[int, int], Contents | SizeMap] = {}
         for snapshot in trace.snapshots:
             for contents in snapshot.contents:
                 if contents.n_pages:
-                    self._known[snapshot.index, contents.allocation] = contents
+                    self._sources[snapshot.index, contents.allocation] = contents
         for size_map in trace.size_maps:
             if size_map.algorithm == algorithm:
-                self._known[size_map.snapshot, size_map.allocation] = size_map
+                self._sources[size_map.snapshot, size_map.allocation] = size_map
         in_order = sorted(trace.snapshots, key=lambda s: (s.point, s.index))
-        with_values = {index for index, _ in self._known}
+        with_values = {index for index, _ in self._sources}
         self.snapshots = [s.index for s in in_order if s.index in with_values]
         self._position = {s.index: position for position, s in enumerate(in_order)}
         self._of_allocation: dict[int, list[int]] = {}
-        for index, allocation in sorted(self._known, key=lambda known: self._position[known[0]]):
+        for index, allocation in sorted(self._sources, key=lambda pair: self._position[pair[0]]):
             self._of_allocation.setdefault(allocation, []).append(index)
 
     def snapshots_of(self, allocation: int) -> list[int]:
-        """Snapshots that know sizes of an allocation, in the order of their points."""
+        """Snapshots that have sizes of an allocation, in the order of their points."""
         return self._of_allocation.get(allocation, [])
 
     def nearest(self, snapshot: int, allocation: int) -> int | None:
-        """The snapshot that speaks for an allocation: itself, else the next that knows it, else the last that does."""
-        known = self.snapshots_of(allocation)
-        if not known:
+        """The snapshot whose sizes stand for an allocation: this one, else the next that has any, else the last."""
+        snapshots = self.snapshots_of(allocation)
+        if not snapshots:
             return None
         position = self._position[snapshot]
-        return next((s for s in known if self._position[s] >= position), known[-1])
+        return next((s for s in snapshots if self._position[s] >= position), snapshots[-1])
 
     def is_sampled(self, snapshot: int, allocation: int) -> bool:
         """Whether the sizes are computed from contents of which only some pages are there."""
-        known = self._known[snapshot, allocation]
-        return isinstance(known, Contents) and not known.whole
+        source = self._sources[snapshot, allocation]
+        return isinstance(source, Contents) and not source.whole
 
     def is_computed(self, snapshot: int, allocation: int) -> bool:
         """Whether the sizes are computed from contents; else they come from a size map."""
-        return isinstance(self._known[snapshot, allocation], Contents)
+        return isinstance(self._sources[snapshot, allocation], Contents)
 
     def write(self, snapshot: int, allocation: int, out: NDArray[np.uint8]) -> int:
         """Writes the known classes of all entries of an allocation, 15 where unknown.
@@ -76,15 +76,15 @@ class EntryValues:
         -------
         entries of the pages that were sampled together
         """
-        known = self._known[snapshot, allocation]
-        if isinstance(known, SizeMap):
-            for first, classes in known.blocks():
+        source = self._sources[snapshot, allocation]
+        if isinstance(source, SizeMap):
+            for first, classes in source.blocks():
                 out[first : first + len(classes)] = classes
             return PAGE_ENTRIES
-        page_entries = known.page_bytes // ENTRY_BYTES
-        if not known.whole:
+        page_entries = source.page_bytes // ENTRY_BYTES
+        if not source.whole:
             out.fill(UNKNOWN_CLASS)
-        for pages, classes in self._computed(known):
+        for pages, classes in self._computed(source):
             if pages[-1] - pages[0] + 1 == len(pages):
                 first = int(pages[0]) * page_entries
                 out[first : first + len(classes)] = classes
@@ -94,9 +94,9 @@ class EntryValues:
         return page_entries
 
     def counts(self, snapshot: int, allocation: int) -> NDArray[np.int64]:
-        """How many of the known entries of an allocation are of each class."""
-        known = self._known[snapshot, allocation]
-        blocks = known.blocks() if isinstance(known, SizeMap) else self._computed(known)
+        """Number of entries of each class, entries of unknown class left out."""
+        source = self._sources[snapshot, allocation]
+        blocks = source.blocks() if isinstance(source, SizeMap) else self._computed(source)
         counts = np.zeros(UNKNOWN_CLASS + 1, dtype=np.int64)
         for _, classes in blocks:
             counts += np.bincount(classes, minlength=len(counts))

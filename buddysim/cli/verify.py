@@ -1,4 +1,4 @@
-"""``python -m buddysim verify``: reads all of a trace file and says whether anything is wrong with it."""
+"""``python -m buddysim verify``: reads a whole trace file and checks it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 /* BPC sizes of LANES entries at once, one entry per 32-bit lane of a vector: included by bpc_sizes.h once per width.
  * LANES: 4 or 8; NAME(x): x with the width's suffix; TARGET: the function attribute that allows its instructions.
  *
- * No plane is ever built. Planes are only asked whether they hold no one, exactly one, exactly two (neighbours or not)
- * or only ones, and each of these is a bitwise sum over the deltas: bit c of `one` is set where plane c has a one, of
+ * No plane is ever built. A plane's code depends only on whether it holds no one, exactly one, exactly two (neighbours or
+ * not) or only ones, and each of these is a bitwise sum over the deltas: bit c of `one` is set where plane c has a one, of
  * `two` where it has two, and so on. DBX is the transpose of e = d ^ d >> 1, DBP that of d. */
 
 typedef uint32_t NAME(u32) __attribute__((vector_size(4 * LANES)));

@@ -1,6 +1,6 @@
 /* Sizes of BPC-compressed entries in bits, several entries at a time: docs/compression.md defines them.
- * Three paths with the same results: AVX2 where the machine has it (asked at run time), four lanes of whatever
- * vectors the compiler's baseline has, and plain C. */
+ * Three paths with the same results: AVX2 where the processor has it (asked at run time), four lanes of the
+ * compiler's baseline vectors, and plain C. */
 #ifndef BUDDYSIM_BPC_SIZES_H
 #define BUDDYSIM_BPC_SIZES_H
 #include <stdint.h>
@@ -98,7 +98,7 @@ static inline uint32_t bpc_entry_bits(const uint8_t *entry, uint32_t flip)
 #undef TARGET
 #endif
 
-/* The fastest path that this machine has. */
+/* The fastest path of this processor. */
 static inline int bpc_best_path(void)
 {
 #if BPC_HAS_AVX2

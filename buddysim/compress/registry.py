@@ -13,7 +13,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.registry import Registry, modules_with
 
-#: What holds data: any C-contiguous buffer (an ``array.array`` or a ``mmap`` too, which this type doesn't say).
+#: Data: any C-contiguous buffer (also an ``array.array`` or a ``mmap``, which this type can't express).
 Data: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 
 
@@ -34,7 +34,7 @@ class Compressor(Protocol):
     ``TWIN = "package.module"``
         its readable twin, which has the same three functions in plain Python, over bytes (sizes are a list)
     ``MASK_BITS_PER_WORD``
-        bits per word of the data that only say where the zeros are; ratios are also given without them
+        bits per word of the data that only mark zeros; ratios are also given without them
     ``share_of_density(density, masks)``
         bytes of the code over those of the data, words of 32 bits, where these follow exactly from the share of words
         that aren't zero; ``masks=False`` leaves out the mask bits
@@ -99,7 +99,7 @@ def find(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS) -> Compres
 
 
 def find_for_entries(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS) -> Compressor:
-    """The same, of a compressor that gives sizes of 128 B entries with these options; a BuddysimError for others."""
+    """As `find`, and a BuddysimError where the compressor has no sizes of 128 B entries with these options."""
     compressor = find(algorithm, options)
     if in_windows(compressor, options):
         raise BuddysimError(

@@ -62,7 +62,7 @@ def compressed_bits(const uint8_t[::1] data not None, *, kind="zero", window=409
 
 
 def compress(const uint8_t[::1] data not None, *, kind="zero", window=4096, bint raw_fallback=False):
-    """The windows' codes, one after the other; with `raw_fallback` behind their flags, filled up to whole bytes."""
+    """The windows' codes, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
     sizes = compressed_bits(data, kind=kind, window=window, raw_fallback=raw_fallback)
     cdef int64_t i, nbytes, size, step = window, windows = len(sizes), total = data.shape[0]
     cdef bint values = _values(kind)

@@ -44,8 +44,8 @@ def size_class(
 
     Notes
     -----
-    A compressor's code for a zero entry still has bits (10 with BPC). That the entry takes no space is known from the
-    data or the metadata, never from the size: so it must be said by ``zero``, or by a size of 0.
+    A compressor's code for a zero entry still has bits (10 with BPC). That the entry takes no space follows from the
+    data or the metadata, never from the size: so it must be passed as ``zero``, or as a size of 0.
     """
     table = np.asarray(sorted(classes), dtype=np.uint32)
     if not len(table) or table[-1] != ENTRY_BYTES or table[0] > ENTRY_BYTES:

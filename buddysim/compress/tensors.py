@@ -1,4 +1,4 @@
-"""How much smaller compressors make a tensor, by its layout in memory and their window (cDMA, Sec. VII-A)."""
+"""Compression ratios of tensors, by layout in memory and window (cDMA, Sec. VII-A)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AXES = {"N": 0, "C": 1, "H": 2, "W": 3}
 
 @dataclass(frozen=True)
 class TensorRatio:
-    """What one compressor makes of one tensor.
+    """Compressed size of one tensor by one compressor.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class TensorRatio:
     window : bytes compressed on their own
     raw_bytes : of the tensor
     bits : of all its windows' codes
-    mask_bits : those of them that only say where the zeros are (0 where a compressor has no masks)
+    mask_bits : those of them that only mark zeros (0 where a compressor has no masks)
     """
 
     algorithm: str
@@ -80,22 +80,22 @@ def tensor_ratios(
     ----------
     tensor : (N, C, H, W) or (N, features); a compressor that has an option ``word_bits`` is given the elements' size
     layouts : of `LAYOUTS`
-    windows : bytes; compressors without windows take entries of 128 B instead, the last one filled up with zeros
+    windows : bytes; compressors without windows take entries of 128 B instead, the last one padded with zeros
     algorithms : names of compressors; None: all of tensors
 
     Returns
     -------
     one per layout, window and algorithm, in this order
     """
-    found = []
+    ratios = []
     windows = tuple(windows)
     algorithms = tensor_algorithms() if algorithms is None else algorithms
     for layout in layouts:
         arranged = in_layout(tensor, layout)
         for window in windows:
             for algorithm in algorithms:
-                found.append(_ratio(arranged, layout, window, algorithm))
-    return found
+                ratios.append(_ratio(arranged, layout, window, algorithm))
+    return ratios
 
 
 def _ratio(arranged: NDArray[Any], layout: str, window: int, algorithm: str) -> TensorRatio:
@@ -115,7 +115,7 @@ def _ratio(arranged: NDArray[Any], layout: str, window: int, algorithm: str) -> 
 
 
 def described(algorithms: Iterable[str]) -> str:
-    """Names of compressors, each with what else its codes depend on: ``zvc, zlib (level 6 of zlib 1.3)``."""
+    """Names of compressors, each with the settings and versions its codes depend on: ``zvc, zlib (level 6 of ...)``."""
     notes = ((name, getattr(find(name), "provenance", None)) for name in algorithms)
     return ", ".join(f"{name} ({note()})" if note else name for name, note in notes)
 

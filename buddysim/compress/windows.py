@@ -1,10 +1,10 @@
-"""Windows: the pieces of a tensor that its compressors work on, one independently of the next."""
+"""Windows: the pieces of a tensor that are compressed independently of each other."""
 
 from __future__ import annotations
 
 from buddysim.base.errors import BuddysimError
 
-#: Bytes of a window where a tensor's compressor isn't told (cDMA, Sec. VII-A).
+#: Default window of the compressors of tensors in bytes (cDMA, Sec. VII-A).
 TENSOR_WINDOW = 4096
 #: The longest window (cDMA studied windows up to this).
 LONGEST_WINDOW = 65536
@@ -25,5 +25,5 @@ def check_length(algorithm: str, nbytes: int, word_bytes: int) -> None:
 
 
 def window_count(nbytes: int, window: int) -> int:
-    """Windows of so many bytes of data; the last one may be short."""
+    """Number of windows in `nbytes` bytes of data; the last one may be short."""
     return -(-nbytes // window)

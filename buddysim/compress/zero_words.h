@@ -1,4 +1,4 @@
-/* How many words of a piece of memory are not zero, for words of 8, 16 and 32 bits; vectors of the compiler's baseline. */
+/* Counts the words that are not zero, for words of 8, 16 and 32 bits, with the compiler's baseline vectors. */
 #ifndef BUDDYSIM_ZERO_WORDS_H
 #define BUDDYSIM_ZERO_WORDS_H
 #include <stdint.h>

@@ -1,7 +1,7 @@
 """zlib (DEFLATE, RFC 1950 and 1951) over the windows of a tensor, by the library that Python has.
 
 Sizes depend on the library: its version and the level are part of every result's provenance (`provenance`). There is no
-twin, since the codes are the library's; both ways are checked by its own checksum.
+twin, since the codes are the library's; its own checksum guards both directions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TENSORS_ONLY = True
 #: ``raw_fallback``: one bit more per window, and none gets longer than that.
 OPTIONS: dict[str, object] = {"level": 6, "window": TENSOR_WINDOW, "raw_fallback": False}
 
-#: A stream of RFC 1950 is no shorter: 2 bytes ahead, an empty block, 4 bytes of checksum.
+#: The shortest stream of RFC 1950: 2 bytes of header, an empty block, 4 bytes of checksum.
 _SHORTEST = 8
 
 
@@ -50,7 +50,7 @@ def compressed_bits(
 def compress(
     data: NDArray[np.uint8], *, level: int = 6, window: int = TENSOR_WINDOW, raw_fallback: bool = False
 ) -> bytes:
-    """The windows' streams, one after the other; with `raw_fallback` behind their flags, filled up to whole bytes."""
+    """The windows' streams, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
     _check(level, window)
     codes = _codes(data, level, window)
     if not raw_fallback:
@@ -79,7 +79,7 @@ def decompress(
         raise BuddysimError(f"zlib: payload of {len(payload)} bytes: too short for {nbytes} bytes of data")
     flags = np.unpackbits(payload[:at], bitorder="little")
     if flags[windows:].any():
-        raise BuddysimError("zlib: payload: bits set behind the last window's flag (corrupt)")
+        raise BuddysimError("zlib: payload: bits set after the last window's flag (corrupt)")
     rest = payload[at:].tobytes()
     pieces, done = [], 0
     for i in range(windows):

@@ -160,7 +160,7 @@ cdef void encode(
     int path,
     Bits* stream,
 ) noexcept nogil:
-    """Appends every window to a stream that has just the room."""
+    """Appends every window to a stream with just enough room."""
     cdef int64_t i, first, end, at
     cdef int64_t group = ZVC_GROUP * word_bytes
     cdef uint8_t* code

@@ -1,8 +1,8 @@
 /* ZVC of whole groups of 32 words, at whole bytes: a mask of 32 bits (the first word's lowest), then the words that are
- * not zero. Two paths with the same results: AVX2 where the machine has it (asked at run time), and plain C.
+ * not zero. Two paths with the same results: AVX2 where the processor has it (asked at run time), and plain C.
  *
- * Neither has a branch that depends on the data: words are written one over the other, and the place moves on behind
- * those that count (plain C), or eight words at a time are shuffled by a table that their mask chooses (AVX2). */
+ * Neither has a branch that depends on the data. Plain C writes every word and advances the output only past words
+ * that are kept; AVX2 shuffles eight words at a time with a table indexed by their mask. */
 #ifndef BUDDYSIM_ZVC_GROUPS_H
 #define BUDDYSIM_ZVC_GROUPS_H
 #include <stdint.h>
@@ -33,8 +33,8 @@ static inline int zvc_ones(uint32_t v)
     return (int)(((v + (v >> 4)) & 0x0F0F0F0Fu) * 0x01010101u >> 24);
 }
 
-/* A group's code at `code`, where there is room for all its words; the number of words kept.
- * The kept ones of `code` to the 32 words at `data`; 0 where one of them is zero, which no encoder keeps. */
+/* Encoding writes a group's code to `code`, where there is room for all its words, and gives the number of words kept.
+ * Decoding gives the 32 words at `data`; it returns 0 where a kept word is zero, which no encoder writes. */
 #define DEFINE_SCALAR(BITS)                                                                                            \
     static inline int zvc_encode_scalar_##BITS(const uint8_t *data, uint8_t *code)                                     \
     {                                                                                                                  \
@@ -61,7 +61,7 @@ static inline int zvc_ones(uint32_t v)
         for (int i = 0; i < ZVC_GROUP; i++) {                                                                          \
             const uint32_t one = mask >> i & 1;                                                                        \
             uint##BITS##_t word;                                                                                       \
-            /* Behind the last kept word only zeros follow: read that word again, not what lies behind it. */          \
+            /* After the last kept word only zeros follow: read that word again rather than past the end. */           \
             memcpy(&word, code + (taken - (taken == kept)) * sizeof(word), sizeof(word));                              \
             word = (uint##BITS##_t)(word & (0u - one));                                                                \
             wrong |= one & (word == 0);                                                                                \
@@ -124,12 +124,12 @@ static void zvc_make_tables(void)
 #define ZVC_GATHER_32(v, mask) _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(ZVC_LOAD_8(zvc_gather_8[mask])))
 #define ZVC_SCATTER_8(v, mask) _mm_shuffle_epi8(v, ZVC_LOAD_8(zvc_scatter_8[mask]))
 #define ZVC_SCATTER_16(v, mask) _mm_shuffle_epi8(v, ZVC_LOAD_16(zvc_scatter_16[mask]))
-/* A place of 0x80 becomes a negative lane, which is set to zero; the permutation itself only looks at its low bits. */
+/* An index of 0x80 becomes a negative lane, which is set to zero; the permutation itself uses only the low bits. */
 #define ZVC_SCATTER_32(v, mask) zvc_scatter_32(v, _mm256_cvtepi8_epi32(ZVC_LOAD_8(zvc_scatter_8[mask])))
 
-ZVC_TARGET static inline __m256i zvc_scatter_32(__m256i words, __m256i place)
+ZVC_TARGET static inline __m256i zvc_scatter_32(__m256i words, __m256i index)
 {
-    return _mm256_andnot_si256(_mm256_srai_epi32(place, 31), _mm256_permutevar8x32_epi32(words, place));
+    return _mm256_andnot_si256(_mm256_srai_epi32(index, 31), _mm256_permutevar8x32_epi32(words, index));
 }
 
 #define DEFINE_AVX2(BITS)                                                                                              \
@@ -147,7 +147,7 @@ ZVC_TARGET static inline __m256i zvc_scatter_32(__m256i words, __m256i place)
         zvc_store_mask(code, masks);                                                                                   \
         return kept;                                                                                                   \
     }                                                                                                                  \
-    /* Reads as if every word was kept. */                                                                             \
+    /* Reads as many bytes as if every word were kept. */                                                              \
     ZVC_TARGET static inline int zvc_decode_avx2_##BITS(const uint8_t *code, uint32_t masks, uint8_t *data)            \
     {                                                                                                                  \
         uint32_t found = 0;                                                                                            \
@@ -168,7 +168,7 @@ DEFINE_AVX2(32)
 
 static int zvc_path = ZVC_SCALAR;
 
-/* Chooses the fastest path of this machine; to be called once, before anything else. */
+/* Chooses the fastest path of this processor; to be called once, before anything else. */
 static inline int zvc_begin(void)
 {
 #if ZVC_HAS_AVX2
@@ -181,7 +181,7 @@ static inline int zvc_begin(void)
 
 /* One loop for each path and word size. Encoding stops where there may be no room for a group with all its words;
  * decoding where the code ends (`*wrong`), has a zero word (`*wrong`) or, for AVX2, may end within a group with all its
- * words. Both give the number of groups done, and move `*code` behind them. */
+ * words. Both return the number of groups done and advance `*code` past them. */
 #define DEFINE_LOOPS(NAME, BITS, TARGET, ENCODE, DECODE, READS)                                                        \
     TARGET static int64_t zvc_encode_groups_##NAME##_##BITS(                                                           \
         const uint8_t *data, int64_t groups, uint8_t **code, const uint8_t *end)                                       \
@@ -245,7 +245,7 @@ static inline int64_t zvc_encode_groups(
                              : ZVC_CHOOSE(path, encode, 32, data, groups, code, end);
 }
 
-/* What AVX2 leaves near the code's end, plain C does. */
+/* Plain C decodes what AVX2 leaves near the code's end. */
 static inline int64_t zvc_decode_groups(
     int path, int word_bytes, const uint8_t **code, const uint8_t *end, int64_t groups, uint8_t *data, int *wrong)
 {

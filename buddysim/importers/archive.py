@@ -1,4 +1,4 @@
-"""Inputs that come packed: a folder, or an archive that is unpacked for as long as it is needed."""
+"""Packed inputs: an archive is unpacked to a temporary folder."""
 
 from __future__ import annotations
 

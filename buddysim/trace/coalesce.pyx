@@ -100,7 +100,7 @@ def coalesce(addresses, lanes, bytes_per_lane, is_store):
     addresses : byte address of every active lane, op after op, ascending lane number within an op
     lanes : number of active lanes of each op, 0 to 32
     bytes_per_lane : bytes that each lane of the op moves, 1 to 128
-    is_store : whether the op writes (only then do lines say which sectors are written whole)
+    is_store : whether the op writes (only then do lines mark sectors that are written whole)
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""All that a trace file says about itself, as plain data."""
+"""The description of a trace file as plain data: everything but operations and values."""
 
 from __future__ import annotations
 

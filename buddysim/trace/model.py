@@ -16,7 +16,7 @@ Dim3: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a trace comes from and what was assumed where the capture didn't say.
+    """The origin of a trace, and what was assumed where the capture recorded nothing.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Provenance:
     licence : of the source
     command : the capture or conversion command
     assumptions : by subject, for example ``{"gaps": "one instruction between two accesses"}``; a text that begins with
-        "none:" says that the capture has it all
+        "none:" means that the capture recorded everything
     """
 
     tool: str
@@ -96,7 +96,7 @@ Event: TypeAlias = KernelLaunch | Memcpy | Memset
 
 
 class ChunkRef(NamedTuple):
-    """Where a chunk of whole thread blocks lies in the file, and how much it holds."""
+    """Position of a chunk of whole thread blocks in the file, and its counts."""
 
     offset: int
     first_block: int

@@ -15,7 +15,7 @@ def coalesce_op(addresses: Sequence[int], bytes_per_lane: int, is_store: bool) -
     ----------
     addresses : byte address of each active lane, ascending lane number
     bytes_per_lane : bytes that each lane moves
-    is_store : whether the lines shall say which sectors are written whole
+    is_store : whether the lines mark the sectors that are written whole
     """
     touched: dict[int, set[int]] = {}
     for address in addresses:

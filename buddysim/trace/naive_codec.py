@@ -50,10 +50,10 @@ def encode(blocks: Any, warps: Any, ops: Any, lines: Any) -> tuple[bytes, int, i
 
 
 def _table(rows: Any) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Distinct rows in the order in which they come first, and each row's place among them."""
-    places: dict[tuple[int, ...], int] = {}
-    index = [places.setdefault(row, len(places)) for row in rows]
-    return list(places), index
+    """Distinct rows in the order of their first occurrence, and each row's index among them."""
+    numbers: dict[tuple[int, ...], int] = {}
+    index = [numbers.setdefault(row, len(numbers)) for row in rows]
+    return list(numbers), index
 
 
 def _deltas(warps: Any, ops: Any, lines: Any) -> tuple[list[int], list[int]]:

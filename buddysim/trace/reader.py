@@ -83,7 +83,7 @@ class Kernel:
     registers: int  # per thread, 0 = not known
     shared_memory_bytes: int  # per block
     stream: int
-    event: int  # its place in the trace's events
+    event: int  # index in the trace's events
     warp_instructions: int = 0
     memory_instructions: int = 0
     line_accesses: int = 0
@@ -244,13 +244,15 @@ class Trace:
             self.allocations[index].died = len(self.events)
             self._live.remove(self.allocations[index])
         elif kind == fmt.MEMCPY:
-            address, size, source, way, given = self._unpack(fmt.MEMCPY_BODY, payload, name, offset, exact=True)
-            if way >= len(fmt.MEMCPY_KINDS) or given > 1 or (way == 2 and not given):
-                fail(name, offset, f"kind {way}, source given = {given}")
+            address, size, source, direction, has_source = self._unpack(
+                fmt.MEMCPY_BODY, payload, name, offset, exact=True
+            )
+            if direction >= len(fmt.MEMCPY_KINDS) or has_source > 1 or (direction == 2 and not has_source):
+                fail(name, offset, f"kind {direction}, source given = {has_source}")
             if max(address, source) > fmt.MAX_ADDRESS or size > fmt.MAX_ADDRESS - max(address, source):
                 fail(name, offset, f"{size} bytes at {address:#x} from {source:#x}: beyond 2^63")
             self.event_offsets.append(offset)
-            self.events.append(Memcpy(fmt.MEMCPY_KINDS[way], address, size, source if given else None))
+            self.events.append(Memcpy(fmt.MEMCPY_KINDS[direction], address, size, source if has_source else None))
         elif kind == fmt.MEMSET:
             address, size, value, known = self._unpack(fmt.MEMSET_BODY, payload, name, offset, exact=True)
             if address > fmt.MAX_ADDRESS or size > fmt.MAX_ADDRESS - address or known > 1:
@@ -283,7 +285,7 @@ class Trace:
         self.events.append(KernelLaunch(index))
 
     def _count_chunks(self, kernel_rows: list[tuple[int, int]], ends: list[tuple[int, ...]]) -> None:
-        """Give each kernel its chunks and counts, and hold them against its end."""
+        """Gives each kernel its chunks and counts, and checks them against its end."""
         rows = self.file.index
         at = np.flatnonzero(rows["type"] == fmt.CHUNK)
         chunks = rows[at]
@@ -324,12 +326,12 @@ class Trace:
         section = f"chunk of kernel {kernel.index} from block {ref.first_block}"
         kind, length, crc = file.section_head(ref.offset, section)
         if kind != fmt.CHUNK or length != ref.encoded_bytes:
-            file.fail(section, ref.offset, "the index says otherwise about type or length")
+            file.fail(section, ref.offset, "the index has another type or length")
         payload = file.payload(ref.offset, length, crc, section)
         head = self._unpack(fmt.CHUNK_HEAD, payload, section, ref.offset)
         index, first_block, blocks, warps, ops, lines, memory, op_shapes, warp_shapes, wide, instructions, size = head
         if (index, *head[1:6], memory, instructions) != (kernel.index, *ref[1:6], *ref[7:]):
-            file.fail(section, ref.offset, "the index says otherwise about its kernel or counts")
+            file.fail(section, ref.offset, "the index has another kernel or other counts")
         if (
             not 0 < blocks <= fmt.MAX_CHUNK_BLOCKS
             or max(warps, warp_shapes) > fmt.MAX_CHUNK_WARPS

@@ -1,4 +1,4 @@
-"""Numpy dtypes of a decoded chunk's records; `records.pxd` says what each field means."""
+"""Numpy dtypes of a decoded chunk's records; `records.pxd` describes each field."""
 
 from __future__ import annotations
 

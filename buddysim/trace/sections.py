@@ -156,7 +156,7 @@ class SectionFile:
     # -- sections -----------------------------------------------------------------------------------------------------
 
     def section_head(self, offset: int, section: str) -> tuple[bytes, int, int]:
-        """(type, payload bytes, payload's checksum) of the section at `offset`; its payload lies in the file."""
+        """(type, payload bytes, payload's checksum) of the section at `offset`; its payload is within the file."""
         data = self.read(offset, _HEAD_BYTES, section)
         kind, zero, length, crc, head_crc = fmt.SECTION.unpack(data)
         if head_crc != crc32(data[:20]):
@@ -185,7 +185,7 @@ class SectionFile:
         offset = int(entry["offset"])
         kind, length, crc = self.section_head(offset, section)
         if kind != entry["type"] or length != entry["length"] or crc != entry["crc"]:
-            self.fail(section, offset, "the index says otherwise about type, length or checksum")
+            self.fail(section, offset, "the index has another type, length or checksum")
         return self.payload(offset, length, crc, section)
 
     def decompress(self, frame: bytes | memoryview, expected: int, section: str, offset: int) -> bytes:

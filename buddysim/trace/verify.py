@@ -20,7 +20,7 @@ _LAST_SECTOR = np.array([max(mask.bit_length() - 1, 0) * 32 for mask in range(16
 
 @dataclass(frozen=True)
 class Verified:
-    """What a whole file was found to hold."""
+    """Counts of a whole file, every checksum and reference of which is right."""
 
     sections: int
     allocations: int
@@ -165,7 +165,7 @@ def _check_chunk(
 
 
 def _first_block_seen(blocks: npt.NDArray[np.uint32], seen: npt.NDArray[np.uint8]) -> int | None:
-    """A block that is marked in `seen` or comes twice; the others are marked."""
+    """A block that is marked in `seen` or occurs twice; the others are marked."""
     if np.any(blocks[1:] <= blocks[:-1]):
         ordered = np.sort(blocks)
         if np.any(same := ordered[1:] == ordered[:-1]):
@@ -179,7 +179,7 @@ def _first_block_seen(blocks: npt.NDArray[np.uint32], seen: npt.NDArray[np.uint8
 
 
 def _first_warp_twice(chunk: Chunk) -> int | None:
-    """Index of the first block in which a warp number comes twice."""
+    """Index of the first block in which a warp number occurs twice."""
     block = np.repeat(np.arange(len(chunk.blocks), dtype=np.uint64), chunk.blocks["n_warps"])
     keys = block << np.uint64(32) | chunk.warps["warp"]
     if np.any(keys[1:] <= keys[:-1]):

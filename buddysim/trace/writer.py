@@ -28,8 +28,8 @@ Records = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]
 _FILLER = b"room"
 
 FAST_LEVEL = 1
-# Levels of zstd for a chunk in a file that is to be written and read fast. Entropy coding, and then patterns, are given
-# up where they do not make a chunk at least this many times smaller: they are most of decoding.
+# Levels of zstd for a chunk in a file that is to be written and read fast. Entropy coding, and then matches, are given
+# up where they don't make a chunk at least this many times smaller: they take most of the decoding time.
 _FAST_LEVELS = (FAST_LEVEL, -1, -100)
 _WORTH_DECODING = 2
 
@@ -83,12 +83,12 @@ def select_blocks(records: Records, first: int, end: int) -> Records:
 class TraceWriter:
     """Writes a trace file; a context manager.
 
-    The file appears under its name when it is complete; if anything goes wrong before, nothing is left behind.
+    The file appears under its name when it is complete; after an error before that, nothing is left.
 
     Parameters
     ----------
     path : the file to write
-    provenance : where the trace comes from
+    provenance : origin of the trace
     partial : write under the final name from the start and keep what was written if the writing is interrupted; a
         reader takes every complete section
     compression_level : of zstd; 1 is fast, 19 for files that are kept. At 1, chunks that compression does not make
@@ -223,13 +223,13 @@ class TraceWriter:
             self._fail(section, f"kernel {self._kernel.index} must be ended first")
 
     def replace_provenance(self, provenance: Provenance) -> None:
-        """Say something else about where the trace comes from, once that is known; it must fit the room for it."""
+        """Overwrites the provenance, for what is only known at the end; it must fit the room reserved for it."""
         if self._file is None:
             raise ValueError("the trace file is closed")
         self._replace(0, fmt.PROVENANCE, fmt.HEADER.size, self._provenance_of_size(provenance))
 
     def rename_allocation(self, allocation: int, name: str) -> None:
-        """Give an allocation the name that has become known; what doesn't fit the room for it is cut off."""
+        """Gives an allocation another name; what doesn't fit the room reserved for it is cut off."""
         if self._file is None:
             raise ValueError("the trace file is closed")
         section, offset, room = self._renamable[allocation]
@@ -251,7 +251,7 @@ class TraceWriter:
         self._index[section] = struct.pack("<4sIQQ8IQ", kind, crc, offset, len(payload), *(0,) * 9)
 
     def _provenance_of_size(self, provenance: Provenance) -> bytes:
-        """The payload, filled up with a key that no reader knows."""
+        """The payload, padded with a key that readers ignore."""
         payload = self._provenance_payload(provenance)
         if (room := self._provenance_bytes - len(payload)) == 0:
             return payload

@@ -115,9 +115,9 @@ def test_a_file_that_isn_t_text_or_isn_t_there(tmp_path: Path) -> None:
 
 def test_what_can_t_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     targets = Targets.uniform(allocations("a"), "2x")
-    with pytest.raises(BuddysimError, match="can't write the targets file"):
+    with pytest.raises(BuddysimError, match="can't be written"):
         targets.save(tmp_path / "none" / "t.toml")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(BuddysimError, match="can't write the targets file"):
+    with pytest.raises(BuddysimError, match="can't be written"):
         targets.save(tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -54,7 +54,7 @@ def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[st
         (["--distribution", "isca20"], "distribution 'isca20': unknown"),
         (["--seed", "-4"], "seed -4: expected"),
         (["-o", "{trace}"], "is the trace itself"),
-        (["-o", "{trace}/x.toml"], "can't write the targets file"),
+        (["-o", "{trace}/x.toml"], "can't be written"),
     ],
 )
 def test_wrong_options(trace: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Importing the SASS traces of Accel-Sim's tracer; docs/accelsim-import.md says what is read and what is assumed."""
+"""Importing the SASS traces of Accel-Sim's tracer; docs/accelsim-import.md describes what is read and assumed."""
 
 from __future__ import annotations
 

@@ -49,16 +49,16 @@ class Footprint:
         if not len(lines):
             return
         numbers = lines >> np.uint64(8)
-        places = np.repeat(pcs, n_lines)
+        line_pcs = np.repeat(pcs, n_lines)
         pages = numbers >> _PAGE_SHIFT
-        order = np.lexsort((numbers, pages, places))
-        numbers, places, pages = numbers[order], places[order], pages[order]
-        new = np.flatnonzero((places[1:] != places[:-1]) | (pages[1:] != pages[:-1])) + 1
+        order = np.lexsort((numbers, pages, line_pcs))
+        numbers, line_pcs, pages = numbers[order], line_pcs[order], pages[order]
+        new = np.flatnonzero((line_pcs[1:] != line_pcs[:-1]) | (pages[1:] != pages[:-1])) + 1
         starts = np.concatenate(([0], new))
         ends = np.concatenate((new, [len(numbers)]))
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             page = int(pages[start])
-            spans = self._spans.setdefault((kernel, int(places[start])), {})
+            spans = self._spans.setdefault((kernel, int(line_pcs[start])), {})
             first, last = int(numbers[start]), int(numbers[end - 1]) + 1
             before = spans.get(page)
             spans[page] = (first, last) if before is None else (min(first, before[0]), max(last, before[1]))

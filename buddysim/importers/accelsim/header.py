@@ -14,7 +14,7 @@ OLDEST_VERSION, NEWEST_VERSION = 1, 6
 
 @dataclass(frozen=True)
 class KernelHeader:
-    """What a kernel's file says before its instructions. Addresses are bases of the generic windows, 0 where absent."""
+    """The header of a kernel's file. Addresses are bases of the generic windows, 0 where absent."""
 
     name: str
     grid: Dim3

@@ -1,4 +1,4 @@
-"""Memory contents as far as a trace tells them."""
+"""Memory contents as far as a trace reveals them."""
 from libc.stdint cimport uint8_t, uint64_t
 
 cdef enum:

@@ -1,4 +1,4 @@
-"""A sparse image of memory: the bytes that stores and copies told, and which bytes those are."""
+"""A sparse image of memory: the bytes known from stores and copies, and which bytes those are."""
 import numpy as np
 
 from libc.stdint cimport uint8_t, uint64_t

@@ -1,4 +1,4 @@
-"""An instruction line of a kernel trace, and the memory contents that it tells; `naive_parser.py` is the readable twin."""
+"""An instruction line of a kernel trace, and the memory contents that it reveals; `naive_parser.py` is the readable twin."""
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.importers.accelsim.image cimport MemoryImage
@@ -53,9 +53,9 @@ cdef struct Instruction:
 
 
 cdef class InstructionReader:
-    """Reads instruction lines of one kernel and writes the values that they tell to an image of memory.
+    """Reads instruction lines of one kernel and writes the values that they contain to an image of memory.
 
-    The parameters are those of `KernelParser`, which is the whole.
+    The parameters are those of `KernelParser`.
     """
     cdef readonly set unknown_opcodes
     cdef str path

@@ -187,7 +187,7 @@ cdef class InstructionReader:
                 self.fail(f"the address {instruction.addresses[lane]:#x}, expected one below {ADDRESS_LIMIT:#x}")
         return 0
 
-    # -- values: what they tell of memory's contents ------------------------------------------------------------------
+    # -- values in the trace, which reveal memory contents --------------------------------------------------------------
 
     cdef int read_store_data(self, Cursor* line, Instruction* instruction) except -1:
         """Nothing more, or STORE_DATA type registers REGr:Tt:value Tt:value ..."""
@@ -251,8 +251,8 @@ cdef class InstructionReader:
     cdef int read_register_values(self, Cursor* line, Instruction* instruction) except -1:
         """NoVal, or Val, the number of destinations, and per register a count and that many values.
 
-        Destinations come first, then the sources. A load tells what memory held, a store what it writes: its last
-        source.
+        Destinations come first, then the sources. A load's values are what memory held, a store's last source is
+        what it writes.
         """
         cdef Cursor token
         cdef int64_t n_destinations = 0, count = 0

@@ -1,4 +1,4 @@
-"""The list of commands of a traced run: copies, allocations and kernels in the host's order."""
+"""The list of commands of a traced run: copies, allocations and kernels in the order of the program."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Command = KernelFile | Copy | Malloc | Free
 
 @dataclass
 class KernelsList:
-    """Commands in order, and how many lines said something else."""
+    """Commands in order, and the lines that are none."""
 
     path: Path
     commands: list[Command] = field(default_factory=list)

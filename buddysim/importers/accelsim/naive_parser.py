@@ -59,7 +59,7 @@ class Op:
 
 @dataclass
 class Warp:
-    """A warp's number, operations and what comes after the last."""
+    """A warp's number, its operations, and the instructions after the last one."""
 
     number: int
     ops: list[Op] = field(default_factory=list)

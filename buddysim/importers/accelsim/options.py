@@ -15,7 +15,7 @@ _MAX_SNAPSHOT_BYTES = 1 << 36
 
 @dataclass(frozen=True)
 class SnapshotFile:
-    """Memory contents from elsewhere: bytes that lie at `address` after `point` launches."""
+    """Memory contents from elsewhere: the bytes at `address` after `point` launches."""
 
     path: Path
     address: int

@@ -28,7 +28,7 @@ cdef class KernelParser(WarpStream):
     include_local : make operations of local memory too, interleaved over threads as the hardware does
     image : memory contents to which stored values are written, if wanted
     """
-    cdef bytes rest                     # of a line that the next piece goes on with
+    cdef bytes rest                     # of a line that continues in the next piece
     cdef uint64_t grid[3]
     cdef uint64_t block_warps
     cdef Rows blocks

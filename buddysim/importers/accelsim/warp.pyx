@@ -3,7 +3,7 @@
 A warp issues in order, one instruction per cycle at most. An instruction waits for its registers: if a fixed-latency
 instruction wrote one, until that has executed and a pipeline step more. An execution unit starts an instruction per
 interval; a few can queue for it before issue has to wait. Loads return at once here; what really delays a warp is their
-use, which is what `use_*` of an operation says.
+use, which `use_*` of an operation describes.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -294,7 +294,7 @@ cdef class WarpStream(InstructionReader):
         return 0
 
     cdef int add_local(self, Instruction* instruction, int role, Clock clock) except -1:
-        """An access to local memory: every thread's 4-byte words lie beside those of its neighbours."""
+        """An access to local memory: a thread's 4-byte words are interleaved with those of its neighbours."""
         cdef uint64_t addresses[32]
         cdef uint64_t lines[MAX_OP_LINES * MAX_LOCAL_PIECES]
         cdef uint64_t threads = min(self.grid_threads, <uint64_t>LOCAL_THREADS), thread, offset

@@ -69,7 +69,7 @@ def convert_bundle(
     folder : with `meta.jsonl`, `warp.trace.xz` and `snap_*` folders
     output : trace file to write
     options : what of it
-    progress : told what is being done
+    progress : called with what is being done
     """
     options = options or Options()
     bundle = read_bundle(Path(folder))

@@ -85,7 +85,7 @@ cdef class PackedDecoder:
         return {"operations": self.n_ops, "lanes": self.n_lanes}
 
     def set_kernel(self, grid_blocks, block_warps):
-        """The size of the launch that `step` has just come to."""
+        """The size of the launch that `step` has just reached."""
         self.grid_blocks, self.block_warps = grid_blocks, block_warps
 
     def push(self, bytes data):

@@ -51,7 +51,7 @@ def decode(data: bytes, first: int, end: int) -> list[Launch]:
 
 
 def assume_uses(ops: list[Op]) -> None:
-    """Set the first use of every load, as `assumed.DEPENDENCIES_TEXT` says."""
+    """Set the first use of every load, as `assumed.DEPENDENCIES_TEXT` describes."""
     for index, op in enumerate(ops):
         if op.kind == OP_LOAD:
             rest = range(index + 1, len(ops))
