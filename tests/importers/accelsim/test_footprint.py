@@ -1,4 +1,4 @@
-"""Allocations inferred from what was touched."""
+"""Allocations inferred from accesses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def touch(footprint: Footprint, pc: int, lines: list[int], kernel: str = "k") ->
     footprint.add(kernel, np.full(len(lines), pc, np.uint64), np.ones(len(lines), np.uint8), words)
 
 
-def test_ranges_of_instructions_that_overlap_are_one() -> None:
+def test_overlapping_ranges_of_instructions_are_merged() -> None:
     footprint = Footprint()
     touch(footprint, 1, [100, 150])
     touch(footprint, 2, [140, 200])
@@ -22,7 +22,7 @@ def test_ranges_of_instructions_that_overlap_are_one() -> None:
     assert footprint.outside([]) == [(100, 201)]
 
 
-def test_ranges_that_adjoin_are_two() -> None:
+def test_adjacent_ranges_stay_separate() -> None:
     footprint = Footprint()
     touch(footprint, 1, [100, 149])
     touch(footprint, 2, [150, 200])
@@ -30,13 +30,13 @@ def test_ranges_that_adjoin_are_two() -> None:
     assert footprint.outside([]) == [(100, 150), (150, 201)]
 
 
-def test_an_instruction_s_range_goes_on_over_adjoining_pages_only() -> None:
+def test_a_range_of_an_instruction_continues_over_adjacent_pages_only() -> None:
     footprint = Footprint()
     touch(footprint, 1, [PAGE - 10, PAGE + 5, 2 * PAGE + 7, 5 * PAGE])
     assert footprint.outside([]) == [(PAGE - 10, 2 * PAGE + 8), (5 * PAGE, 5 * PAGE + 1)]
 
 
-def test_known_ranges_are_cut_out_and_untouched_ends_cut_off() -> None:
+def test_known_allocations_and_untouched_ends_are_excluded() -> None:
     footprint = Footprint()
     touch(footprint, 1, [100, 120, 180, 300])
     assert footprint.outside([(110, 150), (200, 250)]) == [(100, 101), (180, 181), (300, 301)]

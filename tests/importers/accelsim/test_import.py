@@ -38,7 +38,7 @@ def all_ops(trace: bt.Trace) -> list[tuple[int, int, int, list[int]]]:
     return found
 
 
-# Warp instructions, lane instructions, memory lines and sectors as the traces' own simulator counts them.
+# Warp instructions, lane instructions, memory lines and sectors as counted by the simulator that the traces come from.
 REAL = {
     "bfs-volta": (154_839, 1_207_402, 38_584, 90_629),
     "vectoradd-ampere": (26_601, 801_056, 4_689, 18_750),
@@ -74,7 +74,7 @@ def test_bfs_has_its_copies_and_an_allocation_for_each(tmp_path: Path) -> None:
     assert "no cudaMalloc" in trace.provenance.assumptions["allocations"]
 
 
-def test_arrays_that_only_adjoin_are_allocations_of_their_own(tmp_path: Path) -> None:
+def test_adjacent_arrays_are_separate_allocations(tmp_path: Path) -> None:
     with folder_with(HERE / "data" / "vectoradd-ampere.tar.xz", "kernelslist.g") as folder:
         trace, _ = imported(folder / "kernelslist.g", tmp_path)
     assert [a.name.split()[0] for a in trace.allocations] == ["copied", "copied", "touched"]
@@ -82,7 +82,7 @@ def test_arrays_that_only_adjoin_are_allocations_of_their_own(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("version", ["v1", "v1_2", "v2"])
-def test_versions_with_the_place_before_each_instruction(version: str, tmp_path: Path) -> None:
+def test_versions_with_block_and_warp_before_each_instruction(version: str, tmp_path: Path) -> None:
     trace, summary = imported(HERE / "samples" / version / "kernelslist.g", tmp_path)
     assert summary.counts["predicated_off"] == 1
     assert [(a.name.split()[0], a.base, a.bytes) for a in trace.allocations] == [
@@ -102,7 +102,7 @@ def test_versions_with_the_place_before_each_instruction(version: str, tmp_path:
     ]
 
 
-def test_version_6_tells_values(tmp_path: Path) -> None:
+def test_version_6_carries_values(tmp_path: Path) -> None:
     trace, _ = imported(HERE / "samples" / "v6" / "kernelslist.g", tmp_path)
     ops = all_ops(trace)
     assert [(kind, flags) for kind, flags, _, _ in ops] == [
