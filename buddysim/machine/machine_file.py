@@ -54,10 +54,10 @@ class MachineFile(Section):
         where : what an error begins with; the machine's name if not given
         """
         where = where or self.name
-        content, known = self.to_dict(), self.dotted_keys()
+        content, keys = self.to_dict(), self.dotted_keys()
         for key, value in overrides.items():
-            if key not in known:
-                raise BuddysimError(f"{where}: {unknown_key(key, known)}")
+            if key not in keys:
+                raise BuddysimError(f"{where}: {unknown_key(key, keys)}")
             *sections, last = key.split(".")
             table = content
             for section in sections:
@@ -95,10 +95,10 @@ class MachineFile(Section):
         machine = cls._parsed(content, problems)
         if machine is None or problems:
             raise BuddysimError(f"{where}: {'; '.join(_described(problems, cls._possible_keys()))}")
-        known = machine.dotted_keys()
+        keys = machine.dotted_keys()
         for key in machine.sources:
-            if key not in known and not machine._is_of_others(key):
-                raise BuddysimError(f"{where}: sources: {unknown_key(key, known)}")
+            if key not in keys and not machine._is_of_others(key):
+                raise BuddysimError(f"{where}: sources: {unknown_key(key, keys)}")
         return machine
 
     @classmethod
@@ -119,7 +119,7 @@ class MachineFile(Section):
         return True
 
     def _is_of_others(self, key: str) -> bool:
-        """Whether a source may be of a key that the machine doesn't have."""
+        """Whether a source may be of this key although the machine does not have it."""
         return False
 
     def _found(self, values: Mapping[str, Any], key: str) -> Any:

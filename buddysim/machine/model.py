@@ -134,9 +134,9 @@ class Machine(MachineFile):
                 raise BuddysimError(f"replay scheme {name}: SECTION: every machine file has a section [{name}] already")
         machine = parse_section(cls, {name: value for name, value in content.items() if name not in sections}, problems)
         for name, section in sections.items():
-            given = parse_section(section, content.get(name, {}), problems, name)
-            if machine is not None and given is not None and given != section():
-                machine._schemes[name] = given
+            parsed = parse_section(section, content.get(name, {}), problems, name)
+            if machine is not None and parsed is not None and parsed != section():
+                machine._schemes[name] = parsed
         return machine
 
     @classmethod
@@ -196,15 +196,15 @@ def _misfits(machine: Machine) -> Iterator[str]:
             f"l2.load_to_use: {machine.l2.load_to_use} is less than l1.load_to_use, {machine.l1.load_to_use}, "
             "which it contains"
         )
-    for key, given in (("dram", dram.load_to_use), ("link", machine.link.load_to_use)):
-        if machine.exact_ps(given) < l2:
+    for key, latency in (("dram", dram.load_to_use), ("link", machine.link.load_to_use)):
+        if machine.exact_ps(latency) < l2:
             yield (
-                f"{key}.load_to_use: {given} is less than l2.load_to_use, {machine.l2.load_to_use}, which it contains"
+                f"{key}.load_to_use: {latency} is less than l2.load_to_use, {machine.l2.load_to_use}, which it contains"
             )
     if l2 <= machine.exact_ps(dram.load_to_use) < l2 + first_data:
         yield (
-            f"dram.load_to_use: {dram.load_to_use} does not hold l2.load_to_use and opening a row: expected at least "
+            f"dram.load_to_use: {dram.load_to_use} does not include l2.load_to_use and an activate: expected at least "
             f"{float((l2 + first_data) / 1000):.2f} ns (l2.load_to_use + tRCD + tCL + one 32 B burst)"
         )
     if machine.exact_ps(timing.tREFI) and machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFC):
-        yield f"dram.timing.tREFI: {timing.tREFI} leaves no time beside tRFC, {timing.tRFC}"
+        yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFC, {timing.tRFC}"
