@@ -118,6 +118,8 @@ def test_a_users_file(tmp_path: Path) -> None:
         ('name = "x"\n[training]\nsms = 3', "training.fp32: this key is missing"),
         ('name = "x"\ntraining = 3', "training: 3 is not a section of keys"),
         ('base = "titan-x"\n[training]\nlinks = 3', "training.links"),
+        ('base = "titan-x"\nsources = 3', "sources: 3 is not a section of keys"),
+        ('base = "titan-x"\n[sources]\n"training.sm" = "a book"', r"sources: training.sm: unknown key \(nearest: "),
         ('base = "titan-x"\n[training.links.pcie3]\nofload = "3 GB/s"', "training.links.pcie3.ofload: unknown key"),
     ],
 )
