@@ -1,12 +1,12 @@
 #!/bin/bash
 # Installs what the tests of the extras need: Debian packages, and PyOpenCL and PyTorch for the CPU into the given Python's
-# environment. What is there already is left alone; what cannot be installed is named, and the exit code is 1.
+# environment. Installed packages are left alone; those that can't be installed are named, with exit code 1.
 #
 #   tools/install_extras.sh .venv/bin/python
 set -uo pipefail
 python=${1:?expected the path of a Python: tools/install_extras.sh .venv/bin/python}
 
-# Compilers of captured programs; OpenCL on the CPU and the tool it is checked with; pictures to train on.
+# Compilers of captured programs; OpenCL on the CPU, with Oclgrind to check it; images to train on.
 packages=(
     gcc g++ gfortran libc6-dev binutils xz-utils
     clang-15 llvm-15-dev pocl-opencl-icd ocl-icd-opencl-dev opencl-headers
@@ -29,7 +29,7 @@ missing_packages() {
 install_packages() {
     local as_root=()
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        say "not Debian: the tests of the extras need what Debian calls ${packages[*]}"
+        say "not Debian: the tests of the extras need the equivalents of Debian's ${packages[*]}"
         return 1
     fi
     mapfile -t missing < <(missing_packages)
@@ -43,9 +43,9 @@ install_packages() {
     fi
     say "installing ${missing[*]}"
     local quiet=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
-    "${as_root[@]}" "${quiet[@]}" update >/dev/null || say "apt-get update failed; going on with the lists that are there"
+    "${as_root[@]}" "${quiet[@]}" update >/dev/null || say "apt-get update failed; continuing with the old package lists"
     if ! "${as_root[@]}" "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null; then
-        for package in "${missing[@]}"; do # one that this release lacks must not keep the others out
+        for package in "${missing[@]}"; do # a package that this release lacks must not block the others
             "${as_root[@]}" "${quiet[@]}" install -y --no-install-recommends "$package" >/dev/null 2>&1
         done
     fi
@@ -63,7 +63,7 @@ install_python_packages() {
     fi
     "$python" -c 'import torch' 2>/dev/null && return $status
     say "installing $torch"
-    # First from where this machine's pip looks anyway (its own wheels, a mirror), as asking in vain takes minutes.
+    # First from the indexes that pip is configured for (local wheels, a mirror): an unreachable one takes minutes to fail.
     "${pip[@]}" -qqq "$torch" 2>/dev/null && return $status
     "${pip[@]}" --quiet --extra-index-url "$torch_index" "$torch" && return $status
     say "could not be installed: $torch"
