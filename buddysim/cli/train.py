@@ -255,7 +255,7 @@ def _outputs(args: argparse.Namespace) -> list[str]:
 
 
 def _keep_inputs(path: str, inputs: Iterable[object]) -> None:
-    """An output must not replace what the simulation reads: `inputs`, of which the texts may be paths."""
+    """An output must not replace what the simulation reads: any text of `inputs` may be a path."""
     from buddysim.base.errors import BuddysimError
 
     for name in inputs:

@@ -17,27 +17,27 @@ Starter = Callable[[str], Report]
 
 
 class _Rate(ProgressColumn):
-    def __init__(self, what: str) -> None:
+    def __init__(self, unit: str) -> None:
         super().__init__()
-        self.what = what
+        self.unit = unit
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{rate_text(speed)} {self.what}")
+        return Text("" if speed is None else f"{rate_text(speed)} {self.unit}")
 
 
 @contextmanager
-def progress_bars(what: str = "memory instr.") -> Iterator[Starter | None]:
+def progress_bars(unit: str = "memory instr.") -> Iterator[Starter | None]:
     """Gives a function that starts a bar of some name; None where standard error is no terminal.
 
     Parameters
     ----------
-    what : is counted
+    unit : of the progress, in the plural
     """
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), _Rate(what))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), _Rate(unit))
     with Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr), transient=True) as progress:
 
         def start(name: str) -> Report:

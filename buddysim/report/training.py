@@ -125,7 +125,7 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
 
 
 def _decisions(results: Results) -> Group:
-    """What each scheme decided, in one line; decisions that are among the assumptions stand there."""
+    """Decisions of each scheme, in one line; those that are among the assumptions are left out."""
     lines = []
     for name, result in results.items():
         run = result["provenance"]

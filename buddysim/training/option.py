@@ -1,8 +1,8 @@
 """Options that training schemes declare.
 
 A scheme's file has ``OPTIONS``, an `Option` by name. The command line makes its arguments, their help and their checks
-from these declarations; `buddysim.training.simulate` takes the same names as keywords. What the user gives reaches the
-scheme in `Options.extra`, and `values` checks it and fills in the defaults.
+from these declarations; `buddysim.training.simulate` takes the same names as keywords. The user's choices reach the
+scheme in `Options.extra`; `values` checks them and fills in the defaults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Option:
     Attributes
     ----------
     type : bool, int, float (whole numbers too) or str
-    help : one line; of a bool, what it does when it is True, beginning with a verb
+    help : one line; of a bool, the effect of True, beginning with a verb
     metavar : the value's name in help texts; a bool has no value there
     default : None where there is none
     group : heading under which help texts list it

@@ -103,7 +103,7 @@ class Outcome:
 
     @property
     def could_fit(self) -> bool:
-        """Whether it would fit if the pool's free memory were always in one piece; grows no truer with the batch."""
+        """Whether it would fit without fragmentation; where a batch could not, no larger one could."""
         enough = self.capacity is None or memory.least_bytes(self.program) <= self.capacity
         return self.fits or (enough and self.pinned_bytes <= self.machine.host_pinned_bytes)
 
@@ -248,7 +248,7 @@ def size_text(byte_count: int) -> str:
 
 
 class LayerOutcome(NamedTuple):
-    """One layer of an iteration. Times are picoseconds; memory is what the GPU holds during the layer's step."""
+    """One layer of an iteration. Times are picoseconds; memory is that of the GPU during the layer's step."""
 
     layer: int
     name: str

@@ -12,10 +12,10 @@ LARGEST_BATCH = 1 << 20
 def largest_batch(simulated: Callable[[int], TrainingResult], limit: int = LARGEST_BATCH) -> tuple[int, TrainingResult]:
     """The largest batch that fits, and its result; 0 with the result of batch 1 where none does.
 
-    Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through. What lives at once
-    is, so the largest batch that could fit is found by doubling and halving, and from there on each smaller batch is
-    tried until one fits. (A larger batch may let faster algorithms with more workspace win; a batch beyond one that
-    can't fit for that reason isn't looked for.)
+    Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through. The memory that is
+    live at once is monotone, so the largest batch that could fit is found by bisection, and from there downwards each
+    batch is tried until one fits. (A larger batch may let faster algorithms with more workspace win; batches beyond one
+    that can't fit for that reason are not searched.)
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class Source(Protocol):
     description: str
 
     def made_by(self, codec: Codec) -> str:
-        """What made the sizes of its codes, with the versions of libraries, for results."""
+        """The compressors that the sizes of its codes come from, with versions of libraries, for results."""
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output, compressed by `codec`."""

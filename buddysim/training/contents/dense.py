@@ -1,4 +1,4 @@
-"""What a compressor makes of a map without zeros."""
+"""The code of a map without zeros."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A ReLU's map is dead (zero) in squares of `cluster` x `cluster` elements of a channel, drawn from a seed so that the
 share of the others is the density; the live values are the sums of three uniform numbers, which no platform rounds
-differently. A pooling layer's map is what its window makes of such a map. No more than 16 samples are drawn, so that a
+differently. A pooling layer's map is such a map pooled by its window. No more than 16 samples are drawn, so that a
 search over batches draws once; large maps are cut to a tile of at most 2^18 elements: 64 channels, then rows and
 columns.
 """

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Line:
-    """Straight pieces between points of growing `x`; flat before the first and behind the last."""
+    """Straight pieces between points of growing `x`; flat before the first and after the last."""
 
     points: tuple[tuple[float, float], ...]
 

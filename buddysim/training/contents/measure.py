@@ -1,9 +1,9 @@
 """Measures feature maps over a training: a network in the style of VGG learns Fashion-MNIST, with PyTorch on the CPU.
 
 At points of the training, dense at its start, the same images (`MeasureSettings.samples` of the test set) go through
-the network as it then is, and each map's density is recorded; at some of them also what every compressor makes of it in
-every layout and window, and the maps of the first image. Nothing of this changes the training: it has a random
-generator of its own.
+the network as it then is, and each map's density is recorded; at some of them also the sizes of its codes by every
+compressor in every layout and window, and the maps of the first image. None of this changes the training: observation
+has a random generator of its own.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ def measure(
         torch.random.set_rng_state(before[2])
 
 
-def import_torch(what: str) -> Any:
+def import_torch(user: str) -> Any:
     """PyTorch, or the command that installs it."""
     try:
         import torch
     except ImportError as error:
-        raise BuddysimError(f"{what}: needs PyTorch ({error}): {INSTALL_TORCH}") from None
+        raise BuddysimError(f"{user}: needs PyTorch ({error}): {INSTALL_TORCH}") from None
     return torch
 
 
@@ -277,7 +277,7 @@ class _Training:
 
 
 def build(torch: Any, shape: tuple[int, ...], classes: int) -> tuple[list[Any], list[MapInfo]]:
-    """The network's layers, and what is written of each one's map (of all but the flattening)."""
+    """The network's layers, and the description of each one's map (of all but the flattening)."""
     nn = torch.nn
     channels, height, width = shape
     n_conv, n_fc = sum(isinstance(f, int) for f in FEATURES), len(CLASSIFIER) + 1

@@ -134,7 +134,7 @@ class MeasuredContents:
     def _description(self) -> str:
         made = self.activations.provenance
         # Both begin with a name; the file has the rest.
-        what = " on ".join(re.split(r"[(,;]", made[key])[0].strip() for key in ("network", "data") if key in made)
+        subject = " on ".join(re.split(r"[(,;]", made[key])[0].strip() for key in ("network", "data") if key in made)
         points = [self.activations.points[i] for i in self.points]
         when = (
             f"mean of {len(points)} points, iterations {points[0].iteration} to {points[-1].iteration}"
@@ -143,7 +143,7 @@ class MeasuredContents:
         )
         repeats = "" if self.repeats else ", values replaced by noise"
         state = "" if self.activations.state == "finished" else f"; {self.activations.state}"
-        return f"measured: {self.activations.path.name}{f' ({what})' if what else ''}, {when}{repeats}{state}"
+        return f"measured: {self.activations.path.name}{f' ({subject})' if subject else ''}, {when}{repeats}{state}"
 
 
 def measured(path: str | None, epoch: float | None = None, repeats: bool = True) -> MeasuredContents:

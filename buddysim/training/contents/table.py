@@ -2,8 +2,8 @@
 
 TOML: ``[[maps]]``, each with ``layer`` (a name, ``*`` stands for anything) or ``kind`` (relu, fc-relu, pool), for a
 kind also ``depth`` from 0 to 1 where several are given, and ``density`` or ``ratio``. CSV: the same as columns. A
-layer's own row comes before rows of its kind; of a kind, what lies between two depths is on the straight line between
-their shares. A ReLU or pooling layer that no row names is taken as dense, which its origin states.
+layer's own row comes before rows of its kind; between two depths of a kind, shares are interpolated linearly. A ReLU or
+pooling layer that no row names is taken as dense, which its origin states.
 """
 
 from __future__ import annotations

@@ -139,9 +139,9 @@ class _Builder:
         self._use(step, "y", own, defines=not layer.in_place, writes=True)
         if self._saved_bytes(layer):
             self._use(step, "saved", layer.index, defines=True)
-        for what, byte_count in self.plan.offload_saved.get(layer.index, ()):
+        for name, byte_count in self.plan.offload_saved.get(layer.index, ()):
             copy = self._copy(step, "offload", layer.index, "after", byte_count, layer.index)
-            if what == "state":  # it is made by this step and lives on the host from then on
+            if name == "state":  # it is made by this step and lives on the host from then on
                 self.extra.append((step, copy.number, "feature_maps"))
 
     def _backward_step(self, layer: Layer) -> None:
@@ -168,9 +168,9 @@ class _Builder:
         for owner in gradient_owners:
             if owner != own:
                 self._use(step, "dy", owner, defines=("dy", owner) not in self.uses, writes=True)
-        for what, byte_count in self.plan.offload_saved.get(layer.index, ()):
+        for name, byte_count in self.plan.offload_saved.get(layer.index, ()):
             copy = self._copy(step, "prefetch", layer.index, "before", byte_count, layer.index)
-            self.extra.append((step, copy.number, "weights" if what == "weights" else "feature_maps"))
+            self.extra.append((step, copy.number, "weights" if name == "weights" else "feature_maps"))
 
     def _forward(self) -> None:
         for layer in self.layers:
@@ -267,15 +267,15 @@ class _Builder:
                 step.workspace = self._tensor(step.layer, "workspace", step.workspace_bytes)
         for (name, owner), uses in self.uses.items():
             uses.sort(key=lambda use: (use[0], not use[1]))
-            what: Kind = "gradient_maps" if name == "dy" else "feature_maps"
+            kind: Kind = "gradient_maps" if name == "dy" else "feature_maps"
             byte_count = self._saved_bytes(self.layers[owner]) if name == "saved" else self._map_bytes(owner)
             life: list[tuple[int, bool]] = []
             for used, defines, writes in uses:
                 if defines and life and life[-1][0] != used:
-                    self._live(name, owner, what, byte_count, life)
+                    self._live(name, owner, kind, byte_count, life)
                     life = []
                 life.append((used, writes))
-            self._live(name, owner, what, byte_count, life)
+            self._live(name, owner, kind, byte_count, life)
         for step, copy, kind in self.extra:
             tensor = self._tensor(step.layer, kind, self.copies[copy].byte_count)
             self.copies[copy] = self.copies[copy]._replace(tensor=tensor)

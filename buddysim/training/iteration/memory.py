@@ -1,7 +1,7 @@
-"""Memory of an iteration, on the GPU and pinned on the host: what it holds, and whether both suffice.
+"""Memory of an iteration, on the GPU and pinned on the host: bytes held, and whether both suffice.
 
 `place` gives every tensor an address from a pool, step by step; `usage` says how much is held, by kind. During a step
-the GPU holds what was there before, plus everything that the step allocates; releases count from the step's end.
+the GPU holds all tensors from before, and everything that the step allocates; releases count from the step's end.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Failure:
     ----------
     where : ``"gpu"`` or ``"host"``
     layer, pass_ : the step at which memory ran out
-    kind : what was to be allocated
-    requested_bytes, free_bytes, largest_bytes : the request, what is free, the largest piece of it
+    kind : of the tensor to be allocated
+    requested_bytes, free_bytes, largest_bytes : the request, all free bytes, the largest free piece
     missing_bytes : by how much the memory would have to be larger (or, where only fragmentation is at fault, its
         largest piece) for this request
     """
@@ -52,8 +52,8 @@ class Placement:
 
     Attributes
     ----------
-    program : what was placed: the program that was given, its deferred copies launched later
-    addresses : by tensor; -1 for what was never placed
+    program : the program with its deferred copies launched later
+    addresses : by tensor; -1 where it was never placed
     high_water : the highest address in use, in bytes
     failure : None, or the first request that could not be served; nothing after it is placed
     deferred : copies that found no room at first, and how many steps later they were launched
@@ -72,8 +72,8 @@ def place(
     """Runs the iteration's allocations through a pool.
 
     A map that was to come back during a computation waits for the next step where the pool has no room for it, or where
-    it would take the step's workspace its room: `Placement.program` has the copy there. What a step needs for its own
-    computation can't wait.
+    it would take the step's workspace its room: `Placement.program` has the copy there. Tensors that a step needs for
+    its own computation can't wait.
 
     Parameters
     ----------

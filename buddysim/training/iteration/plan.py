@@ -56,11 +56,11 @@ class Plan:
     unlimited : the GPU has as much memory as it takes (the oracle)
     compression : of maps on the link; None moves them as they are
     segments : first and last layer of each part that is recomputed in the backward pass (activation checkpointing)
-    saves : what the backward step of a layer reads, by layer index, where the scheme's framework differs from
+    saves : maps that the backward step of a layer reads, by layer index, where the scheme's framework differs from
         ``Layer.needs``
     saved_bytes : bytes of the layer's own saved state (masks, index maps), by layer index, where they differ
-    offload_saved : names and bytes of what is copied out after a layer's forward step and back before its backward
-        step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
+    offload_saved : names and bytes of tensors that are copied out after a layer's forward step and back before its
+        backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
     assumptions : by subject, for the result's provenance; a note that repeats one ("subject: text") isn't shown twice
     """

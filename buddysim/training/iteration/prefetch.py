@@ -59,7 +59,7 @@ def search(layers: Sequence[Layer], current: int, pending: AbstractSet[int]) -> 
     """The layer whose X is fetched during the backward step of layer `current` (vDNN, Fig. 10).
 
     Downwards to the nearest layer with something to fetch, but not past a CONV without. (In the figure, the test for a
-    CONV stands behind the loop; the text says what is meant.)
+    CONV follows the loop; this is as the text has it.)
     """
     for index in range(current - 1, -1, -1):
         if index in pending:

@@ -1,4 +1,4 @@
-"""One training iteration as a list of steps: what is computed, allocated, copied, waited for and released, in order.
+"""One training iteration as a list of steps, each with what it computes, allocates, copies, waits for and releases.
 
 A step is one layer's forward or backward computation (or its forward computation once more, where a plan recomputes).
 `iteration.build` makes a program, `memory.place` gives its tensors addresses and `schedule` puts it on the clock. A
@@ -55,9 +55,9 @@ class Copy(NamedTuple):
 class Step:
     """One computation of one layer, with its copies and the tensors that it allocates, uses and releases.
 
-    Order of events: allocate what the computation needs, then room for what comes back during it, then the workspace;
-    start the copies that come before or are overlapped; compute; start the copies that come after; wait for all of
-    them; release.
+    Order of events: allocate the tensors of the computation, then room for maps that come back during it, then the
+    workspace; start the copies that come before or are overlapped; compute; start the copies that come after; wait for
+    all of them; release.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Program:
 
 
 def defer(step: Step, later: Step, copy: Copy) -> tuple[Step, Step, Copy]:
-    """Launches a copy, and allocates what it fills, one step later; at the latest right before it is read.
+    """Launches a copy, and allocates the tensor that it fills, one step later; at the latest right before it is read.
 
     Parameters
     ----------

@@ -17,13 +17,13 @@ STREAMS = (COMPUTE, OFFLOAD, PREFETCH)
 
 
 class Operation(NamedTuple):
-    """A piece of work for one stream.
+    """An operation of one stream.
 
     Attributes
     ----------
     stream : one of `STREAMS`
     duration_ps : at least 0
-    after : positions of operations that must have ended before it starts; all lie before it
+    after : positions of operations that must have ended before it starts; all precede it
     """
 
     stream: str

@@ -44,7 +44,7 @@ class CompressedCopies:
     cap_bytes_per_s : of device memory, for either direction
     codec : how maps are compressed
     source : where the contents come from
-    made_by : what made the sizes of codes
+    made_by : the compressors, with versions, that the sizes of codes come from
     """
 
     contents: Mapping[int, MapContents]
@@ -101,7 +101,7 @@ def compressed_copies(
     compressor: str,
     bandwidth_aware: bool = False,
 ) -> CompressedCopies:
-    """What the engine makes of a network's maps."""
+    """A network's copies with this compressor in the engine."""
     codec = make_codec(compressor, options.extra)
     source = make_source(options.extra)
     link = link_rate(machine, options.link)

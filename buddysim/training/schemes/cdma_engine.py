@@ -4,9 +4,9 @@ Compressors sit in the memory controllers and the DMA engine has a buffer, so th
 the link takes the compressed bytes, device memory gives the uncompressed ones. The paper's COMP_BW stands for both the
 demand and the cap; here a copy takes the longer of compressed bytes / link and raw bytes / cap.
 
-What is published, for a Titan X (Maxwell) on PCIe gen3: 200 GB/s of read bandwidth at most, of the 236 GB/s that
+Published, for a Titan X (Maxwell) on PCIe gen3: 200 GB/s of read bandwidth at most, of the 236 GB/s that
 computing leaves over; 48 GB/s with the bandwidth-aware policy; a buffer of 70 KB; 0.31 + 0.21 mm2 in 28 nm; 1.5 mm2 for
-PCIe gen5. What other links and machines need is extrapolated here by the rules that each function states.
+PCIe gen5. Other links and machines are extrapolated here by the rules that each function states.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BYTES_PER_CYCLE = 32
 COMPRESS_CYCLES = 6
 #: Cycles that decompressing adds to the arrival of a line (Sec. V-B).
 DECOMPRESS_CYCLES = 2
-#: From asking device memory until the data are at the engine (Sec. V-C).
+#: From a read request to device memory until the data are at the engine (Sec. V-C).
 MEMORY_LATENCY_PS = 350_000
 #: The link that the published figures are for: PCIe gen3 (Sec. VI), bytes/s.
 PUBLISHED_LINK = 16_000_000_000
@@ -49,9 +49,9 @@ class Engine:
 
     Attributes
     ----------
-    link_bytes_per_s : what the link carries in one direction
-    read_bytes_per_s : uncompressed bytes per second that it may ask of device memory
-    buffer_bytes : read bandwidth x latency of device memory: what may arrive uncompressed after it was asked for
+    link_bytes_per_s : rate of the link in one direction
+    read_bytes_per_s : uncompressed bytes per second that it may read from device memory
+    buffer_bytes : read bandwidth x latency of device memory: the uncompressed bytes in flight
     buffer_mm2 : the published buffer's area, grown with its bytes
     units_mm2 : of six units, one for each memory controller, as published
     units_needed : units of 32 B per cycle that the read bandwidth needs at `clock_hz`
@@ -80,7 +80,7 @@ class Engine:
 
     @property
     def units_bytes_per_s(self) -> int:
-        """What six units take at their clock."""
+        """Throughput of six units at their clock."""
         return PUBLISHED_UNITS * BYTES_PER_CYCLE * self.clock_hz
 
 
@@ -96,7 +96,7 @@ def engine(link_bytes_per_s: int, clock_hz: int = 1_075_000_000) -> Engine:
     Notes
     -----
     For PCIe gen5 (64 GB/s) this gives a buffer of 280 KB (0.84 mm2) and 1.15 mm2 with six units, 2.08 mm2 with four
-    times as many; the 1.5 mm2 of the paper (Sec. VIII) lie between: it is what 12 or 13 units make (1.46, 1.51 mm2).
+    times as many; the 1.5 mm2 of the paper (Sec. VIII) lie between: 12 or 13 units have 1.46 and 1.51 mm2.
     """
     read = PUBLISHED_CAP * max(link_bytes_per_s, PUBLISHED_LINK) // PUBLISHED_LINK
     buffer_bytes = _over(read * MEMORY_LATENCY_PS, PS_PER_S)
@@ -156,10 +156,10 @@ def pipeline_ps(clock_hz: int = 1_075_000_000, decompress: bool = False) -> int:
 
 
 def report(machine: TrainingMachine) -> list[dict[str, float | str]]:
-    """The engine that each link of a machine needs, and what a copy over it may read; one row per link.
+    """The engine that each link of a machine needs, and the read rate of copies over it; one row per link.
 
     ``link_gb_per_s``; ``provisioned_gb_per_s`` (for the engine), ``cap_gb_per_s`` and ``bandwidth_aware_gb_per_s``
-    (what copies get on this machine); ``most_ratio``: from which ratio on the cap is what a copy waits for;
+    (of copies on this machine); ``most_ratio``: the ratio from which on the cap bounds a copy;
     ``buffer_kb``; ``area_mm2`` with six units; ``scaled_area_mm2`` with as many as are needed; ``units_needed``. GB and
     kB are 10^9 and 10^3 bytes.
     """

@@ -40,7 +40,7 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
 def pieces(network: Network) -> tuple[tuple[int, int], ...]:
     """First and last layer of the smallest parts that the network can be cut into, the input left out.
 
-    A cut lies behind a layer whose output is all that the layers after it read, and never inside an in-place chain.
+    A cut follows a layer whose output alone is read by the layers after it, and never divides an in-place chain.
     """
     last_reader = [max(network.consumers(layer.index), default=layer.index) for layer in network.layers]
     found = []
@@ -59,7 +59,7 @@ def pieces(network: Network) -> tuple[tuple[int, int], ...]:
 
 
 def segments(network: Network) -> tuple[tuple[int, int], ...]:
-    """About sqrt(n) parts of as many pieces each; the last one takes what is left over, as `checkpoint_sequential`."""
+    """About sqrt(n) parts of equally many pieces; the last one takes the remainder, as `checkpoint_sequential`."""
     parts = pieces(network)
     count = max(1, isqrt(len(parts)))
     size = len(parts) // count

@@ -3,7 +3,7 @@
 The copies run on the compute stream: out when a layer has saved them, back when its backward step unpacks them, so
 nothing overlaps. A tensor that two layers save is copied twice (X of a CONV, which is Y of the ReLU before it), and
 weights that autograd saves are copied too. Host memory is pinned (``pin_memory=True``); without it, copies are slower
-than the link. What comes back lives for one backward step.
+than the link. A tensor that is copied back lives for one backward step.
 """
 
 from __future__ import annotations
@@ -43,4 +43,4 @@ def _items(network: Network, layer: Layer, batch: int) -> tuple[tuple[str, int],
     if "y" in kept.reads:
         items.append(("y", network.output_bytes(layer.index, batch)))
     items += [("state", kept.state_bytes), ("weights", kept.weight_bytes)]
-    return tuple((what, byte_count) for what, byte_count in items if byte_count)
+    return tuple((name, byte_count) for name, byte_count in items if byte_count)

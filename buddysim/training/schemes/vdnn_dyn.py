@@ -5,7 +5,7 @@
 3. Greedy: the fastest algorithms again, with X of CONV layers offloaded, then all X. Where the pool can't serve a
    layer's workspace at its turn, with everything that lives then, it takes its next algorithm in order of speed, down
    to implicit GEMM. The first policy that gets through is taken.
-4. What passed in 1.
+4. The configuration of 1.
 """
 
 from __future__ import annotations
