@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -151,3 +154,12 @@ def test_named_constants() -> None:
 def test_unknown_distributions_are_refused(name: str, message: str) -> None:
     with pytest.raises(BuddysimError, match=message):
         Distribution.load(name)
+
+
+def test_the_document_has_every_named_distribution() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
+    assert [name for name in Distribution.names() if f"`{name}`" not in text] == []
+    for name, shares in re.findall(r"^\| `([\w-]+)` \| ([\d., ]+) \|", text, re.MULTILINE):
+        assert [float(share) for share in shares.split(",")] == [
+            pytest.approx(weight / 10) for weight in Distribution.load(name).weights
+        ]

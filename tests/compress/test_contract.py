@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -142,3 +144,17 @@ def test_provenance_is_in_the_description() -> None:
         assert name in text
         if hasattr(find(name), "provenance"):
             assert f"{name} ({find(name).provenance()})" in text  # type: ignore[attr-defined]
+
+
+def test_the_document_has_every_compressor_with_its_options() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "compression.md").read_text(encoding="utf-8")
+    rows = {name: cells for name, *cells in re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| (.+) \|$", text, re.MULTILINE)}
+    own = [name for name in algorithms() if find(name).__name__.startswith("buddysim.compress.")]  # type: ignore[attr-defined]
+    assert [name for name in rows if name in own] == own
+    for name in own:
+        data = [
+            kind for kind, names in (("entries", entry_algorithms()), ("tensors", tensor_algorithms())) if name in names
+        ]
+        assert rows[name][0] == ", ".join(data)
+        assert re.findall(r"`(\w+)(?:=[^`]*)?`", rows[name][1]) == list(find(name).OPTIONS)
+        assert f"(`{name}`)" in text
