@@ -208,16 +208,16 @@ class Run:
         sm, threads = self.machine.sm, kernel.block[0] * kernel.block[1] * kernel.block[2]
         warps = -(-threads // 32)
         registers = warps * -(-kernel.registers * 32 // 256) * 256
-        for what, needed, there in (
+        for what, needed, available in (
             ("threads", threads, sm.threads),
             ("warps", warps, sm.warps),
             ("registers", registers, sm.registers),
             ("bytes of shared memory", kernel.shared_memory_bytes, sm.shared_memory),
         ):
-            if needed > there:
+            if needed > available:
                 raise BuddysimError(
                     f"{self.trace.path}: kernel {kernel.index} ({kernel.name}): a thread block needs {needed} {what}: "
-                    f"an SM of {self.machine.name} has {there}"
+                    f"an SM of {self.machine.name} has {available}"
                 )
         if self.states is not None:
             self.states.before_kernel(kernel.ordinal)
@@ -276,7 +276,7 @@ class Run:
         )
 
     def _copy(self, position: int, event: Memcpy | Memset) -> None:
-        """A copy or fill: memory takes new contents, and the L2 holds them (or forgets what it had)."""
+        """A copy or fill: memory takes new contents, and the L2 holds them or drops its lines of them."""
         if isinstance(event, Memcpy) and event.kind == "dtoh":
             return
         table = self.layout.live_table(position)

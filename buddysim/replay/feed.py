@@ -1,6 +1,6 @@
 """A kernel's chunks, decoded one at a time when the engine asks.
 
-A thread that decoded ahead cost the engine as much as it took off it (records came from another core's cache).
+Decoding ahead in another thread gained nothing: the records then came from another core's cache.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ChunkFeed:
         return chunk
 
     def outside(self, line: int, index: int) -> TraceFileError:
-        """The error of a line (the trace's) of the chunk at hand that is in no allocation."""
+        """The error for a line of the current chunk that is in no allocation."""
         return self._error(f"line {index} is at address 0x{line >> 8 << 7:x}: expected one inside a live allocation")
 
     def _error(self, problem: str) -> TraceFileError:

@@ -1,4 +1,4 @@
-"""What a run's allocations occupy, and whether the machine has it."""
+"""What a run's allocations occupy, and whether the machine has room for it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Targets
+from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.layout import Layout
 
-ENTRY_BYTES = 128
 METADATA_ENTRIES_PER_BYTE = 2
 
 
@@ -22,7 +22,7 @@ class Footprint:
     allocated : bytes of the allocations that the program keeps in device memory
     device : bytes of device memory that they occupy under the targets
     buddy : bytes of the carve-out that they occupy
-    metadata : bytes of device memory that tell their entries' sizes (4 bits each: Buddy Compression, section 3.2)
+    metadata : bytes of device memory for their entries' metadata (4 bits each: Buddy Compression, section 3.2)
     host : bytes of the allocations in host memory
     """
 
@@ -45,7 +45,7 @@ def footprint_of(layout: Layout, targets: Targets | None, machine: Machine, all_
     ----------
     layout : the allocations
     targets : their target ratios; None where nothing is compressed for capacity
-    machine : says whether 1x allocations have metadata
+    machine : whether 1x allocations have metadata
     all_on_host : every allocation is pinned in host memory
     """
     peak = Footprint()
@@ -73,12 +73,12 @@ def footprint_of(layout: Layout, targets: Targets | None, machine: Machine, all_
 def check_capacity(footprint: Footprint, machine: Machine, path: object) -> None:
     """Raises BuddysimError, by how much, where device memory or the carve-out is too small."""
     capacity = machine.dram.capacity
-    for where, needed, there in (
+    for where, needed, available in (
         ("device memory", footprint.device + footprint.metadata, capacity),
         ("carve-out", footprint.buddy, machine.buddy.carve_out_ratio * capacity),
     ):
-        if needed > there:
+        if needed > available:
             raise BuddysimError(
-                f"{path}: {where} of {machine.name}: the targets need {needed} B, there are {there} B: "
-                f"{needed - there} B too much"
+                f"{path}: {where} of {machine.name}: the targets need {needed} B, there are {available} B: "
+                f"{needed - available} B too much"
             )

@@ -1,4 +1,4 @@
-"""A machine as the engine takes it: whole picoseconds, bytes and counts."""
+"""A machine in the engine's units: whole picoseconds, bytes and counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
 
 COST_PER_PS = 1024  # port.FINE_BITS
-MOST_CCD_SLOTS = 56  # the bus calendar is looked at in steps of 57
+MOST_CCD_SLOTS = 56  # the bus calendar is searched in windows of 57
 LEAST_BURST_PS = 2
 MOST_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.

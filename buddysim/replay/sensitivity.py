@@ -23,7 +23,7 @@ def with_gap_sensitivity(
 ) -> dict[str, ReplayResult]:
     """The results, completed by their times with gaps halved and doubled.
 
-    The runs are independent of each other and go on in threads, as many as there are processors.
+    The runs are independent and go on in threads, one per processor.
 
     Parameters
     ----------

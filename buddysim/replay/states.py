@@ -1,4 +1,4 @@
-"""Each entry's size state during a run: its size class now, and the one it takes at its next write-back."""
+"""Each entry's size state during a run: its size class now, and its class after the next write-back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EntryStates:
         self.before_kernel(ordinal)
 
     def before_kernel(self, ordinal: int) -> None:
-        """Has write-backs from now on take the sizes of the snapshot that follows the kernel of this ordinal."""
+        """From now on write-backs take the sizes of the snapshot that follows the kernel of this ordinal."""
         following = self.sizes.next_snapshot(ordinal)
         if following == self._next:
             return
@@ -49,7 +49,7 @@ class EntryStates:
             state |= classes << 4
 
     def overwrite(self, first_entry: int, end_entry: int) -> None:
-        """A copy or fill has written these entries: they take their next sizes at once."""
+        """A copy or fill has written these entries: their next sizes hold at once."""
         state = self.array[first_entry:end_entry]
         state &= 0xF0
         state |= state >> 4

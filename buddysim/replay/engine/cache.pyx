@@ -1,4 +1,4 @@
-"""Memory of a `SectorCache`, and a thin class over it that tests hold against `naive_cache`."""
+"""Set-up of a `SectorCache`, and a thin class over it that tests compare with its twin."""
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
@@ -30,7 +30,7 @@ cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
 
 
 cdef class LruTags:
-    """One cache driven access by access: what `naive_cache.NaiveLruTags` does in plain Python.
+    """One cache driven access by access: the twin is `twins.cache.NaiveLruTags`.
 
     Parameters
     ----------

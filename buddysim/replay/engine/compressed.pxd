@@ -125,29 +125,29 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LineLo
 cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const LineLocation* at,
                                     unsigned int* sectors, int64_t t, int kept, bint sizes_known) noexcept nogil:
     """Fetches a line to the L2: the device part and the buddy part in parallel, then through the decompressor."""
-    cdef int64_t known = t, done
+    cdef int64_t known_ps = t, done
     cdef bint size_known = True
     cdef const FillPlan* plan
     cdef DeviceLocation location
     dram_location(&m.dram, at.bank, at.row, &location)
     dram_prefetch(&location)
     if not sizes_known:
-        known = metadata_known(m, at.entry, at, False, t)
-    if m.overlap and known > t + m.metadata_ps:         # a miss, or a line that an earlier miss is fetching
+        known_ps = metadata_known(m, at.entry, at, False, t)
+    if m.overlap and known_ps > t + m.metadata_ps:         # a miss, or a line that an earlier miss is fetching
         size_known = False
     else:
-        t = known
+        t = known_ps
     plan = plan_at(m, size_known, kept, sectors[0], m.state[at.entry] & 7)
     done = dram_read(&m.dram, &location, plan.at_once, t) if plan.at_once else t
     if unlikely(plan.later):
-        done = larger(done, dram_read(&m.dram, &location, plan.later, known))
-    done = larger(done, known)
+        done = larger(done, dram_read(&m.dram, &location, plan.later, known_ps))
+    done = larger(done, known_ps)
     m.count.device[<int>DEMAND] += plan.demand
     m.count.device[<int>OVERFETCH] += plan.overfetch
     if plan.buddy:
         m.count.link_read[<int>OVERFETCH] += SECTOR_BYTES * plan.buddy_overfetch
         m.count.link_read[<int>DEMAND] -= SECTOR_BYTES * plan.buddy_overfetch
-        done = larger(done, link_read(m, SECTOR_BYTES * plan.buddy, DEMAND, known))
+        done = larger(done, link_read(m, SECTOR_BYTES * plan.buddy, DEMAND, known_ps))
         m.count.buddy_fills += 1
         region.buddy += 1
     sectors[0] = plan.filled

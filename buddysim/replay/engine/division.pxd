@@ -1,4 +1,4 @@
-"""Division of entry numbers by what a machine file says, without dividing: of slices, channels, sets."""
+"""Division of entry numbers by counts of a machine file (slices, channels, sets), without a division instruction."""
 from libc.stdint cimport uint32_t, uint64_t
 
 cdef extern from *:

@@ -5,8 +5,8 @@
 `banked`: each pseudo-channel has a calendar of its data bus in slots of one burst (32 B), in which every burst takes a slot of its
 own, so the bus can never carry more than its peak. A request finds its earliest slot from its bank's state: open row, tRCD, tRP,
 tRAS, tRC, tCCD, and the rate at which rows may be activated (tRRD, tFAW). Requests are placed when they arrive, not in a cycle by
-cycle queue; what a first-ready scheduler would reorder is had from the calendar (a later request to a ready bank takes an earlier
-free slot) and from rows that are joined (a request for a row that the bank has scheduled but not yet left counts as a row hit).
+cycle queue; what a first-ready scheduler would reorder follows from the calendar (a later request to a ready bank takes an earlier
+free slot) and from joined rows (a request for a row that the bank has scheduled but not yet left counts as a row hit).
 Writes wait in a queue and are drained together behind the reads, with the bus turned around once.
 Refresh takes the bus for tRFC every tREFI and closes the rows.
 """

@@ -1,4 +1,4 @@
-"""Memory of a `Dram`, what its channels rarely do, and a class over a bus calendar that tests hold against `naive_calendar`."""
+"""Set-up of a `Dram`, what its channels rarely do, and a class over a bus calendar that tests compare with its twin."""
 from libc.stdint cimport uint64_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
@@ -183,7 +183,7 @@ cdef int dram_set_up(Arena* arena, Dram* dram, dict n) except -1:
 
 
 cdef class BusCalendar:
-    """The bus of one pseudo-channel without refresh, driven request by request: what `naive_calendar` does in plain Python.
+    """The bus of one pseudo-channel without refresh, driven request by request: the twin is `twins.calendar`.
 
     Parameters
     ----------

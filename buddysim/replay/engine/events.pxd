@@ -57,7 +57,7 @@ cdef inline int64_t smaller(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline void events_take(Events* events, int number) noexcept nogil:
-    """Takes an event out of the order, which does not hold until `events_put` puts it back."""
+    """Takes an event out of the order, which is invalid until `events_put` puts it back."""
     events.keys[number] = KEY_NEVER
     events.firsts[number >> GROUP_BITS] = KEY_NEVER
 

@@ -1,4 +1,4 @@
-"""Memory of an order of events, and a thin class over it that tests hold against a plain list."""
+"""Set-up of an order of events, and a thin class over it that tests compare with a plain list."""
 from libc.stdint cimport int64_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed

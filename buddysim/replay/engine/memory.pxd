@@ -1,7 +1,7 @@
 """Everything below the L1s: crossbar, L2 slices, metadata cache, device memory and link.
 
-A request's way is followed to its end when it issues; what it takes of ports and channels is booked at the times at which it
-gets there (`port`, `dram`).
+A request is followed to its end when it issues; what it takes of ports and channels is booked for the times at which it arrives
+there (`port`, `dram`).
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -27,7 +27,7 @@ cdef struct Counters:
     int64_t store_sectors
     int64_t l1_accesses         # sectors of loads looked up in an L1
     int64_t l1_hits
-    int64_t l1_merged           # found on their way
+    int64_t l1_merged           # in flight for an earlier load
     int64_t l1_lines
     int64_t l1_line_hits
     int64_t l2_read_hits
@@ -62,7 +62,7 @@ cdef struct Region:             # an allocation
     int64_t writebacks
     int64_t buddy
 
-cdef struct Mshrs:              # a ring: the one that was taken first is the next
+cdef struct Mshrs:              # a ring: the one taken first is next
     int64_t* free_ps            # [n]: when each comes free
     int64_t* end
     int64_t* next
@@ -71,7 +71,7 @@ cdef struct SmPorts:            # an SM's at the crossbar
     Port requests
     Port replies
 
-cdef struct Slice:              # of the L2, beside its lines
+cdef struct Slice:              # of the L2, its lines apart
     Mshrs mshrs
     int first_pseudo            # of the pseudo-channels behind it
     Port port
@@ -136,7 +136,7 @@ cdef struct MemorySystem:
     int eight_byte_state
     int perfect_metadata
     int64_t metadata_ps         # hit latency
-    int metadata_shift          # log2 of the entries that a metadata line tells about
+    int metadata_shift          # log2 of the entries that a metadata line covers
     int metadata_sectors        # sectors of a metadata line
     SectorCache metadata
     uint32_t metadata_entry     # where the metadata region begins
@@ -253,7 +253,7 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
 
 cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* line, int64_t* ready_ps,
                              unsigned int missing, int64_t t) noexcept nogil:
-    """Has the scheme bring a line's missing sectors; returns when they are there."""
+    """Fetches a line's missing sectors through the scheme; returns when they can be used."""
     cdef int64_t* mshr = mshr_take(&slice.mshrs)
     cdef int64_t done
     cdef unsigned int filled = missing
@@ -262,7 +262,7 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     mshr[0] = done
     filled &= ~line[0]
     m.count.fill_sectors += sector_count(filled)
-    # What a store had written is merged.
+    # The bytes of earlier stores are merged.
     line[0] = cache_coming(line[0] & ~(filled << PARTIAL), ready_ps, filled, t, done)
     histogram_add(m.count.memory_histogram, done - t)
     return done

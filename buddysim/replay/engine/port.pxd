@@ -1,7 +1,7 @@
 """A port with a bandwidth: crossbar, L2 slice, (de)compressor, link, and the channels of `simple` device memory.
 
-Requests reach a port out of order (one has waited for an MSHR or for metadata, the next has not), so a port keeps its use by
-buckets of time, 65.5 ns each, some way into the future: a request takes what is left of the bucket that it arrives in and then of
+Requests reach a port out of order (one has waited for an MSHR or for metadata, the next has not), so a port keeps its use in
+buckets of time, 65.5 ns each, up to 33 us ahead: a request takes what is left of the bucket that it arrives in and then of
 the following ones. So a port never carries more than its bandwidth, one that idles delays nobody, and a late request does not
 block an early one that happens to be simulated after it.
 

@@ -1,4 +1,4 @@
-"""What a `Port` rarely does (forgets the past, makes a request wait), and a class over one that tests hold against `naive_port`."""
+"""What a `Port` rarely does (forgets the past, makes a request wait), and a class over one that tests compare with its twin."""
 from libc.stdint cimport int64_t, uint32_t
 
 
@@ -39,7 +39,7 @@ cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t
 
 
 cdef class LonePort:
-    """One port driven request by request: what `naive_port.NaivePort` does in plain Python."""
+    """One port driven request by request: the twin is `twins.port.NaivePort`."""
 
     cdef Port port
 

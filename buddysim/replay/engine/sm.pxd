@@ -1,7 +1,7 @@
 """Warps, schedulers and L1s: what happens in an SM, from a warp's issue to what it waits for.
 
-A warp's clock runs as if every load came back at once (`v_*`, in ps from the warp's start); `shift_ps` is what it has lost against
-that: waiting for loads, barriers and issue slots. A load blocks the warp at the instruction that first uses its result: from there
+A warp's clock runs as if every load returned at once (`v_*`, in ps from the warp's start); `shift_ps` is what it has lost by
+waiting for loads, barriers and issue slots. A load blocks the warp at the instruction that first uses its result: from there
 on the shift is at least (arrival - time of the use on the clock).
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -38,7 +38,7 @@ cdef struct Pending:
 
 cdef struct Warp:               # one cache line of the CPU
     const StreamOp* op          # the next one
-    int64_t v_ps                # on the warp's clock: the next operation's issue, or the last one's where `warp_next` is to come
+    int64_t v_ps                # on the warp's clock: the next operation's issue, or the last one's where `warp_next` is still due
     int64_t shift_ps
     int64_t last_arrival_ps     # the latest arrival of anything: the warp can't end before
     Pending first               # of the loads whose use is ahead; the others are in `later`
@@ -96,7 +96,7 @@ cdef inline Pending* warp_pending(Warp* warp, Pending* later, int i) noexcept no
 
 
 cdef inline void warp_pend(Warp* warp, Pending* later, int64_t use_v_ps, int64_t arrival_ps) noexcept nogil:
-    """Remembers a load whose use is ahead. Where too many are, the first to be used is waited for at once."""
+    """Remembers a load whose use is ahead. Where there are too many, the warp waits at once for the one used first."""
     cdef Pending* load
     if unlikely(warp.n_pending == MAX_PENDING):
         wait_soonest(warp, later)
@@ -106,7 +106,7 @@ cdef inline void warp_pend(Warp* warp, Pending* later, int64_t use_v_ps, int64_t
 
 
 cdef inline void warp_wait(Warp* warp, Pending* later, int64_t v_ps) noexcept nogil:
-    """Has the warp wait for the loads that are used up to `v_ps` on its clock."""
+    """The warp waits for the loads that are used up to `v_ps` on its clock."""
     cdef int i = 0
     cdef Pending* load
     while i < warp.n_pending:
@@ -134,12 +134,12 @@ cdef inline int64_t warp_next(Warp* warp, Pending* later) noexcept nogil:
 
 
 cdef inline void scheduler_take(Scheduler* scheduler, int warp) noexcept nogil:
-    """Takes a warp out of the order, which does not hold until `scheduler_put` puts it back."""
+    """Takes a warp out of the order, which is invalid until `scheduler_put` puts it back."""
     scheduler.ready[warp] = KEY_NEVER
 
 
 cdef inline void scheduler_put(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
-    """Puts a warp back that was taken out; as in `events_put`, nothing is stored before it is looked at."""
+    """Puts a warp back that was taken out; as in `events_put`, nothing stored here is read here."""
     cdef int64_t key = event_key(time, end_of_time(WARP_BITS), WARP_BITS, warp)
     scheduler.first = smaller(key, least_key(scheduler.ready, scheduler.n))
     scheduler.ready[warp] = key
@@ -272,7 +272,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
         way = cache_replace(&l1.cache, &row, at.entry, &left)
         ready_ps = row.ready_ps + way
     mshr = mshr_take(&own.loads)
-    if mshr[0] > t:                 # none is free: this access holds up those behind it
+    if mshr[0] > t:                 # none is free: this access blocks those behind it
         own.free_ps += mshr[0] - t
         start = mshr[0]
     start = mshr[0] = l2_load(m, ports, at, missing, False, start)

@@ -105,7 +105,7 @@ cdef int64_t chunk_reserve(Gpu* g) except -1:
 
 
 cdef void chunk_hand_out(Gpu* g, int64_t index, int handle) noexcept:
-    """Takes the reserved chunk off the list and makes it the one that a kernel's thread blocks come from."""
+    """Takes the reserved chunk off the list and makes it the source of a kernel's next thread blocks."""
     cdef int kernel
     g.free_chunk = g.chunks[index].next_free
     for kernel in range(g.n_kernels):
@@ -148,7 +148,7 @@ cdef void invalidate_l1s(Gpu* g) noexcept nogil:
 
 
 cdef bint fits(Gpu* g, const ActiveKernel* kernel, int sm) noexcept nogil:
-    """Has an SM room for a thread block of a kernel?"""
+    """Whether an SM has room for a thread block of a kernel."""
     cdef const Room* room = &g.rooms[sm]
     return (room.blocks > 0 and room.threads >= kernel.threads_per_block
             and room.registers >= kernel.registers_per_block and room.shared >= kernel.shared_per_block
@@ -269,7 +269,7 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
 
 
 cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t now) noexcept nogil:
-    """A warp has ended; where it was the last of its thread block, others take the room."""
+    """A warp has ended; where it was the last of its thread block, others take its room."""
     cdef Scheduler* scheduler = &g.schedulers[leaf]
     cdef ResidentBlock* block = &g.blocks[warp.block]
     cdef ActiveKernel* kernel = &g.kernels[block.kernel]

@@ -1,4 +1,4 @@
-"""`bandwidth`: compression between L2 and device memory only. Sizes are known for nothing; no capacity is gained.
+"""`bandwidth`: compression between L2 and device memory only. Sizes cost nothing to know; no capacity is gained.
 
 A compressible entry moves whole, in its compressed number of sectors; of one that doesn't compress only the sectors asked for
 (`compression.whole_raw_entry` moves it whole too).

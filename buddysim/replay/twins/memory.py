@@ -1,6 +1,6 @@
 """The readable twin of the memory system: what hits, what moves and how sizes change, without time.
 
-Holds for one warp, whose accesses come in program order; there the engine must agree with it counter for counter.
+Holds for one warp, whose accesses are in program order: there the engine must agree with it, counter for counter.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Line:
 
 
 class SlicedCache:
-    """Caches of equal shape side by side, least recently used line first in each set."""
+    """Caches of equal shape side by side, the least recently used line first in each set."""
 
     def __init__(self, units: int, sets: int, ways: int) -> None:
         self.ways = ways
         self.units = [[OrderedDict[int, Line]() for _ in range(sets)] for _ in range(units)]
 
     def access(self, unit: int, local: int, tag: int) -> tuple[Line, bool, tuple[int, Line] | None]:
-        """The line of a tag, whether it was there, and the tag and line that had to go for it."""
+        """The line of a tag, whether it was there, and the tag and line evicted for it."""
         sets = self.units[unit]
         count = len(sets)
         if count & (count - 1) == 0:
@@ -207,13 +207,13 @@ class NaiveMemory:
         self.state[entry] = after | after << 4
 
     def size_state(self, size_class: int) -> int:
-        """The size as the metadata hold it, in rising order: 0 B, 8 B, one to four sectors."""
+        """The size as metadata encode it, in rising order: 0 B, 8 B, one to four sectors."""
         if size_class == 1 and self.n["eight_byte_state"]:
             return 1
         return 0 if size_class == 0 else SECTORS_OF_CLASS[size_class] + 1
 
     def metadata_hit(self, entry: int, write: bool) -> bool:
-        """Looks an entry's size up; a miss fetches the line that tells about its neighbours too."""
+        """Looks an entry's size up; a miss fetches the metadata line, which covers its neighbours too."""
         if self.scheme != "buddy" or self.n["perfect_metadata"]:
             return True
         units, sectors = self.n["metadata_slices"], self.n["metadata_line_sectors"]

@@ -1,4 +1,4 @@
-"""The readable twin of Unified Memory: which accesses fault, what is prefetched, what has to go."""
+"""The readable twin of Unified Memory: which accesses fault, which pages are prefetched and evicted."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class NaivePages:
             self.resident.move_to_end(page)
             return
         self.faults += 1
-        coming = self.tree(page)
-        self.bring(page)
-        for other in coming:
+        prefetched = self.tree(page)
+        self.migrate_in(page)
+        for other in prefetched:
             if other not in self.resident:
-                self.bring(other)
+                self.migrate_in(other)
                 self.prefetched += 1
 
     def tree(self, page: int) -> list[int]:
@@ -50,8 +50,8 @@ class NaivePages:
             size *= 2
         return best
 
-    def bring(self, page: int) -> None:
-        """Has a page come; the one missed least recently goes where there is no room."""
+    def migrate_in(self, page: int) -> None:
+        """Migrates a page in, evicting the least recently missed one where there is no room."""
         if len(self.resident) == self.capacity:
             self.resident.popitem(last=False)
             self.evicted += 1
