@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 import buddysim
-from benchmarks import compress_speed, decode_speed, host, memory, replay_speed, training_speed
+from benchmarks import compress_speed, computer, decode_speed, memory, replay_speed, training_speed
 from benchmarks.measurement import Measurement
 from buddysim.base.atomic import check_writable, write_whole
 
 OUT = Path("out") / "benchmarks"
 MODULES = {
-    "host": host,
+    "computer": computer,
     "replay": replay_speed,
     "decode": decode_speed,
     "compress": compress_speed,
@@ -53,11 +53,11 @@ def main() -> int:
         for name in args.only or MODULES:
             print(f"measuring {name} ..", file=sys.stderr)
             rows += MODULES[name].measure(Path(folder), args.quick)
-    console.print(machine_name())
+    console.print(computer_name())
     console.print(_table(rows))
     content = {
         "buddysim": buddysim.__version__,
-        "machine": machine_name(),
+        "computer": computer_name(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "quick": args.quick,
         "measurements": [row.to_dict() for row in rows],
@@ -67,7 +67,7 @@ def main() -> int:
     return 0
 
 
-def machine_name() -> str:
+def computer_name() -> str:
     """Processor, number of its cores, Python and numpy."""
     import numpy
 
@@ -91,7 +91,7 @@ def _table(rows: list[Measurement]) -> Table:
         ("asked", "right"),
         ("", "left"),
         ("unit", "left"),
-        ("beside", "left"),
+        ("comparison", "left"),
     ):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in rows:
@@ -105,7 +105,7 @@ def _table(rows: list[Measurement]) -> Table:
             asked,
             verdict,
             row.unit,
-            row.beside,
+            row.comparison,
         )
     return table
 

@@ -40,7 +40,7 @@ def run() -> list[Row]:
     payload = compress(some)
     seconds = best_seconds(lambda: compress(some))
     rows.append(_row("BPC encode, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
-    seconds = best_seconds(lambda: decompress(payload, "bpc", CODED_BYTES))
+    seconds = best_seconds(lambda: decompress(payload, nbytes=CODED_BYTES))
     rows.append(_row("BPC decode and check, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
     out, distribution = np.empty(DRAWN_ENTRIES, dtype=np.uint8), Distribution.load("isca20-dl")
     seconds = best_seconds(lambda: distribution.write(out, 0, 0))

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks import bench_compress, bench_tensors
 from benchmarks.measurement import Measurement
 
-BESIDE = "public implementations 0.11-0.15"
+COMPARISON = "public implementations 0.11-0.15"
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
@@ -20,6 +20,8 @@ def _measurement(row: bench_compress.Row) -> Measurement:
     assert isinstance(value, float)
     of_cores = f"{unit} per core"
     if asked is None:
-        return Measurement.of(name, of_cores, [value])
+        return Measurement.of_repetitions(name, of_cores, [value])
     assert isinstance(asked, float)
-    return Measurement.of(name, of_cores, [value], asked=asked, beside=BESIDE if name.startswith("BPC") else "")
+    return Measurement.of_repetitions(
+        name, of_cores, [value], asked=asked, comparison=COMPARISON if name.startswith("BPC") else ""
+    )

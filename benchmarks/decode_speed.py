@@ -10,7 +10,7 @@ from buddysim.synthetic import make_trace
 
 MILLION = 10**6
 REAL = Path(__file__).parent.parent / "traces" / "fdtd2048.bin"
-BESIDE = "Arrow IPC on the same transformed columns 52; Parquet 20; HDF5 30-60"
+COMPARISON = "Arrow IPC on the same transformed columns 52; Parquet 20; HDF5 30-60"
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
@@ -35,4 +35,4 @@ def _records(name: str, path: Path, counted: str, asked: float | None, laps: int
                 trace.decode_chunk(ref)
 
         figures = repeated(lambda: records / timed(decode)[1].core_s / MILLION, quick)
-    return Measurement.of(name, "M records/s", figures, asked=asked, beside=BESIDE if asked else "")
+    return Measurement.of_repetitions(name, "M records/s", figures, asked=asked, comparison=COMPARISON if asked else "")

@@ -1,4 +1,4 @@
-"""What a benchmark gives: a row of the table."""
+"""The result of a benchmark: a row of the table."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-Given = TypeVar("Given")
+Returned = TypeVar("Returned")
 
-# A shared machine is slowed for seconds or minutes at a time. The best is believed when several runs have come near it,
-# and not before some time has gone by: slow ones agree, too.
+# A shared computer is slow for seconds or minutes at a time. The best run counts once several have come near it, and
+# not before some time has passed: slow runs agree with each other, too.
 FEWEST_RUNS = 5
 MOST_RUNS = 120
 FEWEST_SECONDS = 60
@@ -21,16 +21,16 @@ AGREEMENT = 0.03
 
 @dataclass(frozen=True)
 class Measurement:
-    """One figure, beside the one asked for.
+    """One figure, and the one required.
 
     Attributes
     ----------
     name : what was measured
     unit : of all the figures
     best, median : over the repetitions
-    asked : what it must be at least (at most, where `smaller_is_better`); None where nothing is asked
+    asked : what it must be at least (at most, where `smaller_is_better`); None where nothing is required
     all : the figure of every repetition
-    beside : published or known figures to hold it against
+    comparison : published figures, or ranges to expect
     """
 
     name: str
@@ -40,17 +40,17 @@ class Measurement:
     asked: float | None = None
     smaller_is_better: bool = False
     all: tuple[float, ...] = field(default=())
-    beside: str = ""
+    comparison: str = ""
 
     @classmethod
-    def of(cls, name: str, unit: str, figures: list[float], **more: Any) -> Measurement:
-        """Of several repetitions, the largest the best (the smallest, where `smaller_is_better`)."""
+    def of_repetitions(cls, name: str, unit: str, figures: list[float], **more: Any) -> Measurement:
+        """The best of several repetitions is the largest (the smallest, where `smaller_is_better`)."""
         best = min(figures) if more.get("smaller_is_better") else max(figures)
         return cls(name, unit, best, statistics.median(figures), all=tuple(figures), **more)
 
     @property
     def met(self) -> bool | None:
-        """Whether it is as asked; None where nothing is asked."""
+        """Whether it is as required; None where nothing is."""
         if self.asked is None:
             return None
         return self.best <= self.asked if self.smaller_is_better else self.best >= self.asked
@@ -72,9 +72,7 @@ class Timed:
         return max(self.wall_s, self.processor_s)
 
 
-def repeated(
-    rate: Callable[[], float], quick: bool, clock: Callable[[], float] = time.perf_counter
-) -> list[float]:
+def repeated(rate: Callable[[], float], quick: bool, clock: Callable[[], float] = time.perf_counter) -> list[float]:
     """Measures a rate for some time and until `AGREEING_RUNS` figures lie within `AGREEMENT` of the best.
 
     `quick` only does so a few times. `clock` tells seconds.
@@ -89,8 +87,8 @@ def repeated(
     return figures
 
 
-def timed(action: Callable[[], Given]) -> tuple[Given, Timed]:
-    """Does it; gives what it gave, and how long it took."""
+def timed(action: Callable[[], Returned]) -> tuple[Returned, Timed]:
+    """What an action returns, and how long it took."""
     wall, processor = time.perf_counter(), time.process_time()
-    given = action()
-    return given, Timed(time.perf_counter() - wall, time.process_time() - processor)
+    returned = action()
+    return returned, Timed(time.perf_counter() - wall, time.process_time() - processor)

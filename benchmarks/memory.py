@@ -34,6 +34,6 @@ def _peak(folder: Path, name: str, settings: dict[str, str], asked: float | None
     result = json.loads(run.stdout)["buddy"]
     peak, speed = result["speed.peak_rss_bytes"] / MEGA, result["speed.memory_instructions_per_s"] / MEGA
     return [
-        Measurement.of(f"peak memory, {name}", "MB", [peak], asked=asked, smaller_is_better=True),
-        Measurement.of(f"replay, {name}", "M memory instructions/s", [speed]),
+        Measurement.of_repetitions(f"peak memory, {name}", "MB", [peak], asked=asked, smaller_is_better=True),
+        Measurement.of_repetitions(f"replay, {name}", "M memory instructions/s", [speed]),
     ]

@@ -10,8 +10,8 @@ from buddysim.buddy import profile
 from buddysim.synthetic import make_trace
 
 MILLION = 10**6
-BESIDE_STREAM = "C sketch of an event loop 6.3; Accel-Sim 0.002-0.008 (all warp instructions)"
-BESIDE_RANDOM = (
+COMPARISON_STREAM = "C sketch of an event loop 6.3; Accel-Sim 0.002-0.008 (all warp instructions)"
+COMPARISON_RANDOM = (
     "C sketch of an event loop 13; bare C loop of L2, metadata and channels 60-80 (random), 100-180 (streaming)"
 )
 
@@ -26,13 +26,13 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
         "operations_per_warp": "8",
     }
     return [
-        _rate(folder, "stream", stream, "memory_instructions", 5.0, BESIDE_STREAM, quick),
-        _rate(folder, "random", random, "line_accesses", 10.0, BESIDE_RANDOM, quick),
+        _rate(folder, "stream", stream, "memory_instructions", 5.0, COMPARISON_STREAM, quick),
+        _rate(folder, "random", random, "line_accesses", 10.0, COMPARISON_RANDOM, quick),
     ]
 
 
 def _rate(
-    folder: Path, workload: str, settings: dict[str, str], counted: str, asked: float, beside: str, quick: bool
+    folder: Path, workload: str, settings: dict[str, str], counted: str, asked: float, comparison: str, quick: bool
 ) -> Measurement:
     path = folder / f"{workload}.bin"
     make_trace(workload, path, settings)
@@ -45,4 +45,6 @@ def _rate(
 
         figures = repeated(rate, quick)
     what = counted.replace("_", " ")
-    return Measurement.of(f"replay, {workload}", f"M {what}/s per core", figures, asked=asked, beside=beside)
+    return Measurement.of_repetitions(
+        f"replay, {workload}", f"M {what}/s per core", figures, asked=asked, comparison=comparison
+    )

@@ -27,6 +27,8 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
             _, time = timed(lambda: simulate_outcome(network, BATCH, MACHINE, scheme, cost=cost))  # noqa: B023
             seconds.append(time.core_s)
         rows.append(
-            Measurement.of(f"train {name}, {scheme}", "s of one core", seconds, asked=ASKED_S, smaller_is_better=True)
+            Measurement.of_repetitions(
+                f"train {name}, {scheme}", "s of one core", seconds, asked=ASKED_S, smaller_is_better=True
+            )
         )
     return rows

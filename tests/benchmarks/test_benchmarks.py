@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_best_and_median():
-    row = Measurement.of("x", "M/s", [3.0, 5.0, 4.0], asked=5.0)
+    row = Measurement.of_repetitions("x", "M/s", [3.0, 5.0, 4.0], asked=5.0)
     assert (row.best, row.median, row.met) == (5.0, 4.0, True)
-    row = Measurement.of("x", "MB", [300.0, 500.0, 410.0], asked=250.0, smaller_is_better=True)
+    row = Measurement.of_repetitions("x", "MB", [300.0, 500.0, 410.0], asked=250.0, smaller_is_better=True)
     assert (row.best, row.median, row.met) == (300.0, 410.0, False)
-    assert Measurement.of("x", "s", [1.0]).met is None
+    assert Measurement.of_repetitions("x", "s", [1.0]).met is None
 
 
 @pytest.mark.parametrize(
