@@ -93,6 +93,15 @@ def test_the_example_has_its_option_on_the_command_line(tmp_path: Path) -> None:
     assert "--larger-than: is an option of vdnn-large: expected one of these schemes" in refused.stderr
 
 
+def test_a_compressor_of_a_plug_in_compresses_copies(tmp_path: Path) -> None:
+    arguments = ["--plugin", str(EXAMPLE.with_name("base_delta.py")), "--scheme", "cdma", "--compressor", "base-delta"]
+    done = train(tmp_path, *arguments, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)["cdma"]
+    assert "compression: base-delta, NCHW, entries of 128 B" in result["provenance"]["decisions"][0]
+    assert 0 < result["link.bytes"] < result["offload.bytes"] + result["prefetch.bytes"]
+
+
 @pytest.mark.parametrize(
     ("declared", "problem"),
     [
