@@ -222,7 +222,7 @@ class Record:
         self._in_file = len(self.snapshots)
 
     def finish(self, total: int, assumptions: dict[str, str]) -> None:
-        """Write the file again with the snapshots that stay, the kernels between them, and how the program ended."""
+        """Writes the file again with the snapshots that stay, the kernels between them, and how the program ended."""
         self._choose(total, self._wanted or len(self.snapshots))
         self._writer.close()
         provenance = replace(self._provenance, assumptions=self._provenance.assumptions | assumptions)
@@ -260,7 +260,7 @@ class Record:
 
 
 def _footprints(snapshot: TakenSnapshot, before: dict[int, PageSums]) -> list[Footprint]:
-    """What the interval that ends with a snapshot goes over, by address."""
+    """What the kernel of the interval before a snapshot streams over, by address."""
     found = [
         Footprint(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
         for one in snapshot.allocations

@@ -73,9 +73,6 @@ class Outcome:
     returncode: int = 0
     answered: bool = False
     total: int | None = None
-    recorded: int = 0
-    recorded_bytes: int = 0
-    wall_seconds: float = 0.0
     cut_short: int = 0
     failed: list[str] = field(default_factory=list)
     replaced: int = 0
@@ -168,8 +165,6 @@ class Session:
 
     def _receive(self, connection: Connection) -> None:
         message, outcome = connection.head(), self.outcome
-        outcome.recorded, outcome.recorded_bytes = message.recorded, message.recorded_bytes
-        outcome.wall_seconds = message.wall_ns / _NANOSECONDS
         if message.kind == MessageKind.HELLO:
             if outcome.answered:
                 outcome.replaced += 1

@@ -31,12 +31,11 @@ class Buffer:
     name: str
     allocation: int | None = None
     written_name: str = ""
-    freed: bool = False
 
 
 @dataclass
 class Counts:
-    """What the file holds."""
+    """What the file has."""
 
     launches: int = 0
     kernels: int = 0
@@ -49,7 +48,7 @@ class Counts:
 
 @dataclass
 class Problems:
-    """What the file doesn't hold."""
+    """What the file lacks."""
 
     untraced: dict[str, int] = field(default_factory=dict)  # kernel and reason -> its first launch
     notes: dict[str, int] = field(default_factory=dict)  # text -> launches before
@@ -99,9 +98,9 @@ class Record:
         self._kernel = ""
         self.counts, self.problems = Counts(), Problems()
 
-    def take(self, message: Received) -> None:
-        """One message."""
-        _TAKE[message.type](self, message)
+    def receive(self, message: Received) -> None:
+        """Handles one message."""
+        _HANDLERS[message.type](self, message)
 
     def _allocate(self, message: Received) -> None:
         number, base, size = message.numbers
@@ -118,7 +117,6 @@ class Record:
 
     def _free(self, message: Received) -> None:
         buffer = self._buffers[message.numbers[0]]
-        buffer.freed = True
 
         def write() -> None:
             if buffer.allocation is not None:
@@ -157,7 +155,7 @@ class Record:
         self._writer.add_blocks(blocks, warps, ops, lines)
         self.counts.operations += len(ops)
 
-    def _launched(self, message: Received) -> None:
+    def _launch_end(self, message: Received) -> None:
         accesses, outside = message.numbers
         self._writer.end_kernel()
         self._kernel = ""
@@ -194,7 +192,7 @@ class Record:
             write()
 
     def finish(self, end: str) -> None:
-        """Write what was held back, the snapshots that stay, and how it ended."""
+        """Writes what was held back, the snapshots that stay, and how the program ended."""
         if self._kernel:
             self._writer.end_kernel()
             self.problems.notes[f"kernel {self._kernel} was interrupted: its last work-groups are not in the trace"] = (
@@ -213,7 +211,7 @@ class Record:
         self._writer.close()
 
     def abort(self) -> None:
-        """Give up; what has been written stays readable."""
+        """Gives up; what has been written stays readable."""
         self._writer.abort()
 
     def _end_notes(self, end: str) -> dict[str, str]:
@@ -251,7 +249,7 @@ def _cut(text: str) -> str:
     return text if len(text.encode()) <= _MAX_NOTES_BYTES else text[: _MAX_NOTES_BYTES // 4] + " ..."
 
 
-_TAKE: dict[Message, Callable[[Record, Received], None]] = {
+_HANDLERS: dict[Message, Callable[[Record, Received], None]] = {
     Message.HELLO: Record._hello,
     Message.ALLOCATE: Record._allocate,
     Message.FREE: Record._free,
@@ -260,7 +258,7 @@ _TAKE: dict[Message, Callable[[Record, Received], None]] = {
     Message.FILL: Record._fill,
     Message.KERNEL: Record._launch,
     Message.RECORDS: Record._records,
-    Message.KERNEL_END: Record._launched,
+    Message.KERNEL_END: Record._launch_end,
     Message.SNAPSHOT: Record._snapshot,
     Message.CONTENTS: Record._contents,
     Message.SNAPSHOT_END: Record._snapshot_end,

@@ -109,7 +109,7 @@ def _serve(
             continue
         if message.type == Message.HELLO and message.numbers[0] != VERSION:
             raise ValueError(f"the runtime library sends messages of version {message.numbers[0]}, expected {VERSION}")
-        record.take(message)
+        record.receive(message)
     _refuse_others(listener, outcome)
 
 

@@ -30,7 +30,6 @@ class Summary:
     allocations: int
     bytes_seen: int
     kernels: int
-    feature_map_bytes: int
 
 
 def assemble(
@@ -117,8 +116,7 @@ class _Assembly:
             self._iteration(self.graph)
             for snapshot, iteration in enumerate(self.chosen):
                 seen_bytes += self._values(snapshot, self.spool.snapshot(iteration), self.transient)
-        maps = [s.bytes for s in self.graph.storages if s.role == "feature_map"] if self.graph else []
-        return Summary(len(self.chosen), len(self.lasting), seen_bytes, self.kernels, sum(maps))
+        return Summary(len(self.chosen), len(self.lasting), seen_bytes, self.kernels)
 
     def _touches(self, operator: int) -> bool:
         assert self.graph is not None

@@ -1,6 +1,6 @@
 """A kernel for each operator, derived from what it read and wrote: a script on a CPU has no warps.
 
-The warps of a kernel go over its operands in strides of the whole grid: at each step a warp reads one line (128 B) of
+Its warps stream over its operands in strides of the whole grid: at each step a warp reads one line (128 B) of
 every operand that still has one, then writes one of every result. Neighbouring warps touch neighbouring lines. The
 instructions between are the operator's multiply-adds, spread evenly over its accesses.
 """
@@ -42,7 +42,7 @@ ASSUMED: Final = {
 
 @dataclass(frozen=True)
 class Operand:
-    """A range of memory that a kernel goes over."""
+    """A range of memory that a kernel streams over."""
 
     address: int
     bytes: int

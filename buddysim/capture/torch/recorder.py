@@ -81,7 +81,6 @@ class Recorder(TorchDispatchMode):
         self.optimizing = False
         self.dropping: Callable[[], bool] = lambda: False
         self.loss: float | None = None
-        self.problem = ""
         self.operators: list[dict[str, Any]] = []
         self.tensors: dict[tuple[Any, ...], int] = {}
         self._lies_in: list[int] = []
