@@ -224,8 +224,8 @@ def test_four_gigabytes_and_more(tmp_path: Path, n: int) -> None:
         ],
     }
     output, done = captured(job, tmp_path, "--snapshots", "0")
-    if n > 4 << 30 and "OpenCL error -61" in done.stderr:
-        pytest.skip("PoCL gives no buffers beyond 4 GB where memory is small")
+    if "clCreateBuffer: OpenCL error -61" in done.stderr:  # CL_INVALID_BUFFER_SIZE, PoCL's own limit
+        pytest.skip("PoCL gives no buffers of 4 GB where memory is small")
     assert done.returncode == 0, done.stderr
     with open_trace(output) as trace:
         base = trace.allocations[0].base
