@@ -1,4 +1,4 @@
-"""What captures compile at first use: the cache, errors, and the header of the trace's records."""
+"""What captures compile at first use: the cache, errors, and the headers that are written before."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.compilation import compiled_sources
-from buddysim.capture.opencl import records_header
+from buddysim.capture.opencl.generated_headers import headers
 from buddysim.trace import records
+
+#: Accel-Sim's SM7_GV100 (trace.config), core cycles.
+SM_70 = {"INTEGER": 2, "SINGLE": 2, "DOUBLE": 8, "SPECIAL": 20, "BRANCH": 4, "SHARED": 20}
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is missing; apt install g++")
 
@@ -57,7 +60,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
         build(source)
 
 
-def test_the_header_has_the_layout_of_the_dtypes(tmp_path: Path) -> None:
+def test_the_headers_have_the_layout_of_the_dtypes_and_the_latencies(tmp_path: Path) -> None:
     dtypes = {"WarpOp": records.OP_DTYPE, "WarpRecord": records.WARP_DTYPE, "BlockRecord": records.BLOCK_DTYPE}
     checks = [
         f"static_assert(offsetof(capture::{name}, {field}) == {dtype.fields[field][1]});"
@@ -69,7 +72,11 @@ def test_the_header_has_the_layout_of_the_dtypes(tmp_path: Path) -> None:
     constants = {name: value for name, value in named.items() if isinstance(value, int)}
     checks += [f"static_assert(capture::{name} == {value});" for name, value in constants.items()]
     assert len(checks) > 30
-    (tmp_path / records_header.NAME).write_text(records_header.header())
+    for header, text in headers().items():
+        (tmp_path / header).write_text(text)
+    checks += [f"static_assert(capture::{unit} == {cycles});" for unit, cycles in SM_70.items()]
     source = tmp_path / "check.cpp"
-    source.write_text("\n".join(["#include <cstddef>", f'#include "{records_header.NAME}"', *checks, ""]))
+    source.write_text(
+        "\n".join(["#include <cstddef>", '#include "trace_records.h"', '#include "latencies.h"', *checks, ""])
+    )
     subprocess.run(["g++", "-std=c++17", "-fsyntax-only", str(source)], check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.compilation import compiled_sources
-from buddysim.capture.opencl import records_header
+from buddysim.capture.opencl.generated_headers import headers
 
 HERE = Path(__file__).parent
 CACHE = "opencl"  # folder of what is compiled, in the user's cache
@@ -119,7 +119,7 @@ def _from_folder(folder: str, name: str, command: Sequence[str], libraries: Sequ
         _failure(name),
         headers=[*sorted((HERE / folder).glob("*.h")), HERE / "table.h"],
         libraries=libraries,
-        generated={records_header.NAME: records_header.header()},
+        generated=headers(),
     )
 
 

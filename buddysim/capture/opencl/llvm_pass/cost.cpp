@@ -1,9 +1,9 @@
-// Latencies: those of Accel-Sim's configuration SM7_GV100 (trace.config), as buddysim/importers/accelsim/opcodes.py has
-// them: integer and single precision 2, double 8, special functions 20, branches 4, shared memory 20 core cycles.
+// Latencies are those of sm_70 in buddysim/importers/accelsim/opcodes.py, from which latencies.h is written.
 // Numbers of instructions: what has no instruction of its own on NVIDIA GPUs is a sequence; lengths are assumptions,
 // named in docs/capture-opencl.md.
 #include "cost.h"
 
+#include "latencies.h"
 #include "times.h"
 
 #include <llvm/Analysis/ValueTracking.h>
@@ -21,8 +21,6 @@ using namespace llvm;
 
 namespace capture {
 namespace {
-
-constexpr unsigned INTEGER = 2, SINGLE = 2, DOUBLE = 8, SPECIAL = 20, BRANCH = 4, SHARED = 20;
 
 unsigned lanes_of(const Type* type) {
   auto* vector = dyn_cast<FixedVectorType>(type);
