@@ -5,7 +5,9 @@ from libc.string cimport memcmp, memset
 
 import numpy as np
 
-from buddysim.trace.records cimport OP_BARRIER, OP_LOAD, BlockRecord, WarpOp, WarpRecord
+from buddysim.trace.records cimport (
+    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_BARRIER, OP_LOAD, BlockRecord, WarpOp, WarpRecord,
+)
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
 cdef extern from *:
@@ -70,7 +72,7 @@ cdef inline int check_op(const WarpOp* op) noexcept nogil:
         return OP_KIND
     if op.n_lines > MAX_LINES or (op.n_lines == 0) != (op.kind == OP_BARRIER):
         return OP_COUNT
-    if op.flags > 7:
+    if op.flags & ~(FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN):
         return OP_FLAGS
     return FINE
 

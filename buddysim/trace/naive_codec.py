@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from buddysim.trace.format import FORMAT_VERSION, column_bytes, index_width
-from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_BARRIER, OP_DTYPE, OP_LOAD, WARP_DTYPE
+from buddysim.trace.records import (
+    BLOCK_DTYPE,
+    FLAG_BYPASS_L1,
+    FLAG_NO_RETURN,
+    FLAG_TIMED,
+    LINE_DTYPE,
+    OP_BARRIER,
+    OP_DTYPE,
+    OP_LOAD,
+    WARP_DTYPE,
+)
 
 ESCAPE = -(1 << 31)
 WARP_FIELDS = ("warp", "n_ops", "tail_gap", "tail_cycles", "tail_steps")
@@ -186,7 +196,7 @@ def _lines(warps: Any, ops: Any, masks: Sequence[int], deltas: Sequence[int], wi
 def _check_shape(op: dict[str, int]) -> None:
     _require(op["kind"] <= OP_BARRIER, "an op's kind")
     _require(op["n_lines"] <= 64 and (op["n_lines"] == 0) == (op["kind"] == OP_BARRIER), "an op's lines")
-    _require(op["flags"] <= 7, "an op's flags")
+    _require(op["flags"] & ~(FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN) == 0, "an op's flags")
 
 
 def _require(condition: bool, what: str) -> None:

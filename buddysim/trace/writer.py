@@ -18,12 +18,11 @@ from zlib_ng.zlib_ng import crc32
 from buddysim.base.errors import TraceFileError
 from buddysim.compress import DEFAULT, ENTRY_BYTES, UNKNOWN_CLASS
 from buddysim.trace import format as fmt
+from buddysim.trace.blocks import OpenKernel, Records, concatenate, select_blocks
 from buddysim.trace.codec import check_records, count_instructions, encode_columns
 from buddysim.trace.live import LiveAllocations
 from buddysim.trace.model import Allocation, Dim3, Provenance, warps_per_block
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
-
-Records = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
 
 _FILLER = b"room"
 
@@ -32,52 +31,6 @@ FAST_LEVEL = 1
 # up where they don't make a chunk at least this many times smaller: they take most of the decoding time.
 _FAST_LEVELS = (FAST_LEVEL, -1, -100)
 _WORTH_DECODING = 2
-
-
-class _OpenKernel:
-    """The kernel that is being written: its blocks that don't fill a chunk yet, its counts so far."""
-
-    def __init__(self, index: int, grid_blocks: int, block_warps: int) -> None:
-        self.index, self.grid_blocks, self.block_warps = index, grid_blocks, block_warps
-        self.pending: list[Records] = []
-        self.pending_ops = self.pending_lines = self.pending_blocks = self.pending_warps = 0
-        self.warp_instructions = self.memory_instructions = self.lines = self.blocks = self.chunks = 0
-
-
-def concatenate(parts: list[Records]) -> Records:
-    """Records of several runs of blocks as those of one."""
-    if len(parts) == 1:
-        return parts[0]
-    blocks, warps, ops, lines = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    blocks["first_warp"] = _starts(blocks["n_warps"])
-    warps["first_op"] = _starts(warps["n_ops"])
-    ops["first_line"] = _starts(ops["n_lines"])
-    return blocks, warps, ops, lines
-
-
-def _starts(counts: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    starts = np.cumsum(counts, dtype=np.int64)
-    return starts - counts
-
-
-def select_blocks(records: Records, first: int, end: int) -> Records:
-    """Records of blocks ``first:end``, their indices counted from the start of the result."""
-    blocks, warps, ops, lines = records
-    if first == 0 and end == len(blocks):
-        return records
-
-    def bounds(starts: npt.NDArray[np.integer], total: int, a: int, b: int) -> tuple[int, int]:
-        n = len(starts)
-        return (int(starts[a]) if a < n else total), (int(starts[b]) if b < n else total)
-
-    w0, w1 = bounds(blocks["first_warp"], len(warps), first, end)
-    o0, o1 = bounds(warps["first_op"], len(ops), w0, w1)
-    l0, l1 = bounds(ops["first_line"], len(lines), o0, o1)
-    blocks, warps, ops = blocks[first:end].copy(), warps[w0:w1].copy(), ops[o0:o1].copy()
-    blocks["first_warp"] -= np.uint32(w0)
-    warps["first_op"] -= np.uint32(o0)
-    ops["first_line"] -= np.uint32(l0)
-    return blocks, warps, ops, lines[l0:l1].copy()
 
 
 class TraceWriter:
@@ -115,7 +68,7 @@ class TraceWriter:
         self._events = 0
         self._next_ordinal = 0
         self._n_kernels = 0
-        self._kernel: _OpenKernel | None = None
+        self._kernel: OpenKernel | None = None
         self._allocations: list[Allocation] = []
         self._renamable: dict[int, tuple[int, int, int]] = {}  # position in the index and in the file, room for a name
         self._live = LiveAllocations()
@@ -376,7 +329,7 @@ class TraceWriter:
             0,
         )
         self._section(fmt.KERNEL, payload + self._text(name, where))
-        self._kernel = _OpenKernel(self._n_kernels, grid[0] * grid[1] * grid[2], warps_per_block(block))
+        self._kernel = OpenKernel(self._n_kernels, grid[0] * grid[1] * grid[2], warps_per_block(block))
         self._next_ordinal = ordinal + 1
         self._n_kernels += 1
         self._events += 1
@@ -440,12 +393,12 @@ class TraceWriter:
         self._section(fmt.KERNEL_END, payload)
         self._kernel = None
 
-    def _need_kernel(self) -> _OpenKernel:
+    def _need_kernel(self) -> OpenKernel:
         if self._kernel is None:
             self._fail("kernel", "no kernel was begun")
         return self._kernel
 
-    def _write_chunk(self, kernel: _OpenKernel) -> None:
+    def _write_chunk(self, kernel: OpenKernel) -> None:
         if not kernel.pending:
             return
         blocks, warps, ops, lines = records = concatenate(kernel.pending)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import buddysim.trace as bt
 from buddysim.base.errors import BuddysimError
 from buddysim.trace import format as fmt
-from buddysim.trace.writer import concatenate, select_blocks
+from buddysim.trace.blocks import concatenate, select_blocks
 from tests.trace.builders import line, records, streaming, write_small
 
 PROVENANCE = bt.Provenance("test")
