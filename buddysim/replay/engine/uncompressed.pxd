@@ -9,12 +9,23 @@ from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_rea
 from buddysim.replay.engine.locations cimport LineLocation
 
 
+cdef inline int64_t host_fill(MemorySystem* m, unsigned int wanted, int64_t t) noexcept nogil:
+    """Sectors from host memory."""
+    return link_read(m, SECTOR_BYTES * sector_count(wanted), DEMAND, t)
+
+
+cdef inline int64_t host_writeback(MemorySystem* m, Line line, int64_t t) noexcept nogil:
+    """A line's dirty sectors to host memory."""
+    return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITE_BACK, t)
+
+
 cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLocation* at, unsigned int wanted,
                              int64_t t) noexcept nogil:
+    """Sectors from the memory that the allocation lives in."""
     cdef int sectors = sector_count(wanted)
     cdef DeviceLocation location
     if region.placement == HOST:
-        return link_read(m, SECTOR_BYTES * sectors, DEMAND, t)
+        return host_fill(m, wanted, t)
     m.count.device[<int>DEMAND] += sectors
     dram_location(&m.dram, at.bank, at.row, &location)
     return dram_read(&m.dram, &location, sectors, t)
@@ -26,7 +37,7 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* 
     cdef int sectors = sector_count(line >> DIRTY)
     cdef DeviceLocation location
     if region.placement == HOST:
-        return link_write(m, SECTOR_BYTES * sectors, WRITE_BACK, t)
+        return host_writeback(m, line, t)
     m.count.device[<int>WRITE_BACK] += sectors
     locate_entry(m, slice, entry, &location)
     return dram_write(&m.dram, &location, sectors, t)

@@ -7,12 +7,12 @@ from pydantic import Field
 from buddysim.machine import fields
 from buddysim.machine.section import Section
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
-from buddysim.replay.engine.kinds cimport DEMAND, HOST, SECTOR_BYTES, WRITE_BACK
-from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
+from buddysim.replay.engine.cache cimport Line
+from buddysim.replay.engine.kinds cimport HOST
+from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, region_of
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
+from buddysim.replay.engine.uncompressed cimport host_fill, host_writeback, raw_fill, raw_writeback
 
 cdef enum:
     PAGE_BITS = 9               # log2 of the entries of a 64 KiB page
@@ -38,14 +38,14 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigne
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1
     if over_link(m, region, at.entry):
-        return link_read(m, SECTOR_BYTES * sector_count(sectors[0]), DEMAND, t)
+        return host_fill(m, sectors[0], t)
     return raw_fill(m, region, at, sectors[0], t)
 
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
     if over_link(m, region, entry):
-        return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITE_BACK, t)
+        return host_writeback(m, line, t)
     return raw_writeback(m, region, slice, entry, line, t)
 
 
