@@ -49,7 +49,7 @@ def counted(result):
     return {key: value for key, value in result.items() if not key.startswith(NOT_COMPARED)}
 
 
-def test_shows_buddy_beside_ideal_on_one_screen(stream, capsys):
+def test_shows_buddy_and_ideal_side_by_side_on_one_screen(stream, capsys):
     shown = ran(capsys, stream)
     for text in (
         "stream.bin on p100-nvlink2: 3 kernels",
@@ -149,7 +149,7 @@ def test_sensitivity_can_be_left_out_and_known_gaps_need_none(untimed, stream, c
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--scheme", "bddy"], "nearest: buddy"),
         (["--scheme", "buddy,"], "expected one of"),
@@ -172,12 +172,12 @@ def test_sensitivity_can_be_left_out_and_known_gaps_need_none(untimed, stream, c
         (["--seed", "-1"], "seed -1"),
     ],
 )
-def test_mistakes_are_one_line_and_leave_no_file(stream, tmp_path, monkeypatch, capsys, arguments, said):
+def test_mistakes_are_one_line_and_leave_no_file(stream, tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.bin").write_bytes(stream.read_bytes())
     assert _exit_code(["run", "t.bin", *arguments]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert error.startswith("buddysim: error: ")
     assert [file.name for file in tmp_path.iterdir()] == ["t.bin"]

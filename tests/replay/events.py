@@ -1,4 +1,4 @@
-"""Small trace files for tests of what happens between and beside kernels."""
+"""Small trace files for tests of what happens between kernels and while others run."""
 
 from __future__ import annotations
 

@@ -17,6 +17,6 @@ def test_division_is_exact(by, x):
 
 
 @given(by=st.integers(1, 2**31), multiple=st.integers(0, MOST), offset=st.integers(-1, 1))
-def test_division_is_exact_beside_multiples(by, multiple, offset):
+def test_division_is_exact_next_to_multiples(by, multiple, offset):
     x = min(max(multiple // by * by + offset, 0), MOST)
     assert quotient_and_remainder(by, x) == divmod(x, by)

@@ -34,7 +34,7 @@ def assert_same(engine: Engine, entries: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", Machine.presets())
-def test_places_on_every_machine(name):
+def test_locations_on_every_machine(name):
     machine = Machine.load(name)
     engine, draw = engine_of(machine), np.random.default_rng(1)
     for count in (1, 7, 8, 9, 31, 32, 255):
@@ -50,7 +50,7 @@ def test_places_on_every_machine(name):
     entries=st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**12), min_size=1, max_size=20),
 )
 @settings(deadline=None)
-def test_places_on_any_shape(slices, of_channel, sets, ways, metadata_slices, entries):
+def test_locations_on_any_shape(slices, of_channel, sets, ways, metadata_slices, entries):
     overrides: dict[str, Any] = {
         "l2__slices": slices * of_channel,
         "dram__channels": slices,

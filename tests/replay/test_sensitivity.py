@@ -35,7 +35,7 @@ def test_each_scheme_runs_with_half_and_double_gaps():
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_error_in_one_run_ends_the_others(error):
-    """The other run only ends because it is told to."""
+    """The other run ends only because it is stopped."""
     other_runs = threading.Event()
 
     def run_one(scheme, gap_scale, progress):

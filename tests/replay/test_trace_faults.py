@@ -120,36 +120,37 @@ def test_warps_that_never_go_on_are_one_line(tmp_path, capsys, monkeypatch):
 
 def test_an_address_outside_every_allocation(tmp_path, capsys):
     path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(LOAD, [line(BASE + (1 << 20), 1)])])])
-    said = refused(capsys, path)
+    message = refused(capsys, path)
     for text in ("t.bin", "chunk 0 of kernel 0 (kernel)", "offset", hex(BASE + (1 << 20)), "inside a live allocation"):
-        assert text in said
+        assert text in message
 
 
 @pytest.mark.parametrize(
-    ("launch", "said"),
+    ("launch", "message"),
     [
         ({"threads": 1024, "registers": 255}, "needs 262144 registers: an SM of p100-nvlink2 has 65536"),
         ({"shared_memory_bytes": 1 << 20}, "needs 1048576 bytes of shared memory: an SM of p100-nvlink2 has 65536"),
     ],
 )
-def test_a_thread_block_that_no_sm_holds(tmp_path, capsys, launch, said):
+def test_a_thread_block_that_no_sm_holds(tmp_path, capsys, launch, message):
     path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(LOAD, [line(BASE, 1)])])], **launch)
-    assert f"kernel 0 (kernel): a thread block {said}" in refused(capsys, path)
+    assert f"kernel 0 (kernel): a thread block {message}" in refused(capsys, path)
 
 
 def test_more_threads_than_the_machine_has_on_an_sm(tmp_path, capsys):
     path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(LOAD, [line(BASE, 1)])])], 1024)
-    said = refused(capsys, path, "--set", "sm.warps=16", "sm.threads=512")
-    assert "needs 1024 threads" in said or "needs 32 warps" in said
+    message = refused(capsys, path, "--set", "sm.warps=16", "sm.threads=512")
+    assert "needs 1024 threads" in message or "needs 32 warps" in message
 
 
 def test_targets_that_do_not_fit(tmp_path, capsys):
     path = write_kernels(tmp_path / "t.bin", [(0, [0])], size=1 << 26)
     arguments = ("--set", "dram.capacity=4MiB", "--distribution", "isca20-hpc")
-    said = refused(capsys, path, *arguments, "--scheme", "buddy")
-    needed, there, over = (int(word) for word in said.replace(":", " ").split() if word.isdigit() and int(word) > 1000)
-    assert there == 4 << 20
-    assert over == needed - there
+    message = refused(capsys, path, *arguments, "--scheme", "buddy")
+    numbers = [int(word) for word in message.replace(":", " ").split() if word.isdigit()]
+    needed, available, over = (number for number in numbers if number > 1000)
+    assert available == 4 << 20
+    assert over == needed - available
 
 
 def test_a_missing_file(tmp_path, capsys):

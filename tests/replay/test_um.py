@@ -1,4 +1,4 @@
-"""Unified Memory: what a fault costs, what comes along, what has to go."""
+"""Unified Memory: what a fault costs, what is prefetched, what is evicted."""
 
 from fractions import Fraction
 
@@ -17,7 +17,7 @@ REGIONS = [(0, PAGES * PAGE, 0, 4)]
 
 
 def machine(**overrides):
-    """Half of the eight pages fit; without more said, nothing is prefetched."""
+    """Half of the eight pages fit; unless overridden, nothing is prefetched."""
     return tiny_machine(**{"um__prefetch": "64 KiB", "dram__capacity": "1 GiB", **overrides})
 
 
@@ -36,7 +36,7 @@ def counted(pages, *, regions=REGIONS, **overrides):
 
 
 def page_ps(m):
-    """Time of one page on the link, and what reading over it takes besides (ps)."""
+    """Time of one page on the link, and the rest of a read over it (ps)."""
     numbers = engine_numbers(m, Fraction(1))
     return int(64 * 1024 * 10**12 / numbers["link_bytes_per_s"]), numbers["link_read_ps"]
 
@@ -64,28 +64,28 @@ def test_resident_pages_cost_what_ideal_costs():
     assert times[0] == times[1]
 
 
-def test_the_page_missed_least_recently_goes():
-    assert counted([0, 4, 0])[0] == (1, 0, 1)  # 1 went, for 0 had just been missed
-    assert counted([4, 0])[0] == (2, 0, 2)  # 0 went
+def test_the_page_missed_least_recently_is_evicted():
+    assert counted([0, 4, 0])[0] == (1, 0, 1)  # 1 was evicted, as 0 had just been missed
+    assert counted([4, 0])[0] == (2, 0, 2)  # 0 was evicted
     assert counted([4, 5, 6, 7])[0] == (4, 0, 4)
     assert counted([4, 5, 6, 7] * 3)[0] == (4, 0, 4)
     assert counted([*range(8)] * 3)[0] == (20, 0, 20)  # a cycle longer than what fits: all but the first four miss
 
 
-def test_more_than_half_of_a_subtree_brings_the_rest():
-    """Blocks of four pages: the third fault in one brings the fourth page."""
+def test_more_than_half_of_a_subtree_prefetches_the_rest():
+    """Blocks of four pages: the third fault in one prefetches the fourth page."""
     assert counted([4, 5], um__prefetch="256 KiB")[0] == (2, 0, 2)
     assert counted([4, 5, 6, 7], um__prefetch="256 KiB")[0] == (3, 1, 4)
     assert counted([4, 6, 5], um__prefetch="256 KiB")[0] == (3, 1, 4)
 
 
-def test_pages_without_an_allocation_neither_come_nor_go():
+def test_pages_without_an_allocation_never_migrate():
     """Pages 0, 1 and 7 hold nothing: not resident at first, not prefetched, no room taken."""
     regions = [(2 * PAGE, 7 * PAGE, 0, 4)]
     settings_ = {"um__prefetch": "256 KiB", "um__oversubscription": 0.5}
     # 7 pages of the address space count here, half of which fit: 2, 3 and 4 are resident.
     counts, count = counted([2, 3, 4, 5, 6], regions=regions, **settings_)
-    assert counts == (2, 0, 2)  # with 4, 5 and 6 there, the fourth of the block would come, but nothing is in it
+    assert counts == (2, 0, 2)  # with 4 to 6 resident, the fourth of the block would be prefetched, but is empty
     assert count["scheme"]["link.migration_in_bytes"] == 2 * 64 * 1024
 
 
