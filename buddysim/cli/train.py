@@ -86,6 +86,7 @@ def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
         if option.group not in groups:
             groups[option.group] = parser.add_argument_group(option.group)
         group, flag, dest, text = groups[option.group], option.flag(name), _SCHEME_OPTION + name, option.flag_help()
+        text = text.replace("%", "%%")  # argparse formats help texts
         try:
             if option.type is bool:
                 group.add_argument(flag, dest=dest, action="store_const", const=not option.default, help=text)
@@ -115,15 +116,14 @@ def run(args: argparse.Namespace) -> int:
     schemes = chosen_schemes(args)
     network = Network.load(args.network)
     machine = _machine(args)
-    given = _scheme_options(args, schemes)
-    options = _options(args)
+    options, scheme_options = _options(args), _scheme_options(args, schemes)
     for path in _outputs(args):
-        _keep_inputs(path, [args.network, args.machine, args.calibration, *given.values()])
+        _keep_inputs(path, [args.network, args.machine, args.calibration, *scheme_options.values()])
         check_writable(path)
-    with measured(args, given) as activations:
+    with measured(args, scheme_options) as activations:
         if activations is not None:
-            given["activations"] = activations
-        results, batches = _simulate(network, machine, schemes, args, {**options, **given})
+            scheme_options["activations"] = activations
+        results, batches = _simulate(network, machine, schemes, args, {**options, **scheme_options})
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline
 
@@ -151,31 +151,26 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
 
 
 def _scheme_options(args: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
-    """The options of schemes that are given, by name; each must be one of a chosen scheme."""
+    """The values of schemes' options on the command line, by name; each must be an option of a chosen scheme."""
     from buddysim.base.errors import BuddysimError
     from buddysim.training import schemes
 
     declared = schemes.options()
-    given = {name: getattr(args, _SCHEME_OPTION + name) for name in declared}
-    given = {name: value for name, value in given.items() if value is not None}
-    flags = {declared[name].flag(name): name for name in given}
+    values = {name: getattr(args, _SCHEME_OPTION + name) for name in declared}
+    values = {name: value for name, value in values.items() if value is not None}
+    flags = {declared[name].flag(name): name for name in values}
     if args.measure:
         flags["--measure"] = "activations"
     for flag, name in flags.items():
-        takers = schemes.schemes_with(name)
-        if not set(takers) & set(chosen):
-            raise BuddysimError(f"{flag}: is an option of {', '.join(takers)}: expected one of these schemes")
-    return given
+        owners = schemes.schemes_with(name)
+        if not set(owners) & set(chosen):
+            raise BuddysimError(f"{flag}: is an option of {', '.join(owners)}: expected one of these schemes")
+    return values
 
 
 @contextmanager
-def measured(args: argparse.Namespace, given: Mapping[str, Any]) -> Iterator[str | None]:
-    """The file of a measurement made now, with ``--measure``; it is deleted afterwards.
-
-    Parameters
-    ----------
-    given : options of schemes
-    """
+def measured(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> Iterator[str | None]:
+    """The file of a measurement made now, with ``--measure``; it is deleted afterwards."""
     from buddysim.base.errors import BuddysimError
 
     if not args.measure:
@@ -185,7 +180,7 @@ def measured(args: argparse.Namespace, given: Mapping[str, Any]) -> Iterator[str
         return
     from buddysim.training.contents.options import SOURCES
 
-    sources = [f"--{name}" for name in SOURCES if name in given]
+    sources = [f"--{name}" for name in SOURCES if name in scheme_options]
     if sources:
         raise BuddysimError(f"--measure and {sources[0]}: expected one source of activations")
     from buddysim.report.progress import progress_bars

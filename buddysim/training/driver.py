@@ -52,6 +52,8 @@ def simulate_outcome(
 
     network = network if isinstance(network, Network) else Network.load(network)
     machine = machine if isinstance(machine, TrainingMachine) else TrainingMachine.load(machine)
+    if options is not None and keywords:
+        raise BuddysimError(f"option {next(iter(keywords))}: expected among options, where these are given")
     options = options or make_options(**keywords)
     batch = _whole("batch", batch)
     if not 1 <= batch <= LARGEST_BATCH:

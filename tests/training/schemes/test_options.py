@@ -55,6 +55,11 @@ def test_a_value_is_checked_whichever_scheme_runs() -> None:
         simulate("alexnet", 4, "titan-x", "oracle", window=2.5)
 
 
+def test_options_are_given_in_one_way() -> None:
+    with pytest.raises(BuddysimError, match="option density: expected among options"):
+        simulate("alexnet", 4, "titan-x", "cdma-zv", options=Options(), density=0.5)
+
+
 @pytest.mark.parametrize(
     ("option", "flag", "text"),
     [
@@ -102,6 +107,19 @@ def test_a_compressor_of_a_plug_in_compresses_copies(tmp_path: Path) -> None:
     assert 0 < result["link.bytes"] < result["offload.bytes"] + result["prefetch.bytes"]
 
 
+def write_scheme(file: Path, declared: str) -> None:
+    """The example as scheme `mine`, with other options."""
+    text = EXAMPLE.read_text().replace("vdnn-large", "mine")
+    start = text.index("OPTIONS = ")
+    file.write_text(text[:start] + f"OPTIONS = {{{declared}}}\n" + text[text.index("\n", start) + 1 :])
+
+
+def test_help_texts_may_have_per_cent_signs(tmp_path: Path) -> None:
+    write_scheme(tmp_path / "mine.py", '"mine": Option(float, "10 % more")')
+    helped = train(tmp_path, "--plugin", "mine.py", "--help")
+    assert "10 % more" in helped.stdout, helped.stderr
+
+
 @pytest.mark.parametrize(
     ("declared", "problem"),
     [
@@ -112,11 +130,8 @@ def test_a_compressor_of_a_plug_in_compresses_copies(tmp_path: Path) -> None:
         ('"window": Option(str, "another window")', "option 'window': another scheme declares it differently"),
     ],
 )
-def test_options_that_are_taken(tmp_path: Path, declared: str, problem: str) -> None:
-    text = EXAMPLE.read_text().replace("vdnn-large", "mine")
-    start = text.index("OPTIONS = ")
-    text = text[:start] + f"OPTIONS = {{{declared}}}\n" + text[text.index("\n", start) + 1 :]
-    (tmp_path / "mine.py").write_text(text)
+def test_options_that_are_refused(tmp_path: Path, declared: str, problem: str) -> None:
+    write_scheme(tmp_path / "mine.py", declared)
     refused = train(tmp_path, "--plugin", "mine.py", "--scheme", "mine")
     assert refused.returncode == 2
     assert problem in refused.stderr
