@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-PAGE_BYTES: Final = 8192  # of sampled contents, as in the sampled memory of the Buddy Compression study
+from buddysim.trace.format import PAGE_BYTES
+
 _MASK: Final = (1 << 64) - 1
 
 

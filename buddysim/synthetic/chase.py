@@ -10,9 +10,10 @@ from pydantic import Field
 
 from buddysim.machine import fields
 from buddysim.synthetic.parts.hashing import permutation
-from buddysim.synthetic.parts.kernels import LINE_BYTES, line_records, load, write_kernel
+from buddysim.synthetic.parts.kernels import line_records, load, write_kernel
 from buddysim.synthetic.workload import Footprint, Laps, Seed, Space, Switch, Workload
 from buddysim.trace import TraceWriter
+from buddysim.trace.format import LINE_BYTES
 
 MAX_HOPS = 2**24
 

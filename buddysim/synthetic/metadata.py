@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import fields
 from buddysim.synthetic.parts.kernels import line_records, load, write_kernel
 from buddysim.synthetic.workload import WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
 
 PAGE_ENTRIES = 64
-ENTRY_BYTES = 128
 
 
 class Metadata(Workload):

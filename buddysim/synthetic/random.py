@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from buddysim.compress import SECTOR_BYTES
 from buddysim.machine import fields
 from buddysim.synthetic.parts.hashing import below
-from buddysim.synthetic.parts.kernels import LINE_BYTES, line_records, load, store, write_kernel
+from buddysim.synthetic.parts.kernels import line_records, load, store, write_kernel
 from buddysim.synthetic.workload import Footprint, OpsPerWarp, Seed, UseDistance, WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
+from buddysim.trace.format import LINE_BYTES
 
 LANES = 32
 SECTORS = 4
-SECTOR_BYTES = 32
 
 
 class Random(Workload):

@@ -9,9 +9,10 @@ import numpy.typing as npt
 from pydantic import Field
 
 from buddysim.machine import fields
-from buddysim.synthetic.parts.kernels import ALL_SECTORS, LINE_BYTES, line_records, load, store, write_kernel
+from buddysim.synthetic.parts.kernels import ALL_SECTORS, line_records, load, store, write_kernel
 from buddysim.synthetic.workload import Footprint, Gap, OpsPerWarp, WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
+from buddysim.trace.format import LINE_BYTES
 
 LOADS_PER_STORE = 3
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from buddysim.machine import fields
-from buddysim.synthetic.parts.kernels import ALL_SECTORS, LINE_BYTES, line_records, load, store, write_kernel
+from buddysim.synthetic.parts.kernels import ALL_SECTORS, line_records, load, store, write_kernel
 from buddysim.synthetic.workload import (
     Footprint,
     Gap,
@@ -22,6 +22,7 @@ from buddysim.synthetic.workload import (
     Workload,
 )
 from buddysim.trace import TraceWriter
+from buddysim.trace.format import LINE_BYTES
 
 Operation = Annotated[str, fields.one_of("read", "write", "copy")]
 

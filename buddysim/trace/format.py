@@ -90,7 +90,7 @@ CHUNK_LINES: Final = 1 << 16
 CONTENTS_BLOCK_BYTES: Final = 1 << 20  # of memory contents in one section
 SIZE_MAP_BLOCK_ENTRIES: Final = 1 << 20  # entries in one section
 N_CLASSES: Final = len(STUDY_CLASSES)
-PAGE_BYTES: Final = 8192  # of sampled contents
+PAGE_BYTES: Final = 8192  # of sampled contents, as in the sampled memory of the Buddy Compression study
 
 
 def padding(length: int) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-LINE_BYTES = 128
-SECTOR_BYTES = 32
+from buddysim.compress import SECTOR_BYTES
+from buddysim.trace.format import LINE_BYTES
 
 
 def coalesce_op(addresses: Sequence[int], bytes_per_lane: int, is_store: bool) -> list[int]:

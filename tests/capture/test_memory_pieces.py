@@ -17,9 +17,10 @@ from buddysim.capture.memory.kernels import GROUP_LINES, Footprint, write_interv
 from buddysim.capture.memory.pages import changed_pages, sum_pages
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import Connection, Truncated
-from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
+from buddysim.capture.sampling import sampled_pages
 from buddysim.capture.thinning import over_the_run
 from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
+from buddysim.trace.format import PAGE_BYTES
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=9, unique=True), st.integers(1, 9))

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.capture.sampling import PAGE_BYTES
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
+from buddysim.trace.format import PAGE_BYTES
 
 LINE_BYTES: Final = ENTRY_BYTES
 LINES_PER_PAGE: Final = PAGE_BYTES // LINE_BYTES

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.capture.sampling import PAGE_BYTES
+from buddysim.trace.format import PAGE_BYTES
 
 _ZEROS = bytes(PAGE_BYTES)
 

@@ -18,10 +18,11 @@ from buddysim.capture.memory.addresses import TraceAddresses
 from buddysim.capture.memory.kernels import Footprint, write_interval
 from buddysim.capture.memory.pages import PageSums, changed_pages, sum_pages
 from buddysim.capture.memory.wire import Entry, Values
-from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
+from buddysim.capture.sampling import sampled_pages
 from buddysim.capture.thinning import over_the_run
 from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
+from buddysim.trace.format import PAGE_BYTES
 
 _ENTRIES_PER_PAGE = PAGE_BYTES // ENTRY_BYTES
 

@@ -18,7 +18,7 @@ from buddysim.capture.child_process import listening, signals_to
 from buddysim.capture.memory.record import Record
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import Connection, Entry, MemoryKind, Message, MessageKind, Truncated
-from buddysim.capture.sampling import PAGE_BYTES
+from buddysim.trace.format import PAGE_BYTES
 
 _ADDR_NO_RANDOMIZE: Final = 0x0040000  # personality(2)
 _NANOSECONDS: Final = 1_000_000_000

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.capture.sampling import PAGE_BYTES
+from buddysim.trace.format import PAGE_BYTES
 
 _MESSAGE: Final = struct.Struct("<8sIIQQQQQQ")
 _ENTRY: Final = struct.Struct("<IIQQQII")

@@ -11,9 +11,9 @@ import numpy as np
 
 from buddysim.capture.opencl.snapshots import Candidate, Candidates
 from buddysim.capture.opencl.wire import Message, Received
-from buddysim.capture.sampling import PAGE_BYTES
 from buddysim.compress import entry_classes
 from buddysim.trace import Provenance, TraceWriter
+from buddysim.trace.format import PAGE_BYTES
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
 _NAME_ROOM = 96  # bytes, for the name of a buffer that is used before it is named

@@ -8,12 +8,12 @@ from pathlib import Path
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.pool import Pool
-from buddysim.capture.sampling import PAGE_BYTES
 from buddysim.capture.thinning import over_the_run
 from buddysim.capture.torch.kernels import ASSUMED, Operand, write_operator
 from buddysim.capture.torch.spool import Snapshot, Spool
 from buddysim.formats.operator_graph import Operator, OperatorGraph
 from buddysim.trace import Provenance, TraceWriter
+from buddysim.trace.format import PAGE_BYTES
 
 FIRST_BASE = 0x7F00_0000_0000
 ALIGNMENT = 512

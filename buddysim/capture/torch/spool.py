@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.sampling import PAGE_BYTES, sampled_pages
+from buddysim.capture.sampling import sampled_pages
 from buddysim.compress import DEFAULT, entry_classes
 from buddysim.formats.operator_graph import OperatorGraph, load_operators
+from buddysim.trace.format import PAGE_BYTES
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from buddysim.trace import (
     WARP_DTYPE,
     TraceWriter,
 )
+from buddysim.trace.format import LINE_BYTES
 
-LINE_BYTES = 128
 ALL_SECTORS = 0xF
 RECORDS_AT_ONCE = 2**18
 """Operations or lines of a kernel that are in memory at a time while it is written."""
