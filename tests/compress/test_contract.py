@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -158,3 +161,13 @@ def test_the_document_has_every_compressor_with_its_options() -> None:
         assert rows[name][0] == ", ".join(data)
         assert re.findall(r"`(\w+)(?:=[^`]*)?`", rows[name][1]) == list(find(name).OPTIONS)
         assert f"(`{name}`)" in text
+
+
+def test_the_example_of_a_users_compressor_keeps_the_contract() -> None:
+    """The same tests over what is registered, the example of docs/extending.md among it."""
+    root = Path(__file__).parents[2]
+    tests = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", "base-delta"]
+    environment = {**os.environ, "BUDDYSIM_PLUGINS": str(root / "docs" / "examples" / "plugins" / "base_delta.py")}
+    done = subprocess.run(tests, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^[1-9]\d* passed", done.stdout, re.MULTILINE), done.stdout

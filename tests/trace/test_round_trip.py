@@ -143,9 +143,9 @@ def test_any_order_of_events(tmp_path_factory, actions):
     with bt.TraceWriter(path, PROVENANCE) as writer:
         for kind, *what in actions:
             if kind == "allocate" and what[1] not in at:
-                name, place, size = what
-                at[place] = writer.add_allocation(name, place * 512, size)
-                allocations.append([name, place * 512, size, len(events), None])
+                name, position, size = what
+                at[position] = writer.add_allocation(name, position * 512, size)
+                allocations.append([name, position * 512, size, len(events), None])
             elif kind == "free" and what[0] in at:
                 allocation = at.pop(what[0])
                 writer.free_allocation(allocation)
