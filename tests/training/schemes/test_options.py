@@ -15,6 +15,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes, simulate
 from buddysim.training.iteration.plan import Options
 from buddysim.training.option import Option, values
+from buddysim.training.schemes import cdma
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "docs" / "examples" / "plugins" / "vdnn_large.py"
@@ -75,7 +76,7 @@ def test_flags(option: Option, flag: str, text: str) -> None:
 
 def test_the_document_has_every_option() -> None:
     document = (ROOT / "docs" / "cdma.md").read_text(encoding="utf-8")
-    for name, option in schemes.options().items():
+    for name, option in cdma.OPTIONS.items():
         value = "" if option.type is bool else f" {option.metavar}"
         assert f"| `{option.flag(name)}{value}` | `{name}` | {option.flag_help()} |" in document
 
