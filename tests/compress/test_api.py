@@ -59,7 +59,7 @@ def test_no_data_has_no_sizes() -> None:
         (lambda: bc.compressed_bits([1, 2, 3]), "list: expected a C-contiguous array or buffer"),
         (
             lambda: bc.compressed_bits(bytes(128), "bcp"),
-            rf"'bcp': unknown, expected one of {', '.join(REGISTRY.names())} \(nearest: bpc\)",
+            f"'bcp': unknown, expected one of {', '.join(REGISTRY.names())} (nearest: bpc)",
         ),
         (lambda: bc.compressed_bits(bytes(128), "registry"), "compressor 'registry': unknown"),
         (lambda: bc.compressed_bits(bytes(128), "naive_bpc"), "compressor 'naive_bpc': unknown"),

@@ -73,7 +73,9 @@ def test_counters_of_schemes_name_their_unit():
     for name, scheme in REGISTRY.items():
         for key, definition in scheme.COUNTERS.items():
             unit, colon, text = definition.partition(": ")
-            assert unit and colon and text, (name, key)
+            assert unit, (name, key)
+            assert colon, (name, key)
+            assert text, (name, key)
 
 
 def test_every_promised_key_is_there_and_every_scheme_has_the_same_shape(results):

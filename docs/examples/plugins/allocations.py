@@ -1,4 +1,4 @@
-"""A command of your own: ``python -m buddysim allocations TRACE`` prints what a trace allocates, the largest first."""
+"""A command of your own: ``allocations TRACE.bin`` prints what a trace allocates, the largest first."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from buddysim.training import Network, NetworkBuilder
 
 
 def build() -> Network:
-    net = NetworkBuilder("small-resnet", (3, 32, 32), description="7 CONV layers in three residual blocks, CIFAR-10")
+    net = NetworkBuilder("small-resnet", (3, 32, 32), "of my own", "7 CONV layers in three residual blocks, CIFAR-10")
     net.add("conv", name="stem", channels=16, kernel=3, pad=1, bias=False)
     net.add("batchnorm")
     last = net.add("relu")
