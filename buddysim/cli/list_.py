@@ -64,7 +64,7 @@ def details(name: str, thing: Any) -> Iterator[tuple[list[str], Rows]]:
     section = getattr(thing, "SECTION", None)
     if section is not None:
         keys: Rows = [
-            (f"{name.replace('-', '_')}.{key}", str(value), section.model_fields[key].description or "")
+            (f"{name.replace('-', '_')}.{key}", _text(value), section.model_fields[key].description or "")
             for key, value in section().model_dump().items()
         ]
         yield ["key of machine files", "default", "what it is"], keys
@@ -77,6 +77,11 @@ def details(name: str, thing: Any) -> Iterator[tuple[list[str], Rows]]:
     counters = getattr(thing, "COUNTERS", None)
     if counters:
         yield ["counter", "what it counts"], list(counters.items())
+
+
+def _text(value: Any) -> str:
+    """A value as a machine file has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _option(key: str, option: Any) -> tuple[str, str, str]:
