@@ -79,6 +79,31 @@ def test_an_entry_point_of_an_installed_package(plugin: Path, tmp_path: Path) ->
     assert len(broken.stderr.splitlines()) == 1
 
 
+SCHEME = """
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
+
+cdef class Scheme(SchemeBase):
+    SUMMARY = "unlimited device memory once more"
+
+    def __cinit__(self):
+        self.fill, self.writeback = uncompressed_fill, uncompressed_writeback
+"""
+
+
+def test_an_entry_point_may_name_a_cython_file(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "theirs").mkdir(parents=True)
+    (site / "theirs" / "__init__.py").touch()
+    (site / "theirs" / "unlimited.pyx").write_text(SCHEME)
+    (site / "theirs-1.0.dist-info").mkdir()
+    (site / "theirs-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (site / "theirs-1.0.dist-info" / "entry_points.txt").write_text("[buddysim.plugins]\nmine = theirs.unlimited\n")
+    path = os.pathsep.join([str(ROOT), str(site)])
+    listed = buddysim("list", "replay-scheme", cwd=tmp_path, PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path))
+    assert "unlimited device memory once more" in listed.stdout, listed.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
