@@ -41,8 +41,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         command = " ".join(self.prog.split()[1:])
-        place = f"{command}: " if command else ""
-        _say(f"error: {place}{message} (try: {self.prog} --help)")
+        prefix = f"{command}: " if command else ""
+        _say(f"error: {prefix}{message} (try: {self.prog} --help)")
         raise SystemExit(EXIT_USER_ERROR)
 
 
