@@ -80,19 +80,25 @@ def make_parser(complete: bool = False) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
     )
-    for name, command in REGISTRY.items():
-        subparser = subparsers.add_parser(
-            name,
-            help=command.HELP.partition("\n")[0],
-            description=command.HELP,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        subparser.command = command
+    for _, command in REGISTRY.items():
+        subparser = add_command(subparsers, command)
         subparser.set_defaults(run=command.run)
         if complete:
             subparser.add_all_arguments()
     return parser
+
+
+def add_command(subparsers: argparse._SubParsersAction[CommandParser], command: ModuleType) -> CommandParser:
+    """Adds the parser of a command, or of a sub-command that is a module with the same names."""
+    subparser = subparsers.add_parser(
+        command.NAME,
+        help=command.HELP.partition("\n")[0],
+        description=command.HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    subparser.command = command
+    return subparser
 
 
 def main(argv: Sequence[str] | None = None) -> int:

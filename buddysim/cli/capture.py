@@ -13,7 +13,7 @@ from types import ModuleType
 
 from buddysim import capture
 from buddysim.base.registry import LAST
-from buddysim.cli import CONTRACT, CommandParser
+from buddysim.cli import CONTRACT, CommandParser, add_command
 
 NAME = "capture"
 HELP = "turn a run of a real program into a trace file"
@@ -32,14 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         title="what", dest="kind", metavar="WHAT", required=True, parser_class=CommandParser
     )
     for kind in kinds():
-        subparser = subparsers.add_parser(
-            kind.NAME,
-            help=kind.HELP.partition("\n")[0],
-            description=kind.HELP,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        subparser.command = kind
+        subparser = add_command(subparsers, kind)
         subparser.add_all_arguments()
         subparser.set_defaults(capture=kind.run)
 
