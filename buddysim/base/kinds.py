@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.plugins import source_of
 from buddysim.base.registry import Registry
 
 #: The module of each kind that has its `Registry` as ``REGISTRY``.
@@ -46,4 +47,4 @@ def check_plugin(module: ModuleType) -> None:
     else:
         problem = "defines nothing of any kind"
     every = "; ".join(f"{each.kind}: {', '.join(each.contract)}" for each in registries)
-    raise BuddysimError(f"{getattr(module, 'PLUGIN_SOURCE', module.__file__)}: {problem}: expected one of: {every}")
+    raise BuddysimError(f"{source_of(module)}: {problem}: expected one of: {every}")

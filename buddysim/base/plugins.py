@@ -68,11 +68,13 @@ def loaded_files() -> list[Path]:
 
 def checksums() -> dict[str, str]:
     """SHA-256 of the source of every plug-in in use, in hex, by its file name: part of a result's provenance."""
-    found = {}
-    for module in modules():
-        source = Path(getattr(module, "PLUGIN_SOURCE", None) or module.__file__ or "")
-        found[source.name] = hashlib.sha256(source.read_bytes()).hexdigest()
-    return found
+    sources = [source_of(module) for module in modules()]
+    return {source.name: hashlib.sha256(source.read_bytes()).hexdigest() for source in sources}
+
+
+def source_of(module: ModuleType) -> Path:
+    """The file that a module was written in: of a Cython plug-in the ``.pyx``, not what it was compiled into."""
+    return Path(getattr(module, "PLUGIN_SOURCE", None) or module.__file__ or "")
 
 
 def _import_file(file: Path) -> ModuleType:

@@ -91,16 +91,20 @@ class Registry(Generic[T]):
     def _add(self, known: dict[str, tuple[int, T]], module: ModuleType) -> None:
         for position, (name, thing) in enumerate(self.adopt(module).items()):
             if name in known:
-                raise BuddysimError(f"{module.__file__}: {self.kind} {name!r}: there is one of that name already")
+                source = plugins.source_of(module)
+                raise BuddysimError(f"{source}: {self.kind} {name!r}: there is one of that name already")
             known[name] = (module.ORDER + position if hasattr(module, "ORDER") else LAST, thing)
 
 
+def name_of(module: ModuleType) -> str:
+    """The name of a thing that is called as its module is: with ``-`` for ``_``."""
+    return module.__name__.rpartition(".")[2].replace("_", "-")
+
+
 def modules_with(*names: str) -> Callable[[ModuleType], Mapping[str, ModuleType]]:
-    """Adopts modules that have all these names, each under its own name with ``-`` for ``_``."""
+    """Adopts modules that have all these names, each by its own name (`name_of`)."""
 
     def adopt(module: ModuleType) -> Mapping[str, ModuleType]:
-        if not all(hasattr(module, name) for name in names):
-            return {}
-        return {module.__name__.rpartition(".")[2].replace("_", "-"): module}
+        return {name_of(module): module} if all(hasattr(module, name) for name in names) else {}
 
     return adopt

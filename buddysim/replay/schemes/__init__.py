@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import ModuleType
 
-from buddysim.base.registry import Registry
+from buddysim.base.registry import Registry, name_of
 from buddysim.replay.engine.scheme import SchemeBase
 
 #: What slowdowns are measured against.
@@ -17,7 +17,7 @@ def _scheme_of(module: ModuleType) -> Mapping[str, type[SchemeBase]]:
     scheme = getattr(module, "Scheme", None)
     if not (isinstance(scheme, type) and issubclass(scheme, SchemeBase)):
         return {}
-    return {module.__name__.rpartition(".")[2].replace("_", "-"): scheme}
+    return {name_of(module): scheme}
 
 
 REGISTRY: Registry[type[SchemeBase]] = Registry("replay scheme", __name__, ("Scheme",), _scheme_of)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.plugins import source_of
 from buddysim.base.registry import Registry
 from buddysim.training.option import Option
 
@@ -38,9 +39,9 @@ def options() -> dict[str, Option]:
     for _, module in REGISTRY.items():
         for name, option in getattr(module, "OPTIONS", {}).items():
             if not isinstance(option, Option) or not name.isidentifier():
-                raise BuddysimError(f"{module.__file__}: option {name!r}: expected an identifier and an Option")
+                raise BuddysimError(f"{source_of(module)}: option {name!r}: expected an identifier and an Option")
             if found.setdefault(name, option) != option:
-                raise BuddysimError(f"{module.__file__}: option {name!r}: another scheme declares it differently")
+                raise BuddysimError(f"{source_of(module)}: option {name!r}: another scheme declares it differently")
     return found
 
 
