@@ -19,7 +19,7 @@ from buddysim.replay.engine.sm cimport (
 from buddysim.replay.engine.stream cimport OP_END, stream_fill, stream_reserve
 from buddysim.replay.engine.thread_blocks cimport (
     STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
-    dispatch_everywhere, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
+    dispatch_on, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
 )
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
@@ -146,10 +146,9 @@ cdef class Engine:
         cdef Pending* later
         cdef Stop stop
         memset(&self.ahead, 0, sizeof(LookAhead))      # its pointers may be stale since the last call
-        if g.refill:
-            stop = dispatch_everywhere(g)
-            if stop != STOP_IDLE:
-                return stop
+        stop = dispatch_on(g)
+        if stop != STOP_IDLE:
+            return stop
         while True:
             now = key_time(g.events.first, g.events.bits)
             kernel = next_start(g, now) if g.n_waiting else -1

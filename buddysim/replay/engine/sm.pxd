@@ -337,10 +337,10 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
         m.count.l1_accesses += asked
         m.count.l1_lines += n
     warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
-    if op.use_ps != NEVER_USED:
-        warp_pend(warp, later, warp.v_ps + op.use_ps, arrival)
     # An operation that the L1 can't take yet holds its warp: it has not issued.
     warp_passed(warp, larger(now, own.free_ps - l1.queue_ps))
+    if op.use_ps != NEVER_USED:
+        warp_pend(warp, later, warp.v_ps + op.use_ps, arrival)
 
 
 cdef inline void warp_passed(Warp* warp, int64_t now) noexcept nogil:

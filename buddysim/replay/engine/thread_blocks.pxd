@@ -16,6 +16,8 @@ cdef enum Stop:                 # why the event loop returns
 
 cdef enum:
     MAX_KERNELS = 128           # running at once
+    EVERYWHERE = -1             # instead of an SM
+    NOWHERE = -2
 
 cdef struct Chunk:
     const BlockRecord* blocks
@@ -77,7 +79,7 @@ cdef struct Gpu:                # one run's machine state
     int64_t n_chunks
     int free_chunk
     int next_sm                 # where dispatch goes on
-    int refill                  # has dispatch been interrupted?
+    int resume_sm               # where dispatch has been interrupted, EVERYWHERE or NOWHERE
     int stop_kernel             # that the reason to stop is about, or -1
     int64_t now_ps
     int64_t warp_instructions
@@ -92,6 +94,6 @@ cdef void chunk_hand_out(Gpu* g, int64_t index, int handle) noexcept
 cdef void chunk_release(Gpu* g, int64_t index) noexcept
 cdef int next_start(Gpu* g, int64_t before) noexcept nogil
 cdef Stop kernel_start(Gpu* g, int index) noexcept nogil
-cdef Stop dispatch_everywhere(Gpu* g) noexcept nogil
+cdef Stop dispatch_on(Gpu* g) noexcept nogil
 cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t now) noexcept nogil
 cdef void reach_barrier(Gpu* g, int leaf, int position, Warp* warp, int64_t now) noexcept nogil

@@ -20,7 +20,7 @@ cdef extern from *:
 
 cdef int gpu_init(Gpu* g, dict n) except -1:
     """Empty SMs, from the machine's numbers (`parameters.engine_numbers`); the memory system is set up by `memory_init`."""
-    g.free_chunk = -1
+    g.free_chunk, g.resume_sm = -1, NOWHERE
     g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
     g.block_interval_ps, g.block_latency_ps = n["block_interval_ps"], n["block_latency_ps"]
     core_init(&g.core, n)
@@ -119,12 +119,17 @@ cdef void chunk_release(Gpu* g, int64_t index) noexcept:
     g.free_chunk = <int>index
 
 
+cdef bint precedes(const ActiveKernel* kernel, const ActiveKernel* other) noexcept nogil:
+    """Whether a kernel starts before another one, or with it but was launched before it."""
+    return kernel.start_ps < other.start_ps or (kernel.start_ps == other.start_ps and kernel.handle < other.handle)
+
+
 cdef int next_start(Gpu* g, int64_t before) noexcept nogil:
     """The kernel that starts first, no later than `before`; -1 where none does."""
     cdef int index, first = -1
     for index in range(g.n_kernels):
         if g.kernels[index].used and not g.kernels[index].started and g.kernels[index].start_ps <= before:
-            if first < 0 or g.kernels[index].start_ps < g.kernels[first].start_ps:
+            if first < 0 or precedes(&g.kernels[index], &g.kernels[first]):
                 first = index
     return first
 
@@ -155,28 +160,37 @@ cdef bint fits(Gpu* g, const ActiveKernel* kernel, int sm) noexcept nogil:
             and bits_set(room.free_slots) >= kernel.warps_per_block)
 
 
+cdef Stop dispatch_on(Gpu* g) noexcept nogil:
+    """Goes on with a dispatch that has been interrupted, if one has."""
+    cdef int sm = g.resume_sm
+    g.resume_sm = NOWHERE
+    if sm == NOWHERE:
+        return STOP_IDLE
+    return dispatch_everywhere(g) if sm == EVERYWHERE else dispatch_to(g, sm)
+
+
 cdef Stop dispatch_everywhere(Gpu* g) noexcept nogil:
     """Puts thread blocks wherever there is room, SM after SM, the kernel that started first before the others."""
     cdef int index, best, tried
     cdef Stop stop
     cdef uint64_t[2] seen
     seen[0] = seen[1] = 0
-    g.refill = 0
     while True:
         best = -1
         for index in range(g.n_kernels):
             if (g.kernels[index].used and g.kernels[index].started and g.kernels[index].blocks_left
                     and not seen[index >> 6] >> (index & 63) & 1):
-                if best < 0 or g.kernels[index].start_ps < g.kernels[best].start_ps:
+                if best < 0 or precedes(&g.kernels[index], &g.kernels[best]):
                     best = index
         if best < 0:
-            return finished_kernel(g)
+            return finished_kernel(g, EVERYWHERE)
         seen[best >> 6] |= <uint64_t>1 << (best & 63)
         tried = 0
         while g.kernels[best].blocks_left and tried < g.n_sms:
             if fits(g, &g.kernels[best], g.next_sm):
                 stop = dispatch(g, best, g.next_sm)
                 if stop != STOP_IDLE:
+                    g.resume_sm = EVERYWHERE
                     return stop
                 tried = 0
             else:
@@ -193,23 +207,25 @@ cdef Stop dispatch_to(Gpu* g, int sm) noexcept nogil:
         for index in range(g.n_kernels):
             if (g.kernels[index].used and g.kernels[index].started and g.kernels[index].blocks_left
                     and fits(g, &g.kernels[index], sm)):
-                if best < 0 or g.kernels[index].start_ps < g.kernels[best].start_ps:
+                if best < 0 or precedes(&g.kernels[index], &g.kernels[best]):
                     best = index
         if best >= 0:
             stop = dispatch(g, best, sm)
             if stop != STOP_IDLE:
+                g.resume_sm = sm
                 return stop
-    return finished_kernel(g)
+    return finished_kernel(g, sm)
 
 
-cdef Stop finished_kernel(Gpu* g) noexcept nogil:
-    """A kernel all of whose blocks have ended (or that has none) is reported."""
+cdef Stop finished_kernel(Gpu* g, int sm) noexcept nogil:
+    """A kernel all of whose blocks have ended (or that has none) is reported; after that, dispatch goes on at `sm`."""
     cdef int index
     for index in range(g.n_kernels):
         if (g.kernels[index].used == 1 and g.kernels[index].started and not g.kernels[index].blocks_left
                 and not g.kernels[index].blocks_running):
             g.kernels[index].used = 2
             g.stop_kernel = index
+            g.resume_sm = sm
             return STOP_DONE
     return STOP_IDLE
 
@@ -228,7 +244,6 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
     if kernel.chunk >= 0 and kernel.next_block == g.chunks[kernel.chunk].n_blocks:
         kernel.chunk = -1
     if kernel.chunk < 0:
-        g.refill = 1
         g.stop_kernel = index
         return STOP_CHUNK
     chunk = &g.chunks[kernel.chunk]
@@ -293,7 +308,7 @@ cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t 
     if kernel.blocks_running == 0 and kernel.blocks_left == 0:
         g.stop_kernel = block.kernel
         kernel.used = 2
-        g.refill = g.n_kernels > 1
+        g.resume_sm = sm
         return STOP_DONE
     return dispatch_to(g, sm)
 
