@@ -21,6 +21,7 @@ from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.feed import ChunkFeed
 from buddysim.replay.footprint import check_capacity, footprint_of
+from buddysim.replay.gap_scale import exact_gap_scale
 from buddysim.replay.layout import Layout, Placed
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.result import ReplayResult, build_result
@@ -59,7 +60,7 @@ def simulate(
     seed : of the distribution of sizes, where the trace has no values
     distribution : name of that distribution
     kernels : which kernels run, by their index in the trace; all without it
-    gap_scale : factor on every gap and dependent chain of the trace
+    gap_scale : factor on every gap, dependent chain and first use of the trace (`exact_gap_scale`)
     progress : called with memory instructions done and in all, a few times per second
 
     Returns
@@ -77,7 +78,7 @@ def simulate(
         chosen = machine if isinstance(machine, Machine) else Machine.load(machine)
         find_for_entries(compressor)
         options = ProfileOptions(threshold, algorithm=compressor, seed=seed, distribution=distribution)
-        return Run(trace, chosen, scheme, targets, options, kernels, Fraction(gap_scale)).run(progress)
+        return Run(trace, chosen, scheme, targets, options, kernels, exact_gap_scale(gap_scale)).run(progress)
     finally:
         if opened is not None:
             opened.close()
@@ -103,8 +104,6 @@ class Run:
     ) -> None:
         self.trace, self.machine, self.scheme_name = trace, machine, scheme_name
         self.options, self.gap_scale = options, gap_scale
-        if gap_scale <= 0:
-            raise BuddysimError(f"gap_scale {gap_scale}: expected a positive number")
         self.scheme = REGISTRY.find(scheme_name)()
         self.kernels = _chosen_kernels(trace, kernels)
         self.layout = Layout(trace)

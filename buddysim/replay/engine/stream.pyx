@@ -21,9 +21,12 @@ cdef int core_init(CoreTiming* core, dict n) except -1:
     return 0
 
 
-cdef inline int64_t scaled(const CoreTiming* core, int64_t amount) noexcept nogil:
-    """What a run with scaled gaps makes of instructions or times between memory operations."""
-    return amount if core.scale_num == core.scale_den else amount * core.scale_num / core.scale_den
+cdef int64_t scaled(const CoreTiming* core, int64_t amount) noexcept nogil:
+    """What a run with scaled gaps makes of instructions or times between memory operations, to the nearest, halves up."""
+    if core.scale_num == core.scale_den:
+        return amount
+    cdef int64_t whole = amount // core.scale_den, rest = amount % core.scale_den    # apart, so that no product overflows
+    return whole * core.scale_num + (rest * core.scale_num + core.scale_den // 2) // core.scale_den
 
 
 cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, int64_t cycles, int64_t steps) noexcept nogil:
@@ -52,7 +55,7 @@ cdef StreamOp op_of(const CoreTiming* core, const WarpOp* record) noexcept nogil
     if record.use_distance and record.kind != OP_STORE and not record.flags & FLAG_NO_RETURN:
         op.use_ps = chain_ps(core, timed, record.use_distance, record.use_cycles, record.use_steps)
     if record.kind == OP_ATOMIC and core.blocking_atomics:
-        op.use_ps = core.issue_interval_ps
+        op.use_ps = scaled(core, core.issue_interval_ps)
     op.slots = issue_slots(scaled(core, gap) + 1)
     op.unit_slots = <uint16_t>smaller(scaled(core, record.unit_slots), 0xFFFF)
     op.kind = OP_LOAD_PAST_L1 if record.flags & FLAG_BYPASS_L1 and record.kind == OP_LOAD else record.kind
@@ -196,7 +199,7 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const Mem
             at = <StreamOp*>written
         at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
         at.use_ps = NEVER_USED
-        at.slots = issue_slots(warp.tail_gap)
+        at.slots = issue_slots(scaled(core, warp.tail_gap))
         at.kind, at.unit_slots, at.n_lines = OP_END, 0, 0
         at += 1
     locate_rest(&unlocated, m)

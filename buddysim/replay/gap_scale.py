@@ -1,0 +1,32 @@
+"""The factor on a trace's gaps: an exact fraction of numbers that the engine can multiply by without overflow."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+
+LARGEST = 1000
+LARGEST_DENOMINATOR = 10_000
+
+
+def exact_gap_scale(value: Fraction | float) -> Fraction:
+    """The factor as a fraction: 0.2567 is 2567/10000.
+
+    Parameters
+    ----------
+    value : from 1/1000 to 1000
+
+    Returns
+    -------
+    Fraction, the nearest with a denominator of at most 10,000
+
+    Raises
+    ------
+    BuddysimError : it is no number, or out of range
+    """
+    number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    if not number or not Fraction(1, LARGEST) <= value <= LARGEST:
+        raise BuddysimError(f"gap_scale {shortened(value)}: expected a number from 1/{LARGEST} to {LARGEST}")
+    return Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
