@@ -140,11 +140,16 @@ class MetadataCache(Section):
         default=32, description="bytes of a line: 32 B hold the states of 64 entries, one 8 KiB page"
     )
     hit_latency: Duration = Field(
-        default=parse_time("0 core_cycles"), description="latency that a metadata hit adds to an L2 miss"
+        default=parse_time("0 core_cycles"), description="latency that a lookup adds to an L2 miss or write-back"
     )
+    interval: Duration = Field(default=parse_time("1 core_cycles"), description="time between two lookups in a slice")
     overlap: Switch = Field(
         default=True,
         description="true: on a metadata miss, sectors of the device part are fetched in parallel with the metadata",
+    )
+    pending: Annotated[str, fields.one_of("guess", "wait")] = Field(
+        default="guess",
+        description="a fill whose metadata line an earlier miss is fetching: guess: as on a miss; wait: for the line",
     )
     perfect: Switch = Field(
         default=False, description="true: entry sizes are known at no cost, to show what metadata cost"

@@ -67,6 +67,11 @@ def _cache_counters(raw: dict[str, Any]) -> dict[str, Any]:
         "l2.overwritten_sectors": raw["overwritten_sectors"],
         "metadata.accesses": raw["metadata_accesses"],
         "metadata.hits": raw["metadata_hits"],
+        "metadata.merged": raw["metadata_merged"],
+        "metadata.misses": raw["metadata_misses"],
+        "metadata.guessed_fills": raw["guessed_fills"],
+        "metadata.wrong_guesses": raw["wrong_guesses"],
+        "metadata.wrong_guess_bytes": SECTOR_BYTES * raw["wasted_sectors"],
     }
 
 

@@ -110,9 +110,11 @@ def _compression_numbers(m: Machine) -> dict[str, object]:
         "codec_cost": m.ps(m.compression.interval) * COST_PER_PS,
         "whole_raw_entry": m.compression.whole_raw_entry,
         "eight_byte_state": m.buddy.eight_byte_state,
-        "metadata_overlap": m.metadata_cache.overlap,
+        "guess_on_miss": m.metadata_cache.overlap,
+        "guess_on_merged": m.metadata_cache.overlap and m.metadata_cache.pending == "guess",
         "perfect_metadata": m.metadata_cache.perfect,
         "metadata_ps": m.ps(m.metadata_cache.hit_latency),
+        "metadata_cost": m.ps(m.metadata_cache.interval) * COST_PER_PS,
         "metadata_slices": m.metadata_cache.slices,
         "metadata_ways": m.metadata_cache.ways,
         "metadata_sets": m.metadata_cache.size

@@ -52,6 +52,12 @@ def _l1_hits(result: Flat) -> str:
     return share_text(result["l1.sector_hits"] + result["l1.sector_merged"], result["l1.sector_accesses"])
 
 
+def _metadata_hits(result: Flat) -> str:
+    """Lookups that found their line there, and those that found it on its way."""
+    shares = [share_text(result[f"metadata.{how}"], result["metadata.accesses"]) for how in ("hits", "merged")]
+    return ", ".join(shares) if result["metadata.accesses"] else _NOTHING
+
+
 def _headers(result: Flat) -> str:
     """What the link carried beyond payload."""
     payload = sum(value for key, value in result.items() if key.startswith("link.") and key not in _LINK_TOTALS)
@@ -78,7 +84,7 @@ _RATES: Sequence[Row] = (
     ("buddy-access share", _buddy_share),
     ("L1 sector hits, merged ones too", _l1_hits),
     ("L2 sector hits", _share_of("l2.sector_hits", "l2.sector_accesses")),
-    ("metadata hits", _share_of("metadata.hits", "metadata.accesses")),
+    ("metadata hits, merged lookups", _metadata_hits),
     (
         "size changes at write-backs",
         lambda result: f"{result['sizes.switches']:,}" if result["sizes.switches"] else "-",

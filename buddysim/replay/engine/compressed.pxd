@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from buddysim.replay.engine.cache cimport (
     DIRTY, Line, Row, cache_find, cache_replace, cache_row, cache_touch, sector_count,
 )
+from buddysim.replay.engine.division cimport divide
 from buddysim.replay.engine.dram cimport DeviceLocation, dram_location, dram_prefetch, dram_read, dram_write, larger
 from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
@@ -39,21 +40,19 @@ cdef inline bint stored_raw(const MemorySystem* m, int kept, int size_class) noe
 
 cdef inline FillPlan plan_fill(const MemorySystem* m, bint size_known, int kept, unsigned int wanted,
                                int size_class) noexcept nogil:
-    """What a fill moves. Before the size is known, the device part is fetched on the guess that the entry fits its target."""
+    """What a fill moves. Before the size is known, the device part is fetched on the guess that the entry fills it."""
     cdef Split split = split_entry(m, kept, size_class)
     cdef bint raw = stored_raw(m, kept, size_class)
     cdef int asked = sector_count(wanted), device = asked if raw else split.device
-    cdef int at_once = device, useful = device, demand, buddy_demand
+    cdef int guessed = device, useful = device, demand = min(device, asked)
     if not size_known:
-        at_once = asked if kept == 4 else kept if kept else 1
-        useful = min(device, at_once)
+        guessed = asked if kept == 4 else kept if kept else 1
+        useful = min(device, guessed)
         if kept == 4 and not raw:
             useful = sector_count(wanted & ((1 << device) - 1))
-    demand = min(device, asked)
-    buddy_demand = min(asked - demand, split.buddy)
     return FillPlan(
-        <uint8_t>at_once, <uint8_t>(device - useful), <uint8_t>demand, <uint8_t>(at_once + device - useful - demand),
-        <uint8_t>split.buddy, <uint8_t>(split.buddy - buddy_demand), <uint8_t>(wanted if raw else 15), not raw)
+        <uint8_t>useful, <uint8_t>(guessed - useful), <uint8_t>(device - useful), <uint8_t>demand,
+        <uint8_t>(guessed + device - useful - demand), <uint8_t>split.buddy, <uint8_t>(wanted if raw else 15), not raw)
 
 
 cdef inline FillPlan* plan_at(MemorySystem* m, bint size_known, int kept, unsigned int wanted, int size_class) noexcept nogil:
@@ -86,21 +85,35 @@ cdef inline int64_t codec_done(MemorySystem* m, Slice* slice, int64_t t) noexcep
     return port_pass(&slice.codec, &m.now_ps, t, m.codec_cost) + m.codec_ps
 
 
-cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
-                                   int64_t t) noexcept nogil:
-    """When an entry's size is known to a slice that asks at `t`; `write` changes it. `at` is NULL where it has not been located."""
-    cdef uint32_t line = entry >> m.metadata_shift, left
-    cdef int64_t way
+cdef struct MetadataLookup:
+    int64_t known_ps            # when the entry's size is known
+    int64_t begin_ps            # when a fill begins: then, or, where it guesses, as soon as it knows that the cache can't tell
+    bint guess                  # does it guess what it needs of device memory?
+
+
+cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
+                                           int64_t t) noexcept nogil:
+    """Looks an entry's size up at `t`; `write` changes it. `at` is NULL where the entry has not been located."""
+    cdef uint32_t line = entry >> m.metadata_shift, left, set
+    cdef int64_t way, known_ps
     cdef DeviceLocation location, victim
     cdef Row row
+    cdef bint guess = False
     if m.perfect_metadata:
-        return t
-    row = cache_row(&m.metadata, at.metadata_set if at else metadata_set(m, line))
+        return MetadataLookup(t, t, False)
+    set = at.metadata_set if at else metadata_set(m, line)
+    row = cache_row(&m.metadata, set)
+    t = port_pass(m.metadata_ports + divide(m.metadata_unit, set), &m.now_ps, t, m.metadata_cost) + m.metadata_ps
     way = cache_find(&m.metadata, &row, line)
     if way >= 0:
-        m.count.metadata_hits += 1
         cache_touch(&m.metadata, &row, way)
-        t = larger(t + m.metadata_ps, row.ready_ps[way])
+        known_ps = row.ready_ps[way]
+        if known_ps <= t:
+            m.count.metadata_hits += 1
+            known_ps = t
+        else:
+            m.count.metadata_merged += 1
+            guess = m.guess_on_merged
     else:
         if at:
             dram_location(&m.dram, at.metadata_bank, at.metadata_row, &location)
@@ -112,42 +125,45 @@ cdef inline int64_t metadata_known(MemorySystem* m, uint32_t entry, const LineLo
         if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             locate_metadata(m, left, &victim)
-            dram_write(&m.dram, &victim, m.metadata_sectors, t)
+            dram_write(&m.dram, &victim, m.metadata_sectors, larger(t, row.ready_ps[way]))
             row.lines[way] = 0
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
-        t = dram_read(&m.dram, &location, m.metadata_sectors, t + m.metadata_ps)
-        row.ready_ps[way] = t
+        known_ps = row.ready_ps[way] = dram_read(&m.dram, &location, m.metadata_sectors, t)
+        guess = m.guess_on_miss
     if write:
         row.lines[way] = 1 << DIRTY
-    return t
+    return MetadataLookup(known_ps, t if guess else known_ps, guess)
 
 
 cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const LineLocation* at,
                                     unsigned int* sectors, int64_t t, int kept, bint sizes_known) noexcept nogil:
     """Fetches a line to the L2: the device part and the buddy part in parallel, then through the decompressor."""
-    cdef int64_t known_ps = t, done
-    cdef bint size_known = True
+    cdef int64_t done
+    cdef int buddy_demand
+    cdef MetadataLookup size = MetadataLookup(t, t, False)
     cdef const FillPlan* plan
     cdef DeviceLocation location
     dram_location(&m.dram, at.bank, at.row, &location)
     dram_prefetch(&location)
     if not sizes_known:
-        known_ps = metadata_known(m, at.entry, at, False, t)
-    if m.overlap and known_ps > t + m.metadata_ps:         # a miss, or a line that an earlier miss is fetching
-        size_known = False
-    else:
-        t = known_ps
-    plan = plan_at(m, size_known, kept, sectors[0], m.state[at.entry] & 7)
-    done = dram_read(&m.dram, &location, plan.at_once, t) if plan.at_once else t
+        size = metadata_lookup(m, at.entry, at, False, t)
+        m.count.guessed_fills += size.guess
+    plan = plan_at(m, not size.guess, kept, sectors[0], m.state[at.entry] & 7)
+    done = dram_read(&m.dram, &location, plan.at_once, size.begin_ps) if plan.at_once else size.begin_ps
+    if unlikely(plan.wasted):
+        m.count.wrong_guesses += 1
+        m.count.wasted_sectors += plan.wasted
+        dram_read(&m.dram, &location, plan.wasted, size.begin_ps)
     if unlikely(plan.later):
-        done = larger(done, dram_read(&m.dram, &location, plan.later, known_ps))
-    done = larger(done, known_ps)
+        done = larger(done, dram_read(&m.dram, &location, plan.later, size.known_ps))
+    done = larger(done, size.known_ps)
     m.count.device[<int>DEMAND] += plan.demand
     m.count.device[<int>OVERFETCH] += plan.overfetch
     if plan.buddy:
-        m.count.link_read[<int>OVERFETCH] += SECTOR_BYTES * plan.buddy_overfetch
-        m.count.link_read[<int>DEMAND] -= SECTOR_BYTES * plan.buddy_overfetch
-        done = larger(done, link_read(m, SECTOR_BYTES * plan.buddy, DEMAND, known_ps))
+        buddy_demand = min(sector_count(sectors[0]) - plan.demand, plan.buddy)
+        m.count.link_read[<int>OVERFETCH] += SECTOR_BYTES * (plan.buddy - buddy_demand)
+        m.count.link_read[<int>DEMAND] -= SECTOR_BYTES * (plan.buddy - buddy_demand)
+        done = larger(done, link_read(m, SECTOR_BYTES * plan.buddy, DEMAND, size.known_ps))
         m.count.buddy_fills += 1
         region.buddy += 1
     sectors[0] = plan.filled
@@ -172,7 +188,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     cdef DeviceLocation location
     locate_entry(m, slice, entry, &location)
     if not sizes_known:
-        t = metadata_known(m, entry, NULL, change != 0, t)
+        t = metadata_lookup(m, entry, NULL, change != 0, t).known_ps
     if line & 15 != 15:
         sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
         arrived = t

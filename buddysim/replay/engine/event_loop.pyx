@@ -264,7 +264,8 @@ cdef class Engine:
         ]
         result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["regions"], strict=True))
         result["scheme"] = self.scheme.counters(m)
-        result["metadata_accesses"] = m.count.metadata_hits + m.count.device[<int>METADATA_READ] // m.metadata_sectors
+        result["metadata_misses"] = m.count.device[<int>METADATA_READ] // m.metadata_sectors
+        result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_merged + result["metadata_misses"]
         return result
 
     def channels(self):

@@ -42,6 +42,10 @@ cdef struct Counters:
     int64_t writeback_sectors   # dirty sectors that left the L2
     int64_t overwritten_sectors  # dirty sectors that a copy or fill overwrote in memory
     int64_t metadata_hits
+    int64_t metadata_merged     # lookups whose line is in flight for an earlier miss
+    int64_t guessed_fills       # fills that fetched sectors before the metadata were there
+    int64_t wrong_guesses       # of these, those that fetched sectors that were not needed
+    int64_t wasted_sectors      # these sectors
     int64_t buddy_fills
     int64_t buddy_writebacks
     int64_t grown               # entries whose size state rose at a write-back
@@ -83,11 +87,11 @@ cdef struct Split:              # where a compressed entry's sectors lie
 
 cdef struct FillPlan:           # what a fill of a compressed entry moves, in sectors
     uint8_t at_once             # from device memory as soon as it may be read
+    uint8_t wasted              # besides, on a guess that was too large
     uint8_t later               # from device memory once the size is known, where the guess was too small
-    uint8_t demand              # of both
+    uint8_t demand              # of all these
     uint8_t overfetch
     uint8_t buddy               # over the link
-    uint8_t buddy_overfetch
     uint8_t filled              # mask of the sectors that the L2 has then
     uint8_t decompressed
 
@@ -131,11 +135,15 @@ cdef struct MemorySystem:
     # compression
     int64_t codec_ps
     int64_t codec_cost          # one entry through a (de)compressor
-    int overlap
+    int guess_on_miss           # does a fill guess what it needs of device memory where the metadata cache lacks its line?
+    int guess_on_merged         # and where the line is in flight?
     int whole_raw_entry
     int eight_byte_state
     int perfect_metadata
-    int64_t metadata_ps         # hit latency
+    int64_t metadata_ps         # latency of a lookup
+    int64_t metadata_cost       # one lookup through a metadata slice's port
+    Port* metadata_ports        # [metadata slices]
+    Divisor metadata_unit       # bytes of a metadata slice's rows
     int metadata_shift          # log2 of the entries that a metadata line covers
     int metadata_sectors        # sectors of a metadata line
     SectorCache metadata

@@ -65,7 +65,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
 cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
     """(De)compressors and the metadata cache."""
     m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
-    m.overlap = n["metadata_overlap"]
+    m.guess_on_miss, m.guess_on_merged = n["guess_on_miss"], n["guess_on_merged"]
     m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
     prepare_moves(m)
     m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
@@ -73,7 +73,11 @@ cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
     m.metadata_shift = 5 + m.metadata_sectors.bit_length()
     m.metadata_entry = <uint32_t>m.n_entries
     m.metadata_slices = divisor(n["metadata_slices"])
-    return cache_init(arena, &m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
+    m.metadata_cost = n["metadata_cost"]
+    m.metadata_ports = <Port*>arena_zeroed(arena, n["metadata_slices"], sizeof(Port))
+    cache_init(arena, &m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
+    m.metadata_unit = divisor(m.metadata.sets.by * m.metadata.row_bytes)
+    return 0
 
 
 cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint has_metadata):

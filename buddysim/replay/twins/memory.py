@@ -163,7 +163,7 @@ class NaiveMemory:
         if raw:
             device = asked
         moved = device
-        if not self.metadata_hit(entry, False) and self.n["metadata_overlap"]:
+        if not self.metadata_found(entry, False) and self.n["guess_on_miss"]:
             if kept == 4:
                 on_guess = asked
                 useful = asked if raw else len({s for s in wanted if s < device})
@@ -171,6 +171,9 @@ class NaiveMemory:
                 on_guess = kept or 1
                 useful = min(device, on_guess)
             moved = on_guess + device - useful
+            self.count["guessed_fills"] += 1
+            self.count["wrong_guesses"] += on_guess > useful
+            self.count["wasted_sectors"] += on_guess - useful
         demand = min(asked, device)
         self.count["device.demand"] += demand
         self.count["device.overfetch"] += moved - demand
@@ -191,7 +194,7 @@ class NaiveMemory:
             return
         before, after = self.state[entry] & 7, self.state[entry] >> 4
         change = self.size_state(after) - self.size_state(before)
-        self.metadata_hit(entry, change != 0)
+        self.metadata_found(entry, change != 0)
         raw = before == 7 and kept == 4 and not self.n["whole_raw_entry"]
         old, new = self.split(kept, before), self.split(kept, after)
         touches_buddy = new[1] > 0
@@ -212,8 +215,11 @@ class NaiveMemory:
             return 1
         return 0 if size_class == 0 else SECTORS_OF_CLASS[size_class] + 1
 
-    def metadata_hit(self, entry: int, write: bool) -> bool:
-        """Looks an entry's size up; a miss fetches the metadata line, which covers its neighbours too."""
+    def metadata_found(self, entry: int, write: bool) -> bool:
+        """Looks an entry's size up: is its metadata line there, or on its way?
+
+        A miss fetches the line, which covers the entry's neighbours too.
+        """
         if self.scheme != "buddy" or self.n["perfect_metadata"]:
             return True
         units, sectors = self.n["metadata_slices"], self.n["metadata_line_sectors"]
@@ -221,7 +227,7 @@ class NaiveMemory:
         local, position = divmod(number, units)
         line, hit, victim = self.metadata.access((position + fold(local) % units) % units, local, number)
         self.count["metadata_accesses"] += 1
-        self.count["metadata_hits"] += hit
+        self.count["metadata_found"] += hit
         if not hit:
             self.count["device.metadata_read"] += sectors
         if victim and victim[1].dirty:

@@ -1,0 +1,134 @@
+"""When an entry's size is known, and what a fill does until then: times computed by hand, on `simple` device memory."""
+
+import pytest
+
+from buddysim.machine import Machine
+from buddysim.replay.twins.port import NaivePort
+from tests.replay.bare import run_warps, tiny_machine
+
+P100 = Machine.load("p100-nvlink2").with_overrides({"dram.model": "simple"})
+CYCLE = 769  # ps: also one line through an L1
+BURST = 2286
+L2 = P100.ps(P100.l2.load_to_use)
+DEVICE = P100.ps(P100.dram.load_to_use)
+FETCH = DEVICE - L2  # from a slice to device memory and back
+CODEC = P100.ps(P100.compression.latency)
+
+
+def loads(*entries, mask=1):
+    """An instruction that loads one sector, or those of a mask, of each entry."""
+    return 0, [(entry, mask, 0) for entry in entries]
+
+
+def run(machine, warp, kept=2, size=4, **given):
+    """Replays one warp under `buddy`: entries of a size class, `kept` sectors of each in device memory."""
+    return run_warps(machine, [warp], "buddy", regions=[(0, 4096, 1, kept)], state=[size * 17] * 4096, **given)[0]
+
+
+def lookups(count):
+    return [count[f"metadata_{how}"] for how in ("hits", "merged", "misses")]
+
+
+@pytest.mark.parametrize(
+    ("pending", "last"),
+    [
+        ("guess", CYCLE + DEVICE + BURST + CODEC),  # the second line guesses too, and enters the L1 a cycle later
+        ("wait", FETCH + DEVICE + BURST + CODEC),  # it waits for the metadata that the first one fetches
+    ],
+)
+def test_a_lookup_whose_line_is_on_its_way_guesses_or_waits(pending, last):
+    machine = P100.with_overrides({"metadata_cache.pending": pending})
+    count = run(machine, [loads(0, 1)])
+    assert lookups(count) == [0, 1, 1]
+    assert count["guessed_fills"] == (2 if pending == "guess" else 1)
+    assert count["now_ps"] == CYCLE + last
+
+
+def test_without_overlap_nothing_is_fetched_before_the_size_is_known():
+    count = run(P100.with_overrides({"metadata_cache.overlap": False}), [loads(0, 1)])
+    assert (lookups(count), count["guessed_fills"]) == ([0, 1, 1], 0)
+    assert count["now_ps"] == CYCLE + FETCH + DEVICE + BURST + CODEC
+
+
+@pytest.mark.parametrize(("early_ps", "expected"), [(0, [1, 0, 1]), (1, [0, 1, 1])])
+def test_a_line_is_on_its_way_until_it_is_there_to_the_picosecond(early_ps, expected):
+    """The second load is looked up 300 cycles after the first."""
+    machine = P100.with_overrides({"dram.load_to_use": f"{L2 + 300 * CYCLE + early_ps} ps"})
+    assert lookups(run(machine, [loads(0), loads(1)], chain_cycles=300, use=False)) == expected
+
+
+def test_a_hit_moves_what_is_needed_when_the_line_is_there():
+    machine = P100.with_overrides({"metadata_cache.hit_latency": "20 ns"})
+    first, both = (run(machine, [loads(0), loads(1)][:n], size=3) for n in (1, 2))
+    assert lookups(both) == [1, 0, 1]
+    assert both["now_ps"] - first["now_ps"] == 20_000 + DEVICE + CODEC
+    assert (first["wasted_sectors"], both["wasted_sectors"]) == (1, 1)
+
+
+def test_a_guess_begins_when_the_lookup_has_missed():
+    machine = P100.with_overrides({"metadata_cache.hit_latency": "20 ns"})
+    assert run(machine, [loads(0)])["now_ps"] == CYCLE + 20_000 + DEVICE + BURST + CODEC
+
+
+@pytest.mark.parametrize(
+    ("size", "kept", "mask", "wasted", "last"),
+    [
+        (0, 3, 1, 3, DEVICE),  # a zero entry: the metadata say all
+        (3, 3, 1, 2, DEVICE),  # one sector of three: the first to come
+        (4, 3, 1, 1, DEVICE + BURST),
+        (6, 3, 1, 0, DEVICE + 2 * BURST),
+        (0, 0, 1, 1, DEVICE),  # 16x: the sector with its 8 B
+        (3, 4, 8, 1, DEVICE + FETCH),  # not bypassed: the last sector asked for, the first one needed
+    ],
+)
+def test_a_fill_does_not_wait_for_what_its_guess_fetched_in_vain(size, kept, mask, wasted, last):
+    machine = P100.with_overrides({"buddy.bypass_1x": False})
+    count = run(machine, [loads(0, mask=mask)], kept, size)
+    assert (count["guessed_fills"], count["wrong_guesses"], count["wasted_sectors"]) == (1, wasted > 0, wasted)
+    assert count["now_ps"] == CYCLE + last + CODEC
+
+
+def port_turns(arrivals, interval_ps):
+    """When lookups have their turns at one slice's port."""
+    port = NaivePort()
+    return [port.request(0, t, 1024 * interval_ps) for t in arrivals]
+
+
+@pytest.mark.parametrize("interval_ps", [CYCLE, 2 * CYCLE, 50 * CYCLE])
+def test_a_slice_looks_one_entry_up_per_interval(interval_ps):
+    """32 lines of a page whose metadata are there come one a cycle; the last one's size is known last."""
+    machine = P100.with_overrides({"metadata_cache.interval": f"{interval_ps} ps"})
+    warp = [loads(0), loads(*range(1, 33))]
+    first, both = (run(machine, warp[:n], size=0) for n in (1, 2))
+    assert lookups(both) == [32, 0, 1]
+    arrivals = [first["now_ps"] + i * CYCLE + L2 // 2 for i in range(32)]
+    known = port_turns([CYCLE + L2 // 2, *arrivals], interval_ps)[-1]
+    assert (interval_ps == CYCLE) == (known == arrivals[-1])
+    assert both["now_ps"] == known + CODEC + L2 - L2 // 2
+
+
+def test_write_backs_pass_the_same_port():
+    machine = tiny_machine(metadata_cache__interval="5 us", metadata_cache__slices=1, dram__model="simple")
+    stores = [(1, [(entry, 15, 15)]) for entry in range(200)]
+    count = run(machine, [*stores, loads(3000)], size=0)
+    assert count["writebacks"] > 100
+    assert count["now_ps"] > count["metadata_accesses"] * 5_000_000 - 5_000_000
+
+
+def test_perfect_metadata_pass_no_port():
+    machine = P100.with_overrides({"metadata_cache.interval": "5 us", "metadata_cache.perfect": True})
+    count = run(machine, [loads(*range(32))], size=0)
+    assert count["now_ps"] == CYCLE + 31 * CYCLE + L2 + CODEC
+    assert count["metadata_accesses"] == 0
+
+
+def test_the_metadata_of_a_changed_entry_are_written_when_their_line_leaves():
+    """Two sets of one way: pages 0 to 63 take turns; each evicts a line that a write-back changed."""
+    machine = tiny_machine(metadata_cache__slices=1, metadata_cache__ways=1, metadata_cache__size="64 B")
+    stores = [(1, [(64 * page, 15, 15)]) for page in range(64)]
+    for grown in (False, True):
+        count, _ = run_warps(
+            machine, [stores], "buddy", regions=[(0, 4096, 1, 2)], state=[0x43 if grown else 0x33] * 4096
+        )
+        written = count["device"][5]
+        assert written == (count["metadata_misses"] - 2 if grown else 0)
