@@ -16,14 +16,15 @@ from buddysim.capture.messages import exit_code, print_message, print_warning, s
 if TYPE_CHECKING:
     from buddysim.capture.opencl.record import Record
     from buddysim.capture.opencl.session import Outcome
+    from buddysim.capture.opencl.toolchain import Toolchain
+    from buddysim.capture.opencl.window import Window
+    from buddysim.trace import Provenance
 
 NAME = "opencl"
 ORDER = 10
 HELP = """the kernels of any OpenCL program, lane by lane, with the values in its buffers
 
 The program runs on PoCL; no GPU is needed. Its exit code is passed on."""
-
-_CANDIDATES = 4  # snapshots taken for each one that stays, at most
 
 
 def _snapshots(text: str) -> int:
@@ -38,6 +39,22 @@ def _every(text: str) -> int:
     return int(text)
 
 
+def _launches(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 10**12:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected 1 or more")
+    return int(text)
+
+
+def _window(text: str) -> Window:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.capture.opencl.window import Window
+
+    try:
+        return Window.parse(text)
+    except BuddysimError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.bin", help="the trace file to write (default: PROGRAM.bin)")
     parser.add_argument(
@@ -45,8 +62,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_snapshots,
         default=10,
         metavar="N",
-        help="keep N snapshots of all buffers, at equal distances in launches (default 10)",
+        help="keep N snapshots of all buffers, at equal distances in launches of the whole run (default 10)",
     )
+    parser.add_argument(
+        "--run-launches",
+        type=_launches,
+        metavar="N",
+        help="the run makes N launches: exactly equal distances, and no snapshot is taken that isn't kept",
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--trace-launches",
+        type=_window,
+        metavar="FIRST:END",
+        help="trace only these launches, by their number in the run: 750, 750:753, 750: or :3; the others run in PoCL "
+        "as they would without the capture. Sizes of all buffers are taken before and after each traced one too",
+    )
+    which.add_argument("--list-launches", action="store_true", help="trace nothing; list the launches at the end")
     parser.add_argument(
         "--contents-every",
         type=_every,
@@ -68,21 +100,63 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Capture one run; the program's exit code is ours."""
     from buddysim.base.errors import BuddysimError
-    from buddysim.capture.opencl.assumed import ASSUMED, DEVICES
     from buddysim.capture.opencl.record import Record
     from buddysim.capture.opencl.session import run_program
     from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
-    from buddysim.trace import Provenance
+    from buddysim.capture.opencl.window import plan
 
     executable = shutil.which(args.program)
     if executable is None:
         raise BuddysimError(f"{args.program}: not found, or not executable: expected a program to run")
+    chosen = plan(args.snapshots, args.trace_launches, args.run_launches)
     toolchain = find_toolchain()
     for build in (runtime_library, pass_plugin, hooks_object):
         build(toolchain)
+    if args.list_launches:
+        return _list_launches(args, executable, toolchain)
     output = Path(args.output or f"{Path(args.program).name}.bin")
+    record = Record(
+        output, _provenance(args), args.snapshots, chosen.candidates, args.contents_every, args.level, args.compressor
+    )
+    try:
+        command = [args.program, *args.arguments]
+        outcome = run_program(command, executable, record.receive, toolchain, chosen, args.as_gpu)
+        record.finish(_traced(args.trace_launches, record) | {"end": _end_of(record, outcome)})
+    except BaseException:
+        record.abort()
+        raise
+    _report(output, record, outcome)
+    _compare_with_stated(args, output, record, outcome)
+    return exit_code(outcome.returncode)
+
+
+def _list_launches(args: argparse.Namespace, executable: str, toolchain: Toolchain) -> int:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.capture.opencl.listing import Listing
+    from buddysim.capture.opencl.session import run_program
+    from buddysim.capture.opencl.window import NOTHING, Plan
+
+    if args.output:
+        raise BuddysimError(f"--output {args.output}: --list-launches writes no trace file")
+    listing = Listing()
+    command = [args.program, *args.arguments]
+    outcome = run_program(command, executable, listing.receive, toolchain, Plan(0, NOTHING), args.as_gpu)
+    for line in listing.lines():
+        print(line, file=sys.stderr)
+    print_message(f"{listing.launches} launches; {outcome.seconds:.1f} s")
+    return exit_code(outcome.returncode)
+
+
+def _provenance(args: argparse.Namespace) -> Provenance:
+    from buddysim.capture.opencl.assumed import ASSUMED, DEVICES
+    from buddysim.trace import Provenance
+
     contents = "all bytes" if args.contents_every == 1 else f"every {args.contents_every}-th page of 8 KiB"
-    provenance = Provenance(
+    distances = "nearly equal distances"
+    if args.run_launches is not None:
+        distances = f"equal distances of a run stated to have {args.run_launches} launches"
+    around = "" if args.trace_launches is None else "; sizes just before and just after each traced launch besides"
+    return Provenance(
         tool="buddysim capture opencl",
         version=buddysim.__version__,
         source=args.source or Path(args.program).name,
@@ -92,21 +166,48 @@ def run(args: argparse.Namespace) -> int:
         | {
             "device": DEVICES[args.as_gpu],
             "contents": (
-                f"up to {args.snapshots} snapshots of all buffers between launches, at nearly equal distances; size "
-                f"maps of all bytes; bytes: {contents if args.contents_every else 'none'}"
+                f"up to {args.snapshots} snapshots of all buffers between launches, at {distances}; size "
+                f"maps of all bytes; bytes: {contents if args.contents_every else 'none'}{around}"
             ),
         },
     )
-    candidates = _CANDIDATES * args.snapshots
-    record = Record(output, provenance, args.snapshots, candidates, args.contents_every, args.level, args.compressor)
-    try:
-        outcome = run_program([args.program, *args.arguments], executable, record, toolchain, candidates, args.as_gpu)
-        record.finish(_end_of(record, outcome))
-    except BaseException:
-        record.abort()
-        raise
-    _report(output, record, outcome)
-    return exit_code(outcome.returncode)
+
+
+def _traced(window: Window | None, record: Record) -> dict[str, str]:
+    """What the provenance says of launches outside the window."""
+    if window is None:
+        return {}
+    return {
+        "launches": (
+            f"launches {window} of {record.counts.launches} are traced; the others ran in PoCL, and copies and fills "
+            "before and after the window are left out: what they wrote is in the snapshots"
+        )
+    }
+
+
+def _compare_with_stated(args: argparse.Namespace, output: Path, record: Record, outcome: Outcome) -> None:
+    """Say where the run was not as the command stated it.
+
+    Raises
+    ------
+    BuddysimError
+        where the program ended well and the window has launches that it didn't make
+    """
+    from buddysim.base.errors import BuddysimError
+
+    launches, kernels = record.counts.launches, record.counts.kernels
+    if args.run_launches not in (None, launches):
+        print_warning(f"the run had {launches} launches, --run-launches says {args.run_launches}")
+    missing = args.trace_launches and args.trace_launches.missing(launches)
+    if not missing:
+        return
+    if outcome.returncode:
+        print_warning(missing)
+        return
+    if kernels:
+        raise BuddysimError(f"{missing}; {output} has {kernels} of the window")
+    output.unlink()
+    raise BuddysimError(f"{missing}; {output} was not written")
 
 
 def _end_of(record: Record, outcome: Outcome) -> str:

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from buddysim.capture.opencl.snapshots import Candidate, Candidates
+from buddysim.capture.opencl.snapshots import Candidates, Chosen, Reason
 from buddysim.capture.opencl.wire import Message, Received
-from buddysim.compress import entry_classes
+from buddysim.compress import ENTRY_BYTES, entry_classes
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.trace.format import PAGE_BYTES
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
@@ -19,6 +19,7 @@ from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 _NAME_ROOM = 96  # bytes, for the name of a buffer that is used before it is named
 _ROOM = 16384  # bytes, in the provenance for what only the end shows
 _MAX_NOTES_BYTES = 6000
+_UNKNOWN_END = "the capture itself was interrupted: the trace may end anywhere, without snapshots"
 _COPIES: tuple[Literal["htod", "dtoh", "dtod"], ...] = ("htod", "dtoh", "dtod")
 
 
@@ -83,16 +84,15 @@ class Record:
         compressor: str,
     ) -> None:
         self._provenance = provenance
-        begun = {"end": "the capture itself was interrupted: the trace may end anywhere, without snapshots"}
         self._writer = TraceWriter(
             path,
-            replace(provenance, assumptions=provenance.assumptions | begun),
+            replace(provenance, assumptions=provenance.assumptions | {"end": _UNKNOWN_END}),
             partial=True,
             compression_level=level,
             provenance_room=_ROOM,
         )
         self._wanted, self._contents_every, self._compressor = snapshots, contents_every, compressor
-        self._candidates = Candidates(candidates)
+        self._candidates = Candidates(candidates, contents_every, lambda data: entry_classes(data, compressor))
         self._buffers: dict[int, Buffer] = {}
         self._held: list[Callable[[], object]] = []
         self._kernel = ""
@@ -136,15 +136,22 @@ class Record:
         address, size, value = message.numbers
         self._held.append(lambda: self._writer.memset(address, size, value if value < 256 else None))
 
-    def _launch(self, message: Received) -> None:
+    def _follows(self, ordinal: int) -> None:
+        """A launch follows, traced or not."""
         self._candidates.launched()
         self._write_held()
+        self.counts.launches = ordinal + 1
+
+    def _native(self, message: Received) -> None:
+        self._follows(message.numbers[0])
+
+    def _launch(self, message: Received) -> None:
         ordinal, stream, shared, *dims = message.numbers
+        self._follows(ordinal)
         grid, block = (dims[0], dims[1], dims[2]), (dims[3], dims[4], dims[5])
         self._kernel = message.text
         self._writer.begin_kernel(message.text, grid, block, shared_memory_bytes=shared, stream=stream, ordinal=ordinal)
         self.counts.kernels += 1
-        self.counts.launches = ordinal + 1
 
     def _records(self, message: Received) -> None:
         arrays, at = [], 0
@@ -163,12 +170,12 @@ class Record:
         self.counts.outside += outside
 
     def _snapshot(self, message: Received) -> None:
-        point, last = message.numbers
-        self._candidates.begin(point, bool(last))
+        point, reasons = message.numbers
+        self._candidates.begin(point, Reason(reasons))
 
     def _contents(self, message: Received) -> None:
-        number, _ = message.numbers
-        self._candidates.add(number, message.data)
+        number, offset = message.numbers
+        self._candidates.add(number, offset, message.data)
 
     def _snapshot_end(self, message: Received) -> None:
         self._candidates.end()
@@ -191,8 +198,13 @@ class Record:
         for write in held:
             write()
 
-    def finish(self, end: str) -> None:
-        """Writes what was held back, the snapshots that stay, and how the program ended."""
+    def finish(self, assumptions: dict[str, str]) -> None:
+        """Writes what was held back, the snapshots that stay, and what only the end shows of the program.
+
+        Parameters
+        ----------
+        assumptions : for the provenance; ``end`` says how the program ended
+        """
         if self._kernel:
             self._writer.end_kernel()
             self.problems.notes[f"kernel {self._kernel} was interrupted: its last work-groups are not in the trace"] = (
@@ -200,13 +212,13 @@ class Record:
             )
             self._kernel = ""
         self._write_held()
-        for candidate in self._candidates.chosen(self._wanted):
-            self._write_snapshot(candidate)
+        for chosen in self._candidates.for_file(self._wanted):
+            self._write_snapshot(chosen)
         for buffer in self._buffers.values():
             if buffer.allocation is not None and buffer.written_name != buffer.name:
                 self._writer.rename_allocation(buffer.allocation, buffer.name)
         self._writer.replace_provenance(
-            replace(self._provenance, assumptions=self._provenance.assumptions | self._end_notes(end))
+            replace(self._provenance, assumptions=self._provenance.assumptions | assumptions | self._missing())
         )
         self._writer.close()
 
@@ -214,9 +226,9 @@ class Record:
         """Gives up; what has been written stays readable."""
         self._writer.abort()
 
-    def _end_notes(self, end: str) -> dict[str, str]:
-        """What the provenance says of the program's end, and of what isn't in the trace."""
-        found = {"end": end}
+    def _missing(self) -> dict[str, str]:
+        """What the provenance says of what isn't in the trace."""
+        found = {}
         if self.problems.untraced:
             found["untraced"] = _cut("; ".join(self.problems.untraced))
         if self.problems.notes:
@@ -224,25 +236,24 @@ class Record:
             found["unknown"] = _cut("; ".join(notes))
         return found
 
-    def _write_snapshot(self, candidate: Candidate) -> None:
-        label = "before the first launch" if candidate.point == 0 else f"after {candidate.point} launches"
-        snapshot = self._writer.add_snapshot(candidate.point, label)
+    def _write_snapshot(self, chosen: Chosen) -> None:
+        label = "before the first launch" if chosen.point == 0 else f"after {chosen.point} launches"
+        snapshot = self._writer.add_snapshot(chosen.point, label + (", next to a traced one" if chosen.around else ""))
         self.counts.snapshots += 1
-        for number in sorted(candidate.buffers):
+        for number in sorted(chosen.sizes.buffers):
             buffer = self._buffers.get(number)
             if buffer is None or buffer.allocation is None:
                 continue
-            data = np.concatenate(list(self._candidates.pieces(candidate, number)))
-            if len(data) != buffer.bytes:  # cut off
+            sizes = self._candidates.sizes(chosen.sizes, number)
+            if len(sizes) != -(-buffer.bytes // ENTRY_BYTES):  # cut off
                 continue
-            classes = entry_classes(data, self._compressor)
-            self._writer.add_size_map(snapshot, buffer.allocation, classes, self._compressor)
-            if self._contents_every == 1:
+            self._writer.add_size_map(snapshot, buffer.allocation, sizes, self._compressor)
+            data = self._candidates.contents(chosen.contents, number)
+            if data is not None and self._contents_every == 1:
                 self._writer.add_contents(snapshot, buffer.allocation, data)
-            elif self._contents_every:
-                pages = np.arange(0, -(-len(data) // PAGE_BYTES), self._contents_every, dtype=np.uint32)
-                kept = [data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES] for page in pages.astype(np.int64)]
-                self._writer.add_contents(snapshot, buffer.allocation, np.concatenate(kept), pages)
+            elif data is not None:
+                pages = np.arange(0, -(-buffer.bytes // PAGE_BYTES), self._contents_every, dtype=np.uint32)
+                self._writer.add_contents(snapshot, buffer.allocation, data, pages)
 
 
 def _cut(text: str) -> str:
@@ -265,4 +276,5 @@ _HANDLERS: dict[Message, Callable[[Record, Received], None]] = {
     Message.UNTRACED: Record._untraced,
     Message.NOTE: Record._note,
     Message.DONE: Record._done,
+    Message.NATIVE: Record._native,
 }

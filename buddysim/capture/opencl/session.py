@@ -8,16 +8,16 @@ import selectors
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.child_process import listening, signals_to
 from buddysim.capture.opencl.programs import compiled
-from buddysim.capture.opencl.record import Record
 from buddysim.capture.opencl.toolchain import Toolchain, runtime_library
-from buddysim.capture.opencl.wire import VERSION, Message, answer, messages
+from buddysim.capture.opencl.window import Plan
+from buddysim.capture.opencl.wire import VERSION, Message, Received, answer, messages
 
 
 @dataclass
@@ -37,31 +37,50 @@ class Outcome:
     seconds: float = 0.0
 
 
-def _environment(folder: Path, library: Path, toolchain: Toolchain, candidates: int, as_gpu: bool) -> dict[str, str]:
+def _environment(folder: Path, library: Path, toolchain: Toolchain, plan: Plan, as_gpu: bool) -> dict[str, str]:
     vendors = folder / "vendors"
     vendors.mkdir()
     (vendors / "capture.icd").write_text(f"{library}\n")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("BUDDYSIM_CAPTURE_AS")}
+    ours = ("AS_GPU", "CANDIDATES", "POINTS", "WINDOW")
+    environment = {key: text for key, text in os.environ.items() if key.removeprefix("BUDDYSIM_CAPTURE_") not in ours}
     if as_gpu:
         environment["BUDDYSIM_CAPTURE_AS_GPU"] = "1"
+    if plan.points:
+        environment["BUDDYSIM_CAPTURE_POINTS"] = ",".join(map(str, plan.points))
+    if plan.window is not None:
+        environment["BUDDYSIM_CAPTURE_WINDOW"] = str(plan.window)
     return environment | {
         "OCL_ICD_VENDORS": f"{vendors}/",
         "OCL_ICD_FILENAMES": "",
         "BUDDYSIM_CAPTURE_SOCKET": str(folder / "opencl"),
         "BUDDYSIM_CAPTURE_DRIVER": toolchain.pocl,
-        "BUDDYSIM_CAPTURE_CANDIDATES": str(candidates),
+        "BUDDYSIM_CAPTURE_CANDIDATES": str(plan.candidates),
     }
 
 
 def run_program(
-    command: Sequence[str], executable: str, record: Record, toolchain: Toolchain, candidates: int, as_gpu: bool = False
+    command: Sequence[str],
+    executable: str,
+    receive: Callable[[Received], None],
+    toolchain: Toolchain,
+    plan: Plan,
+    as_gpu: bool = False,
 ) -> Outcome:
-    """Run a program to its end and record what it does with OpenCL."""
+    """Run a program to its end.
+
+    Parameters
+    ----------
+    command, executable : the program with its arguments, and its file
+    receive : gets what it does with OpenCL, message by message
+    toolchain : compiles its kernels
+    plan : which launches are traced, and when snapshots are taken
+    as_gpu : the device says that it is a GPU
+    """
     outcome = Outcome()
     library = runtime_library(toolchain)
     start = time.perf_counter()
     with listening("opencl", backlog=16) as (listener, folder):
-        environment = _environment(folder, library, toolchain, candidates, as_gpu)
+        environment = _environment(folder, library, toolchain, plan, as_gpu)
         try:
             process = subprocess.Popen(list(command), executable=executable, env=environment)
         except OSError as error:
@@ -72,7 +91,7 @@ def run_program(
                 if connection is not None:
                     outcome.answered = True
                     with connection:
-                        _serve(connection, listener, record, toolchain, outcome)
+                        _serve(connection, listener, receive, toolchain, outcome)
                 outcome.returncode = process.wait()
             except BaseException:
                 process.kill()
@@ -96,7 +115,11 @@ def _first_connection(listener: socket.socket, process: subprocess.Popen[bytes])
 
 
 def _serve(
-    connection: socket.socket, listener: socket.socket, record: Record, toolchain: Toolchain, outcome: Outcome
+    connection: socket.socket,
+    listener: socket.socket,
+    receive: Callable[[Received], None],
+    toolchain: Toolchain,
+    outcome: Outcome,
 ) -> None:
     listener.setblocking(False)
     for message in messages(connection):
@@ -109,7 +132,7 @@ def _serve(
             continue
         if message.type == Message.HELLO and message.numbers[0] != VERSION:
             raise ValueError(f"the runtime library sends messages of version {message.numbers[0]}, expected {VERSION}")
-        record.receive(message)
+        receive(message)
     _refuse_others(listener, outcome)
 
 

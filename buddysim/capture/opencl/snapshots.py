@@ -1,72 +1,124 @@
-"""Snapshots in memory, of which some may still be left out of the file: compressed pieces, equal ones stored once."""
+"""Snapshots in memory, of which some may still be left out of the file: sizes and kept pages, equal pieces once."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import IntFlag
 
 import numpy as np
 import numpy.typing as npt
 import zstandard
 
 from buddysim.capture.thinning import from_first_to_last
+from buddysim.trace.format import PAGE_BYTES
 
 _PIECE_BYTES = 1 << 20
+_PIECE_PAGES = _PIECE_BYTES // PAGE_BYTES
+
+
+class Reason(IntFlag):
+    """Why contents were sent: `SnapshotReason` of ``runtime/wire.h``."""
+
+    IN_TURN = 1
+    AROUND = 2
+    LAST = 4
 
 
 @dataclass
 class Candidate:
-    """Contents of buffers after `point` launches: per buffer the keys of its pieces."""
+    """What buffers held after `point` launches: per buffer the keys of its pieces."""
 
     point: int
     buffers: dict[int, list[bytes]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """A snapshot of the file.
+
+    Attributes
+    ----------
+    around : whether it is one of those just before or just after a traced launch
+    sizes, contents : the buffers of which it has sizes, and the kept pages too
+    """
+
+    point: int
+    around: bool
+    sizes: Candidate
+    contents: Candidate
+
+
 class Candidates:
-    """Snapshots in the order in which they were taken, at most `most`: beyond it every second one is dropped.
+    """Snapshots in the order in which they were taken; those around traced launches stay whatever happens to others.
+
+    Bytes are classified when they come. What is kept of a snapshot is its sizes and, of its bytes, the pages that the
+    file may hold, both compressed.
 
     Parameters
     ----------
-    most : even; the traced program takes snapshots at twice the distance from then on
+    most : even; of more than this many taken in turn, every second one is dropped, and the traced program takes
+        snapshots at twice the distance from then on
+    contents_every : the bytes of every n-th page of 8 KiB are kept, 0: of none
+    classify : gives the size classes of bytes, one of each 128 B
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(
+        self, most: int, contents_every: int, classify: Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.uint8]]
+    ) -> None:
+        self._most, self._every, self._classify = most, contents_every, classify
         self.taken: list[Candidate] = []
+        self.around: dict[int, Candidate] = {}
         self.last: Candidate | None = None
-        self._pieces: dict[bytes, bytes] = {}
+        self._sizes: dict[bytes, bytes] = {}  # by the digest of a piece: its classes
+        self._pages: dict[tuple[bytes, int], bytes] = {}  # and by its first page modulo `contents_every`: kept bytes
         self._compressor = zstandard.ZstdCompressor(level=1)
-        self._open: Candidate | None = None
+        self._open: list[Candidate] = []
+        self._with_contents = False
 
-    def begin(self, point: int, last: bool) -> None:
-        """The contents that follow are of this point; with `last` they are kept only if no launch follows."""
-        if last:
+    def begin(self, point: int, reasons: Reason) -> None:
+        """The contents that follow are of this point; the last ones are kept only if no launch follows."""
+        self._open = []
+        if Reason.LAST in reasons:
             if self.last is None or self.last.point != point:
                 self.last = Candidate(point)
-            self._open = self.last
-            return
-        if not self.taken or self.taken[-1].point != point:
-            self.taken.append(Candidate(point))
-            if len(self.taken) > self._most:
-                self.taken = self.taken[::2]
-                self._drop_unused()
-        self._open = self.taken[-1]
+            self._open.append(self.last)
+        if Reason.IN_TURN in reasons:
+            if not self.taken or self.taken[-1].point != point:
+                self.taken.append(Candidate(point))
+                if len(self.taken) > self._most:
+                    self.taken = self.taken[::2]
+                    self._drop_unused()
+            self._open.append(self.taken[-1])
+        if Reason.AROUND in reasons:
+            self._open.append(self.around.setdefault(point, Candidate(point)))
+        self._with_contents = reasons != Reason.AROUND
 
-    def add(self, buffer: int, data: memoryview) -> None:
-        """The next bytes of a buffer."""
-        if self._open is None:
-            return
-        keys = self._open.buffers.setdefault(buffer, [])
-        for start in range(0, len(data), _PIECE_BYTES):
+    def add(self, buffer: int, offset: int, data: memoryview) -> None:
+        """Bytes of a buffer from an offset, a multiple of the piece that are kept together; in order."""
+        if not offset:
+            for candidate in self._open:
+                candidate.buffers[buffer] = []
+        for start in range(0, len(data) if self._open else 0, _PIECE_BYTES):
             piece = data[start : start + _PIECE_BYTES]
             key = hashlib.blake2b(piece, digest_size=16).digest()
-            if key not in self._pieces:
-                self._pieces[key] = self._compressor.compress(piece)
-            keys.append(key)
+            if key not in self._sizes:
+                classes = self._classify(np.frombuffer(piece, np.uint8))
+                self._sizes[key] = self._compressor.compress(classes.tobytes())
+            first_page = (offset + start) // PAGE_BYTES
+            if self._with_contents and self._every and (key, first_page % self._every) not in self._pages:
+                kept = b"".join(piece[at : at + PAGE_BYTES] for at in self._kept_offsets(first_page, len(piece)))
+                self._pages[key, first_page % self._every] = self._compressor.compress(kept)
+            for candidate in self._open:
+                candidate.buffers[buffer].append(key)
+
+    def _kept_offsets(self, first_page: int, piece_bytes: int) -> range:
+        """Where in a piece the pages begin that are kept: those whose number is a multiple of `contents_every`."""
+        return range(-first_page % self._every * PAGE_BYTES, piece_bytes, self._every * PAGE_BYTES)
 
     def end(self) -> None:
-        self._open = None
+        self._open = []
 
     def launched(self) -> None:
         """A launch follows: what was kept as the last state is dropped."""
@@ -75,7 +127,7 @@ class Candidates:
             self._drop_unused()
 
     def chosen(self, wanted: int) -> list[Candidate]:
-        """At most `wanted` of them, nearest to equal distances from the first state to the last."""
+        """At most `wanted` of the run, nearest to equal distances from the first state to the last."""
         points = [candidate.point for candidate in self.taken]
         merged = list(self.taken)
         if self.last is not None and self.last.buffers:
@@ -85,16 +137,35 @@ class Candidates:
                 merged.append(self.last)
         return [merged[index] for index in from_first_to_last([candidate.point for candidate in merged], wanted)]
 
-    def pieces(self, candidate: Candidate, buffer: int) -> Iterator[npt.NDArray[np.uint8]]:
-        """A buffer's bytes, piece by piece."""
-        for key in candidate.buffers[buffer]:
-            yield np.frombuffer(zstandard.ZstdDecompressor().decompress(self._pieces[key]), np.uint8)
+    def for_file(self, wanted: int) -> list[Chosen]:
+        """At most `wanted` of the run and those around traced launches, in the order of their points, one of each."""
+        of_run = {candidate.point: candidate for candidate in (self.chosen(wanted) if wanted else [])}
+        found = []
+        for point in sorted(of_run | self.around):
+            contents, around = of_run.get(point, Candidate(point)), self.around.get(point, Candidate(point))
+            sizes = Candidate(point, around.buffers | contents.buffers)
+            found.append(Chosen(point, point in self.around, sizes, contents))
+        return found
+
+    def sizes(self, candidate: Candidate, buffer: int) -> npt.NDArray[np.uint8]:
+        """The size class of every entry of a buffer."""
+        return self._joined(self._sizes[key] for key in candidate.buffers[buffer])
+
+    def contents(self, candidate: Candidate, buffer: int) -> npt.NDArray[np.uint8] | None:
+        """The bytes of a buffer's kept pages; None where none are."""
+        if not self._every or buffer not in candidate.buffers:
+            return None
+        pieces = enumerate(candidate.buffers[buffer])
+        return self._joined(self._pages[key, number * _PIECE_PAGES % self._every] for number, key in pieces)
+
+    @staticmethod
+    def _joined(parts: Iterable[bytes]) -> npt.NDArray[np.uint8]:
+        decompress = zstandard.ZstdDecompressor().decompress
+        return np.frombuffer(b"".join(decompress(part) for part in parts), np.uint8)
 
     def _drop_unused(self) -> None:
-        used = {
-            key
-            for candidate in [*self.taken, *([self.last] if self.last else [])]
-            for keys in candidate.buffers.values()
-            for key in keys
-        }
-        self._pieces = {key: data for key, data in self._pieces.items() if key in used}
+        kept = [*self.taken, *([self.last] if self.last else [])]
+        pages = {key for candidate in kept for keys in candidate.buffers.values() for key in keys}
+        sizes = pages | {key for one in self.around.values() for keys in one.buffers.values() for key in keys}
+        self._sizes = {key: data for key, data in self._sizes.items() if key in sizes}
+        self._pages = {(key, phase): data for (key, phase), data in self._pages.items() if key in pages}

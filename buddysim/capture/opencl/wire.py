@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-VERSION = 1
+VERSION = 2
 _FRAME = struct.Struct("<IIQ")
 _MAX_BYTES = 1 << 32
 
@@ -32,6 +32,7 @@ class Message(IntEnum):
     NOTE = 14
     COMPILE = 15
     DONE = 16
+    NATIVE = 17
 
 
 # Numbers of 64 bits before the text or the bytes.
@@ -52,6 +53,7 @@ _NUMBERS = {
     Message.NOTE: 1,
     Message.COMPILE: 0,
     Message.DONE: 1,
+    Message.NATIVE: 7,
 }
 
 

@@ -2,7 +2,8 @@
 
 {"source": "__kernel ...", "options": "", "buffers": [{"bytes": 4096, "fill": "random32", "seed": 1}],
  "launches": [{"kernel": "k", "global": [64], "local": [32], "offset": [0],
-               "arguments": [{"buffer": 0}, {"local": 128}, {"i32": 7}, {"f32": 1.5}]}],
+               "arguments": [{"buffer": 0}, {"local": 128}, {"i32": 7}, {"f32": 1.5}]},
+              {"write": 0, "fill": "count"}, {"release": 0}, {"new": {"bytes": 4096}}],
  "die": "signal" (before the end: "exit"), "call": an OpenCL function to call in between}
 """
 
@@ -114,6 +115,23 @@ class Program:
         check(error, "clEnqueueNDRangeKernel")
         check(cl.clReleaseKernel(kernel), "clReleaseKernel")
 
+    def step(self, step: dict[str, Any]) -> None:
+        """A launch, or what the program does with a buffer between launches."""
+        if "write" in step:
+            memory, n = self.buffers[step["write"]]
+            data = contents(step | {"bytes": n})
+            address = data.ctypes.data_as(c_void_p)
+            error = cl.clEnqueueWriteBuffer(self.queue, memory, 1, c_size_t(0), c_size_t(n), address, 0, None, None)
+            check(error, "clEnqueueWriteBuffer")
+        elif "release" in step:
+            memory, _ = self.buffers[step["release"]]
+            self.buffers[step["release"]] = (memory, -1)
+            check(cl.clReleaseMemObject(memory), "clReleaseMemObject")
+        elif "new" in step:
+            self.buffer(step["new"])
+        else:
+            self.launch(step)
+
     def digest(self, memory: c_void_p, n: int) -> str:
         if not n:
             return ""
@@ -138,8 +156,8 @@ def main() -> None:
     program = Program(job["source"], job.get("options", ""))
     for description in job["buffers"]:
         program.buffer(description)
-    for launch in job["launches"]:
-        program.launch(launch)
+    for step in job["launches"]:
+        program.step(step)
     if job.get("call") == "svm":
         cl.clSVMAlloc(program.context, c_ulong(1), c_size_t(4096), 0)
     if job.get("call") == "image":
@@ -151,8 +169,9 @@ def main() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if job.get("die") == "exit":
         os._exit(9)
-    print(json.dumps([program.digest(memory, n) for memory, n in program.buffers]))
-    for memory, _ in program.buffers:
+    held = [(memory, n) for memory, n in program.buffers if n >= 0]
+    print(json.dumps([program.digest(memory, n) for memory, n in held]))
+    for memory, _ in held:
         check(cl.clReleaseMemObject(memory), "clReleaseMemObject")
     sys.exit(job.get("exit_code", 0))
 

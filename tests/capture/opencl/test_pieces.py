@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 import socket
 import struct
 from dataclasses import replace
@@ -15,9 +17,10 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.capture.opencl.programs import bitcode_of
-from buddysim.capture.opencl.snapshots import Candidates
+from buddysim.capture.opencl.snapshots import Candidates, Reason
 from buddysim.capture.opencl.wire import Message, messages
 from buddysim.capture.thinning import from_first_to_last
+from buddysim.compress import entry_classes
 from buddysim.trace import Provenance, TraceWriter, open_trace, verify_trace
 
 
@@ -31,27 +34,84 @@ def test_the_chosen_snapshots_have_both_ends_and_ascends(n: int, wanted: int) ->
     assert not steps or max(steps) - min(steps) <= 1
 
 
-def taken(candidates: Candidates, point: int, last: bool = False) -> None:
-    candidates.begin(point, last)
-    candidates.add(0, memoryview(bytes([point % 251]) * 100))
+KIB = 1024
+PAGE = 8 * KIB
+
+
+def empty(most: int, contents_every: int = 1) -> Candidates:
+    return Candidates(most, contents_every, entry_classes)
+
+
+def taken(candidates: Candidates, point: int, reasons: Reason = Reason.IN_TURN, buffer: int = 0) -> None:
+    candidates.begin(point, reasons)
+    candidates.add(buffer, 0, memoryview(bytes([point % 251]) * 100))
     candidates.end()
 
 
 def test_every_second_candidate_goes_when_there_are_too_many() -> None:
-    candidates = Candidates(4)
+    candidates = empty(4)
     for point in range(5):
         taken(candidates, point)
     assert [one.point for one in candidates.taken] == [0, 2, 4]
-    assert [next(candidates.pieces(one, 0))[0] for one in candidates.taken] == [0, 2, 4]
+    assert [candidates.contents(one, 0)[0] for one in candidates.taken] == [0, 2, 4]  # type: ignore[index]
 
 
 def test_what_was_perhaps_the_last_state_goes_with_the_next_launch() -> None:
-    candidates = Candidates(4)
+    candidates = empty(4)
     taken(candidates, 0)
-    taken(candidates, 1, last=True)
+    taken(candidates, 1, Reason.LAST)
     assert [one.point for one in candidates.chosen(10)] == [0, 1]
     candidates.launched()
     assert [one.point for one in candidates.chosen(10)] == [0]
+
+
+def test_snapshots_around_launches_stay_and_share_a_point_with_one_of_the_run() -> None:
+    candidates = empty(4)
+    in_turn, around = {0, 2, 4, 6}, {3, 4, 5}
+    for point in sorted(in_turn | around):
+        reasons = [Reason.IN_TURN] * (point in in_turn) + [Reason.AROUND] * (point in around)
+        taken(candidates, point, functools.reduce(operator.or_, reasons))
+    chosen = candidates.for_file(4)
+    assert [one.point for one in chosen] == [0, 2, 3, 4, 5, 6]
+    assert {one.point for one in chosen if one.around} == around
+    assert {one.point for one in chosen if one.contents.buffers} == in_turn
+    assert [candidates.sizes(one.sizes, 0).tolist() for one in chosen] == [
+        entry_classes(np.full(100, one.point, np.uint8)).tolist() for one in chosen
+    ]
+    assert [one.point for one in candidates.for_file(2)] == [0, 3, 4, 5, 6]
+    assert [one.point for one in candidates.for_file(0)] == [3, 4, 5]
+
+
+def test_a_buffer_released_before_a_launch_is_in_the_snapshot_before_it() -> None:
+    candidates = empty(2)
+    taken(candidates, 7, Reason.AROUND | Reason.LAST, buffer=1)
+    taken(candidates, 7, Reason.AROUND, buffer=0)
+    candidates.launched()
+    (chosen,) = candidates.for_file(2)
+    assert set(chosen.sizes.buffers) == {0, 1}
+    assert candidates.contents(chosen.contents, 1) is None
+    assert len(candidates.sizes(chosen.sizes, 1)) == 1
+
+
+@pytest.mark.parametrize("every", [0, 1, 3, 128, 200])
+def test_sizes_are_of_all_bytes_and_contents_of_every_nth_page(every: int) -> None:
+    generator = np.random.default_rng(5)
+    data = generator.integers(0, 256, (3 << 20) + 5 * KIB, np.uint8)
+    data[1 << 20 : 2 << 20] = data[: 1 << 20]  # an equal piece, of which other pages are kept
+    data[300 * KIB : 600 * KIB] = 0
+    candidates = empty(4, every)
+    candidates.begin(0, Reason.IN_TURN)
+    candidates.add(0, 0, memoryview(data[: 2 << 20].tobytes()))
+    candidates.add(0, 2 << 20, memoryview(data[2 << 20 :].tobytes()))
+    candidates.end()
+    (one,) = candidates.taken
+    assert np.array_equal(candidates.sizes(one, 0), entry_classes(data))
+    contents = candidates.contents(one, 0)
+    if not every:
+        assert contents is None
+        return
+    pages = [data[at : at + PAGE] for at in range(0, len(data), every * PAGE)]
+    assert np.array_equal(contents, np.concatenate(pages))
 
 
 def test_bitcode_of_pocls_binaries() -> None:

@@ -18,8 +18,16 @@ Capture& Capture::get() {
 
 Capture::Capture() {
   const char* path = getenv("BUDDYSIM_CAPTURE_SOCKET");
-  if (path && wire.connect(path)) wire.send(Message::HELLO, {1, uint64_t(getpid())});
-  if (const char* text = getenv("BUDDYSIM_CAPTURE_CANDIDATES")) most_kept_ = strtoul(text, nullptr, 10);
+  if (path && wire.connect(path)) wire.send(Message::HELLO, {2, uint64_t(getpid())});
+  if (const char* text = getenv("BUDDYSIM_CAPTURE_CANDIDATES")) most_kept_ = strtoull(text, nullptr, 10);
+  if (const char* text = getenv("BUDDYSIM_CAPTURE_POINTS"))
+    for (char* at = (char*)text; *at; at += *at == ',') stated_points_.insert(strtoull(at, &at, 10));
+  if (const char* text = getenv("BUDDYSIM_CAPTURE_WINDOW")) {
+    char* colon;
+    window.given = true;
+    window.first = strtoull(text, &colon, 10);
+    if (colon[1]) window.end = strtoull(colon + 1, nullptr, 10);
+  }
 }
 
 void Capture::add_buffer(cl_mem memory, cl_context context, uint64_t bytes, bool has_contents) {
@@ -73,7 +81,7 @@ void Capture::release(cl_mem memory) {
 void Capture::copy(int kind, cl_mem memory, uint64_t offset, uint64_t bytes, cl_mem source, uint64_t from) {
   Lock lock(state), streaming(stream);
   auto found = buffers.find(memory);
-  if (found == buffers.end() || !bytes) return;
+  if (found == buffers.end() || !bytes || !window.touches(launches)) return;
   const Buffer& buffer = found->second;
   uint64_t source_address = 0;
   if (source) {
@@ -87,7 +95,7 @@ void Capture::copy(int kind, cl_mem memory, uint64_t offset, uint64_t bytes, cl_
 void Capture::fill(cl_mem memory, uint64_t offset, uint64_t bytes, const void* pattern, size_t pattern_bytes) {
   Lock lock(state), streaming(stream);
   auto found = buffers.find(memory);
-  if (found == buffers.end() || !bytes || !pattern_bytes) return;
+  if (found == buffers.end() || !bytes || !pattern_bytes || !window.touches(launches)) return;
   const unsigned char* p = (const unsigned char*)pattern;
   bool same = std::all_of(p, p + pattern_bytes, [p](unsigned char byte) { return byte == *p; });
   wire.send(Message::FILL, {found->second.base + found->second.origin + offset, bytes, same ? *p : 256ull});
@@ -174,42 +182,63 @@ void Capture::see_queue(cl_command_queue queue) {
   if (fresh) real.clRetainCommandQueue(queue);
 }
 
-void Capture::snapshot_in_turn(cl_command_queue queue) {
+// Whether a snapshot of the run is due before the next launch.
+bool Capture::in_turn() {
+  if (!stated_points_.empty()) return stated_points_.count(launches);
+  if (!most_kept_ || launches < next_turn_) return false;
+  if (++kept_ > most_kept_) {  // of those that there are, the writer keeps every second one
+    kept_ = (kept_ + 1) / 2;
+    stride_ *= 2;
+  }
+  next_turn_ = (launches / stride_ + 1) * stride_;
+  return true;
+}
+
+std::vector<cl_mem> Capture::all_buffers() {
   std::vector<cl_mem> all;
+  for (auto& [memory, buffer] : buffers)
+    if (!buffer.parent) all.push_back(memory);
+  return all;
+}
+
+void Capture::snapshot_before_launch() {
+  std::vector<cl_mem> all;
+  uint64_t reasons = 0;
   {
     Lock lock(state);
-    if (!most_kept_ || launches < next_turn_ || !user_events.empty()) return;
-    if (++kept_ > most_kept_) {  // of those that there are, the writer keeps every second one
-      kept_ = (kept_ + 1) / 2;
-      stride_ *= 2;
-    }
-    next_turn_ = (launches / stride_ + 1) * stride_;
-    cl_context context;
-    real.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr);
-    for (auto& [memory, buffer] : buffers)
-      if (!buffer.parent && buffer.context == context) all.push_back(memory);
+    if (!user_events.empty()) return;
+    if (in_turn()) reasons |= IN_TURN;
+    if (window.given && window.touches(launches)) reasons |= AROUND;
+    if (!reasons) return;
+    all = all_buffers();
   }
-  send_contents(queue, all, false);
+  send_contents(all, reasons);
 }
 
 void Capture::last_contents(const std::vector<cl_mem>& wanted) {
-  if (!most_kept_) return;
-  std::map<cl_command_queue, std::vector<cl_mem>> by_queue;
-  for (cl_mem memory : wanted) {
-    Buffer& buffer = buffers[memory];
-    auto queue = queues.find(buffer.context);
-    if (queue == queues.end() || buffer.last_seen == launches || !launches || !user_events.empty()) continue;
-    buffer.last_seen = launches;
-    by_queue[queue->second].push_back(memory);
+  uint64_t reasons = 0;
+  std::vector<cl_mem> fresh;
+  {
+    Lock lock(state);
+    if (!launches || !user_events.empty()) return;
+    bool may_be_last = stated_points_.empty() ? most_kept_ > 0 : launches >= *stated_points_.rbegin();
+    if (may_be_last) reasons |= LAST;
+    if (window.given && window.touches(launches)) reasons |= AROUND;
+    if (!reasons) return;
+    for (cl_mem memory : wanted) {
+      Buffer& buffer = buffers[memory];
+      if (buffer.last_seen == launches) continue;
+      buffer.last_seen = launches;
+      fresh.push_back(memory);
+    }
   }
-  for (auto& [queue, memories] : by_queue) send_contents(queue, memories, true);
+  if (!fresh.empty()) send_contents(fresh, reasons);
 }
 
 namespace {
 
 struct Contents {  // what a native kernel gets: PoCL replaces the buffers by their addresses
   uint64_t n;
-  bool last;
   const Buffer* described;
   void* buffers[1];
 };
@@ -219,19 +248,17 @@ void send_from_device(void* data) {
   Capture& capture = Capture::get();
   Lock streaming(capture.stream);
   constexpr uint64_t PIECE = 4 << 20;
-  capture.wire.send(Message::SNAPSHOT, {capture.launches, contents.last});
   for (uint64_t i = 0; i < contents.n; i++)
     for (uint64_t offset = 0; offset < contents.described[i].bytes; offset += PIECE) {
       uint64_t head[2] = {contents.described[i].number, offset};
       uint64_t bytes = std::min(PIECE, contents.described[i].bytes - offset);
       capture.wire.send(Message::CONTENTS, head, sizeof head, (char*)contents.buffers[i] + offset, bytes);
     }
-  capture.wire.send(Message::SNAPSHOT_END, {});
 }
 
 }  // namespace
 
-void Capture::send_contents(cl_command_queue queue, const std::vector<cl_mem>& wanted, bool last) {
+void Capture::send_from_queue(cl_command_queue queue, const std::vector<cl_mem>& wanted) {
   if (!wire.open() || real.clFinish(queue)) return;
   std::vector<std::pair<uint64_t, cl_mem>> ordered;
   {
@@ -240,7 +267,7 @@ void Capture::send_contents(cl_command_queue queue, const std::vector<cl_mem>& w
   }
   std::sort(ordered.begin(), ordered.end());
   constexpr size_t AT_ONCE = 64;
-  for (size_t first = 0; first < std::max<size_t>(ordered.size(), 1); first += AT_ONCE) {
+  for (size_t first = 0; first < ordered.size(); first += AT_ONCE) {
     size_t n = std::min(AT_ONCE, ordered.size() - first);
     std::vector<Buffer> described;
     std::vector<cl_mem> memories;
@@ -254,16 +281,33 @@ void Capture::send_contents(cl_command_queue queue, const std::vector<cl_mem>& w
       replaced.push_back(&contents.buffers[i]);
     }
     contents.n = n;
-    contents.last = last;
     contents.described = described.data();
     cl_event done;
     cl_int error = real.clEnqueueNativeKernel(queue, send_from_device, block.data(), block.size(), n,
-                                              n ? memories.data() : nullptr, n ? replaced.data() : nullptr, 0, nullptr,
-                                              &done);
+                                              memories.data(), replaced.data(), 0, nullptr, &done);
     if (error) return note("contents of buffers could not be read: OpenCL error " + std::to_string(error));
     real.clWaitForEvents(1, &done);
     real.clReleaseEvent(done);
   }
+}
+
+// Of each context by a queue of its own.
+void Capture::send_contents(const std::vector<cl_mem>& wanted, uint64_t reasons) {
+  std::map<cl_command_queue, std::vector<cl_mem>> by_queue;
+  {
+    Lock lock(state);
+    for (cl_mem memory : wanted) {
+      auto queue = queues.find(buffers[memory].context);
+      if (queue != queues.end()) by_queue[queue->second].push_back(memory);
+    }
+  }
+  auto send = [this](Message type, const std::vector<uint64_t>& numbers) {
+    Lock streaming(stream);
+    wire.send(type, numbers);
+  };
+  send(Message::SNAPSHOT, {launches, reasons});
+  for (auto& [queue, memories] : by_queue) send_from_queue(queue, memories);
+  send(Message::SNAPSHOT_END, {});
 }
 
 void Capture::at_exit() {
@@ -271,8 +315,7 @@ void Capture::at_exit() {
   std::vector<cl_mem> all;
   {
     Lock lock(state);
-    for (auto& [memory, buffer] : buffers)
-      if (!buffer.parent) all.push_back(memory);
+    all = all_buffers();
   }
   last_contents(all);
   Lock streaming(stream);

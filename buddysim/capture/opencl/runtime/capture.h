@@ -20,6 +20,7 @@
 #include "addresses.h"
 #include "launch.h"
 #include "module.h"
+#include "window.h"
 #include "wire.h"
 
 namespace capture {
@@ -73,7 +74,9 @@ class Capture {
   std::multimap<void*, Mapping> mappings;
   std::set<cl_event> user_events;  // that have not been set
   std::map<cl_context, cl_command_queue> queues;  // one that contents can be read by
-  uint64_t launches = 0;
+  uint64_t launches = 0;       // that have run, or PoCL has been given
+  uint64_t enqueued = 0;       // launches that the program has made: more where it holds some back
+  Window window;
 
   void add_buffer(cl_mem memory, cl_context context, uint64_t bytes, bool has_contents);
   void add_sub_buffer(cl_mem memory, cl_mem parent, uint64_t origin, uint64_t bytes);
@@ -86,17 +89,21 @@ class Capture {
   void look_up(KernelObject& object);
   void name_buffer(KernelObject& object, cl_uint index, cl_mem memory);
   void see_queue(cl_command_queue queue);
-  void snapshot_in_turn(cl_command_queue queue);
+  void snapshot_before_launch();
   void at_exit();
 
  private:
   Capture();
+  bool in_turn();
+  std::vector<cl_mem> all_buffers();
   void last_contents(const std::vector<cl_mem>& wanted);
-  void send_contents(cl_command_queue queue, const std::vector<cl_mem>& wanted, bool last);
+  void send_contents(const std::vector<cl_mem>& wanted, uint64_t reasons);
+  void send_from_queue(cl_command_queue queue, const std::vector<cl_mem>& wanted);
   Addresses addresses_;
   uint64_t next_number_ = 0, stride_ = 1, kept_ = 0, most_kept_ = 20;
   uint64_t created_ = 0;
   uint64_t next_turn_ = 0;
+  std::set<uint64_t> stated_points_;  // of the snapshots in turn, where the run's length was stated
   std::set<std::string> noted_;
 };
 

@@ -228,24 +228,66 @@ std::unique_ptr<Request> make_request(cl_command_queue queue, cl_kernel kernel, 
   return request;
 }
 
+// Waits for a launch unless the program holds it back, and gives the program its event.
+void wait_and_give(cl_event done, cl_event* event) {
+  Capture& capture = Capture::get();
+  bool wait;
+  {
+    Lock lock(capture.state);
+    wait = capture.user_events.empty();
+  }
+  if (wait) capture.real.clWaitForEvents(1, &done);  // in the program's order, so that each run gives the same trace
+  if (event)
+    *event = done;
+  else
+    capture.real.clReleaseEvent(done);
+}
+
+// The launch runs in PoCL, with the work-groups that the capture would choose.
+cl_int run_in_pocl(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
+                   const size_t* global, const size_t* local, cl_uint n_waits, const cl_event* waits,
+                   cl_event* event) {
+  Capture& capture = Capture::get();
+  Shape shape;
+  size_t chosen[3];
+  if (!local && shape_of(kernel, queue, dimensions, offset, global, local, shape))
+    std::copy(shape.local, shape.local + 3, chosen), local = chosen;
+  cl_event done;
+  cl_int error = capture.real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n_waits, waits,
+                                                     &done);
+  if (error) return error;
+  {
+    Lock lock(capture.state), streaming(capture.stream);
+    capture.enqueued++;
+    std::vector<uint64_t> head = {capture.launches++};
+    for (cl_uint d = 0; d < 3; d++) head.push_back(d < dimensions ? global[d] : 1);
+    for (cl_uint d = 0; d < 3; d++) head.push_back(!local ? 0 : d < dimensions ? local[d] : 1);
+    KernelObject* object = capture.kernel_object(kernel);
+    capture.wire.send(Message::NATIVE, head, object ? object->name : "");
+  }
+  wait_and_give(done, event);
+  return CL_SUCCESS;
+}
+
 }  // namespace
 
 cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
                       const size_t* global, const size_t* local, cl_uint n_waits, const cl_event* waits,
                       cl_event* event) {
   Capture& capture = Capture::get();
+  if (!capture.wire.open())
+    return capture.real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n_waits, waits, event);
   auto untraced = [&] {
-    cl_int error = capture.real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n_waits,
-                                                       waits, event);
-    if (!error) {
-      Lock lock(capture.state), streaming(capture.stream);
-      capture.launches++;
-    }
-    return error;
+    return run_in_pocl(queue, kernel, dimensions, offset, global, local, n_waits, waits, event);
   };
-  if (!capture.wire.open()) return untraced();
   capture.see_queue(queue);
-  capture.snapshot_in_turn(queue);
+  capture.snapshot_before_launch();
+  bool traced;
+  {
+    Lock lock(capture.state);
+    traced = capture.window.traces(capture.enqueued);
+  }
+  if (!traced) return untraced();
   std::vector<cl_mem> memories;
   std::unique_ptr<Request> request = make_request(queue, kernel, dimensions, offset, global, local, memories);
   if (!request) return untraced();
@@ -269,16 +311,11 @@ cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
     return untraced();
   }
   request.release();
-  bool wait;
   {
     Lock lock(capture.state);
-    wait = capture.user_events.empty();
+    capture.enqueued++;
   }
-  if (wait) capture.real.clWaitForEvents(1, &done);  // in the program's order, so that each run gives the same trace
-  if (event)
-    *event = done;
-  else
-    capture.real.clReleaseEvent(done);
+  wait_and_give(done, event);
   return CL_SUCCESS;
 }
 

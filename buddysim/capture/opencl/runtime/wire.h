@@ -19,13 +19,21 @@ enum class Message : uint32_t {
   KERNEL,        // ordinal, stream, shared bytes, 3 of the grid, 3 of the block; name
   RECORDS,       // numbers of blocks, warps, ops, lines; the records
   KERNEL_END,    // lane accesses, those outside of buffers
-  SNAPSHOT,      // point, 0: in turn, 1: perhaps the last
+  SNAPSHOT,      // point, reasons (SnapshotReason, one or more)
   CONTENTS,      // number, offset; bytes
   SNAPSHOT_END,  // nothing
   UNTRACED,      // ordinal; a kernel and why it isn't in the trace
   NOTE,          // text: something that the trace doesn't know of
   COMPILE,       // PoCL's program; answered by u32 0, u32 length, path of a library, or u32 1, u32 length, a reason
   DONE,          // launches
+  NATIVE,        // a launch that ran in PoCL: ordinal, 3 of the global size, 3 of the work-group (0: PoCL's choice); name
+};
+
+// Why contents are sent.
+enum SnapshotReason : uint64_t {
+  IN_TURN = 1,  // one of those over the whole run
+  AROUND = 2,   // just before or just after a launch of the window
+  LAST = 4,     // perhaps the last state: of all that is there, or of a buffer that the program releases
 };
 
 class Wire {

@@ -1,0 +1,100 @@
+"""Which launches of a run are traced, and at which points of a run whose length is stated snapshots are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+
+_CANDIDATES: Final = 4  # snapshots taken for each one that stays, at most
+_MOST_DIGITS: Final = 12
+
+
+@dataclass(frozen=True)
+class Window:
+    """Launches by their number in the program's run, from 0.
+
+    Attributes
+    ----------
+    first : the first one that is traced
+    end : the one after the last; None: all to the end of the run
+    """
+
+    first: int
+    end: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> Window:
+        """``750:753``, ``750:``, ``:3`` or ``750``; a BuddysimError for anything else."""
+        parts = [part.strip() for part in text.split(":")]
+        numbers = all(part == "" or (part.isdecimal() and len(part) <= _MOST_DIGITS) for part in parts)
+        if len(parts) > 2 or not numbers or not text.strip():
+            raise BuddysimError(f"{shortened(text)}: expected a launch or FIRST:END, for example 750 or 750:753")
+        first = int(parts[0] or 0)
+        if len(parts) == 1:
+            return cls(first, first + 1)
+        end = int(parts[1]) if parts[1] else None
+        if end is not None and end <= first:
+            raise BuddysimError(f"{shortened(text)}: no launch in it: expected the end after the first")
+        return cls(first, end)
+
+    def __str__(self) -> str:
+        return f"{self.first}:{'' if self.end is None else self.end}"
+
+    def missing(self, launches: int) -> str | None:
+        """What a run of so many launches lacks of the window; None where it has all of it."""
+        expected = self.first + 1 if self.end is None else self.end
+        if launches >= expected:
+            return None
+        return f"--trace-launches {self} expects at least {expected} launches, the run has {launches}"
+
+
+NOTHING: Final = Window(1, 0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What of a run is traced, and when snapshots are taken.
+
+    Attributes
+    ----------
+    candidates : snapshots taken over a run of unknown length, of which fewer stay, at most
+    window : the launches that are traced; None: all, without snapshots around them
+    points : launches before each snapshot, where the length of the run is stated
+    """
+
+    candidates: int
+    window: Window | None = None
+    points: tuple[int, ...] = ()
+
+
+def plan(snapshots: int, window: Window | None, launches: int | None) -> Plan:
+    """How to keep so many snapshots of a run.
+
+    Parameters
+    ----------
+    snapshots : how many are to stay
+    window : the launches to trace; None: all
+    launches : of the run, where it is stated; None: unknown
+
+    Raises
+    ------
+    BuddysimError
+        where a run of the stated length lacks launches of the window
+    """
+    if launches is None:
+        return Plan(_CANDIDATES * snapshots, window)
+    if window is not None and (missing := window.missing(launches)):
+        raise BuddysimError(f"{missing} (--run-launches)")
+    points = stated_points(launches, snapshots) if snapshots else ()
+    return Plan(len(points), window, points)
+
+
+def stated_points(launches: int, snapshots: int) -> tuple[int, ...]:
+    """Launches before each snapshot of a run of `launches`, from its beginning to its end at equal distances."""
+    if snapshots == 1:
+        return (launches,)
+    gaps = snapshots - 1
+    return tuple(sorted({(2 * turn * launches + gaps) // (2 * gaps) for turn in range(snapshots)}))

@@ -1,0 +1,240 @@
+"""`capture opencl --trace-launches` end to end: what is traced, and the sizes before and after each traced launch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from buddysim.buddy import SizeSource
+from buddysim.compress import entry_classes
+from buddysim.replay import simulate
+from buddysim.trace import KernelLaunch, Trace, open_trace, verify_trace
+from tests.capture.opencl.kernels import JOBS
+from tests.capture.opencl.running import PROGRAM, ROOT, captured, needs_opencl, plain, write_job
+
+N = 8192  # numbers in each buffer
+SOURCE = """
+__kernel void stir(__global uint *a, const uint t) {
+    uint i = get_global_id(0);
+    if (i < 300 * t)
+        a[i] = i * 2654435761u ^ t << (i & 31);
+}
+__kernel void pictures(__read_only image2d_t picture, __global float *b) { b[0] = get_image_width(picture); }
+"""
+
+
+@pytest.fixture(autouse=True)
+def opencl() -> None:
+    needs_opencl()
+
+
+def step(turn: int, buffer: int = 0) -> Any:
+    return {"kernel": "stir", "global": [N], "local": [64], "arguments": [{"buffer": buffer}, {"i32": turn}]}
+
+
+def stepped(data: np.ndarray[Any, Any], turn: int) -> np.ndarray[Any, Any]:
+    """What `stir` makes of numbers."""
+    i, t = np.arange(N, dtype=np.uint32), np.uint32(turn)
+    with np.errstate(over="ignore"):
+        return np.where(i < 300 * t, i * np.uint32(2654435761) ^ t << (i & np.uint32(31)), data)
+
+
+def states(launches: int) -> list[np.ndarray[Any, Any]]:
+    """The buffer of `job` after 0, 1, ... launches."""
+    found = [np.arange(N, dtype=np.uint32)]
+    for turn in range(launches):
+        found.append(stepped(found[-1], turn))
+    return found
+
+
+def job(launches: int) -> Any:
+    return {
+        "source": SOURCE,
+        "buffers": [{"bytes": 4 * N, "fill": "count"}],
+        "launches": [step(turn) for turn in range(launches)],
+    }
+
+
+def sizes(trace: Trace, allocation: int = 0) -> dict[int, list[int]]:
+    """Size classes of an allocation by point; every entry of every map is known."""
+    found = {}
+    for size_map in trace.size_maps:
+        if size_map.allocation == allocation:
+            classes = size_map.read()
+            assert len(classes) == trace.allocations[allocation].entries
+            assert 15 not in classes
+            found[trace.snapshots[size_map.snapshot].point] = classes.tolist()
+    return found
+
+
+def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> None:
+    output, done = captured(job(25), tmp_path, "--trace-launches", "10:13", "--snapshots", "4", "--contents-every", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain(job(25), tmp_path)
+    whole, _ = captured(job(25), tmp_path, name="whole.bin")
+    with open_trace(output) as trace, open_trace(whole) as other:
+        verify_trace(trace)
+        assert [kernel.ordinal for kernel in trace.kernels] == [10, 11, 12]
+        for kernel in trace.kernels:
+            same = other.kernels[kernel.ordinal]
+            assert (kernel.name, kernel.grid, kernel.block) == (same.name, same.grid, same.block)
+            for ours, theirs in zip(kernel.chunks, same.chunks, strict=True):
+                one, two = trace.decode_chunk(ours), other.decode_chunk(theirs)
+                assert all(
+                    np.array_equal(getattr(one, f), getattr(two, f)) for f in ("blocks", "warps", "ops", "lines")
+                )
+        points = [snapshot.point for snapshot in trace.snapshots]
+        assert points == sorted(set(points))
+        assert {10, 11, 12, 13} <= set(points)
+        assert (points[0], points[-1], len(set(points) - {10, 11, 12, 13})) == (0, 25, 4)
+        direct = {point: entry_classes(data.view(np.uint8)).tolist() for point, data in enumerate(states(25))}
+        found = sizes(trace)
+        assert set(found) == set(points)
+        assert found == {point: direct[point] for point in points}
+        assert found[10] != found[11] != found[12] != found[13]
+        source = SizeSource(trace)
+        assert [trace.snapshots[source.next_snapshot(ordinal) or 0].point for ordinal in (10, 11, 12)] == [11, 12, 13]
+        assert "launches 10:13 of 25 are traced" in trace.provenance.assumptions["launches"]
+    assert simulate(output, "v100", "buddy").counters["sizes.extrapolated_share"] == 0
+
+
+def test_a_stated_run_has_its_snapshots_at_exactly_equal_distances(tmp_path: Path) -> None:
+    options = ["--snapshots", "4", "--run-launches", "23"]
+    output, done = captured(job(23), tmp_path, *options)
+    assert (done.returncode, "warning" in done.stderr) == (0, False)
+    with open_trace(output) as trace:
+        assert [snapshot.point for snapshot in trace.snapshots] == [0, 8, 15, 23]
+        assert len(trace.kernels) == 23
+        direct = [entry_classes(data.view(np.uint8)).tolist() for data in states(23)]
+        assert sizes(trace) == {point: direct[point] for point in (0, 8, 15, 23)}
+        assert "a run stated to have 23 launches" in trace.provenance.assumptions["contents"]
+    _, done = captured(job(24), tmp_path, *options)
+    assert (done.returncode, "the run had 24 launches, --run-launches says 23" in done.stderr) == (0, True)
+    _, done = captured(job(2), tmp_path, *options, "--trace-launches", "22:24")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--trace-launches 22:24 expects at least 24 launches, the run has 23" in done.stderr
+
+
+def test_copies_next_to_the_window_are_there_and_earlier_ones_are_in_the_snapshots(tmp_path: Path) -> None:
+    program = job(0)
+    program["launches"] = [
+        step(1),
+        {"write": 0, "fill": "random32", "seed": 1},
+        step(2),
+        {"write": 0, "fill": "random32", "seed": 2},
+        step(3),
+        {"write": 0, "fill": "random32", "seed": 3},
+        step(4),
+        {"write": 0, "fill": "random32", "seed": 4},
+        step(5),
+    ]
+    output, done = captured(program, tmp_path, "--trace-launches", "2:3", "--snapshots", "0")
+    assert done.returncode == 0, done.stderr
+    written = {seed: np.random.default_rng(seed).integers(0, 1 << 32, N, np.uint32) for seed in range(1, 5)}
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        kinds = [type(event).__name__ for event in trace.events]
+        assert kinds == ["Memcpy", "KernelLaunch", "Memcpy"]
+        assert set(sizes(trace)) == {2, 3}
+        assert sizes(trace)[2] == entry_classes(written[2].view(np.uint8)).tolist()
+        assert sizes(trace)[3] == entry_classes(written[3].view(np.uint8)).tolist()
+
+
+def test_buffers_made_and_released_within_the_window(tmp_path: Path) -> None:
+    program = job(3)
+    program["launches"] += [
+        {"new": {"bytes": 4 * N, "fill": "random32", "seed": 7}},
+        step(9, 1),
+        {"release": 1},
+        step(4),
+        step(5),
+    ]
+    output, done = captured(program, tmp_path, "--trace-launches", "2:5", "--snapshots", "2")
+    assert done.returncode == 0, done.stderr
+    made = np.random.default_rng(7).integers(0, 1 << 32, N, np.uint32)
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        kernels = [index for index, event in enumerate(trace.events) if isinstance(event, KernelLaunch)]
+        first, second = trace.allocations
+        assert (first.born, first.died) == (0, len(trace.events))
+        assert kernels[0] < second.born <= kernels[1]
+        assert second.died is not None
+        assert kernels[1] < second.died <= kernels[2]
+        assert set(sizes(trace)) == {0, 2, 3, 4, 5, 6}
+        # Released after launch 3: its last sizes are those of point 4, which write-backs of that launch take.
+        assert sizes(trace, 1) == {
+            3: entry_classes(made.view(np.uint8)).tolist(),
+            4: entry_classes(stepped(made, 9).view(np.uint8)).tolist(),
+        }
+    assert simulate(output, "v100", "buddy").counters["sizes.extrapolated_share"] == 0
+
+
+def test_allocations_from_before_the_window_keep_their_names(tmp_path: Path) -> None:
+    program = JOBS["vector_add"]
+    program = program | {"launches": program["launches"] * 5}
+    output, done = captured(program, tmp_path, "--trace-launches", "4", "--snapshots", "0")
+    assert done.returncode == 0, done.stderr
+    with open_trace(output) as trace:
+        assert [one.name for one in trace.allocations] == ["vector_add.a", "vector_add.b", "vector_add.c"]
+        assert [one.born for one in trace.allocations] == [0, 0, 0]
+        assert [kernel.ordinal for kernel in trace.kernels] == [4]
+
+
+@pytest.mark.parametrize(("window", "ordinals"), [("3:", [3, 4]), (":2", [0, 1]), (":", [0, 1, 2, 3, 4])])
+def test_open_windows(window: str, ordinals: list[int], tmp_path: Path) -> None:
+    output, done = captured(job(5), tmp_path, "--trace-launches", window, "--snapshots", "0")
+    assert done.returncode == 0, done.stderr
+    with open_trace(output) as trace:
+        assert [kernel.ordinal for kernel in trace.kernels] == ordinals
+        assert list(sizes(trace)) == [*ordinals, ordinals[-1] + 1]
+
+
+def test_a_run_with_fewer_launches_than_the_window(tmp_path: Path) -> None:
+    output, done = captured(job(5), tmp_path, "--trace-launches", "5:8")
+    assert done.returncode == 2
+    assert "--trace-launches 5:8 expects at least 8 launches, the run has 5" in done.stderr
+    assert not output.exists()
+    output, done = captured(job(5), tmp_path, "--trace-launches", "4:8")
+    assert done.returncode == 2
+    assert "the run has 5; " + str(output) + " has 1 of the window" in done.stderr
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        assert [kernel.ordinal for kernel in trace.kernels] == [4]
+    _, done = captured(job(5) | {"die": "exit"}, tmp_path, "--trace-launches", "4:8")
+    assert done.returncode == 9
+    assert "warning: --trace-launches 4:8 expects at least 8 launches, the run has 5" in done.stderr
+
+
+def test_launches_outside_of_the_window_run_in_pocl(tmp_path: Path) -> None:
+    """A kernel that can't be traced is named where it is in the window, and only there."""
+    program = job(3)
+    picture = {"kernel": "pictures", "global": [1], "local": [1], "arguments": [{"image": 0}, {"buffer": 0}]}
+    program["launches"].insert(1, picture)
+    program["call"] = "use image"
+    for window, named in (("2:4", False), ("1:3", True)):
+        output, done = captured(program, tmp_path, "--trace-launches", window)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == plain(program, tmp_path)
+        assert ("not traced, but run: kernel pictures" in done.stderr) is named
+        with open_trace(output) as trace:
+            assert [kernel.ordinal for kernel in trace.kernels] == ([2] if named else [2, 3])
+            assert ("untraced" in trace.provenance.assumptions) is named
+
+
+def test_the_list_of_launches(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "--list-launches"]
+    program = ["--", sys.executable, str(PROGRAM), str(write_job(job(6), tmp_path))]
+    done = subprocess.run([*command, *program], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain(job(6), tmp_path)
+    assert ["0:6", f"{N}x1x1", "64x1x1", "stir"] in [line.split() for line in done.stderr.splitlines()]
+    done = subprocess.run(
+        [*command, "-o", "out.bin", *program], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--list-launches writes no trace file" in done.stderr

@@ -1,0 +1,91 @@
+"""Which launches `--trace-launches` and `--run-launches` mean, and how `--list-launches` shows them."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.opencl.listing import Listing
+from buddysim.capture.opencl.window import Plan, Window, plan, stated_points
+from buddysim.capture.opencl.wire import Message, Received
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("750:753", (750, 753)),
+        ("750", (750, 751)),
+        ("750:", (750, None)),
+        (":3", (0, 3)),
+        (" 7 : 9 ", (7, 9)),
+        (":", (0, None)),
+    ],
+)
+def test_windows(text: str, window: tuple[int, int | None]) -> None:
+    assert Window.parse(text) == Window(*window)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "expected a launch or FIRST:END"),
+        ("a:3", "expected a launch or FIRST:END"),
+        ("1:2:3", "expected a launch or FIRST:END"),
+        ("-1:3", "expected a launch or FIRST:END"),
+        ("1.5", "expected a launch or FIRST:END"),
+        ("9" * 13, "expected a launch or FIRST:END"),
+        ("3:3", "no launch in it"),
+        ("3:2", "no launch in it"),
+    ],
+)
+def test_bad_windows(text: str, problem: str) -> None:
+    with pytest.raises(BuddysimError, match=problem):
+        Window.parse(text)
+
+
+@pytest.mark.parametrize(("text", "least"), [("10:13", 13), ("10", 11), ("10:", 11), (":", 1)])
+def test_a_run_that_is_too_short(text: str, least: int) -> None:
+    window = Window.parse(text)
+    assert window.missing(least) is None
+    assert f"expects at least {least} launches, the run has {least - 1}" in str(window.missing(least - 1))
+    with pytest.raises(BuddysimError, match="expects at least"):
+        plan(10, window, least - 1)
+    assert plan(10, window, least).window == window
+
+
+@given(st.integers(1, 10**12), st.integers(2, 1000))
+def test_stated_points_are_at_equal_distances_from_beginning_to_end(launches: int, snapshots: int) -> None:
+    points = stated_points(launches, snapshots)
+    assert (points[0], points[-1]) == (0, launches)
+    assert len(points) == min(snapshots, launches + 1)
+    for turn, point in enumerate(points if launches >= snapshots else ()):
+        assert abs(point * (snapshots - 1) - turn * launches) * 2 <= snapshots - 1
+    steps = {b - a for a, b in itertools.pairwise(points)}
+    assert max(steps) - min(steps) <= 1
+
+
+def test_plans() -> None:
+    assert plan(10, None, None) == Plan(40)
+    assert plan(3, None, 100) == Plan(3, None, (0, 50, 100))
+    assert plan(1, None, 100).points == (100,)
+    assert plan(0, Window(1, 2), 100) == Plan(0, Window(1, 2))
+
+
+def test_the_list_of_launches() -> None:
+    listing = Listing()
+    launches = [("init", 64, 8), *[("step", 128, 8)] * 3, ("step", 128, 0), ("init", 64, 8)]
+    for number, (kernel, work_items, group) in enumerate(launches):
+        numbers = (number, work_items, 1, 1, group, 1 if group else 0, 1 if group else 0)
+        listing.receive(Received(Message.NATIVE, numbers, memoryview(kernel.encode())))
+    listing.receive(Received(Message.DONE, struct.unpack("<Q", struct.pack("<Q", 6)), memoryview(b"")))
+    assert [line.split(maxsplit=2) for line in listing.lines()][1:] == [
+        ["0", "64x1x1", "8x1x1  init"],
+        ["1:4", "128x1x1", "8x1x1  step"],
+        ["4", "128x1x1", "PoCL's choice  step"],
+        ["5", "64x1x1", "8x1x1  init"],
+    ]
