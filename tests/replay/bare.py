@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +15,7 @@ from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import BLOCK_DTYPE, FLAG_TIMED, OP_DTYPE, WARP_DTYPE
+from buddysim.trace.writer import Records
 
 Op = tuple[int, Sequence[tuple[int, int, int]]]  # kind, lines of (entry, sector mask, whole mask)
 
@@ -53,12 +55,6 @@ def run_warps(
     unit_slots: int = 0,
 ) -> tuple[dict[str, Any], list[int]]:
     """Replays warps, `warps_per_block` to a thread block; returns the counters and the final entry states."""
-    entries = -(-max(end for _, end, _, _ in regions) // 64) * 64
-    array = np.array(state if state is not None else [0x77] * entries, dtype=np.uint8)
-    array = np.concatenate([array, np.zeros(entries - len(array), np.uint8)])
-    ends = np.array([end for _, end, _, _ in regions])
-    region = np.searchsorted(ends, np.arange(entries // 64) * 64, side="right")
-    pages = np.minimum(region, len(ends) - 1).astype(np.uint32)
     ops = np.zeros(sum(map(len, warps)), OP_DTYPE)
     records = np.zeros(len(warps), WARP_DTYPE)
     lines: list[int] = []
@@ -75,25 +71,64 @@ def run_warps(
     blocks = np.zeros(len(warps) // warps_per_block, BLOCK_DTYPE)
     blocks["first_warp"] = np.arange(len(blocks)) * warps_per_block
     blocks["n_warps"] = warps_per_block
+    launch = Launch([(blocks, records, ops, np.array(lines, dtype=np.uint64))], warps=warps_per_block)
+    count, final, _ = run_launches(machine, [launch], scheme, regions=regions, state=state)
+    return count, final
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel: its chunks, when it starts, and what each of its thread blocks takes of an SM."""
+
+    chunks: Sequence[Records]
+    start_ps: int = 0
+    warps: int = 1
+    threads: int | None = None  # 32 per warp
+    registers: int = 0
+    shared: int = 0
+
+
+def run_launches(
+    machine: Machine,
+    launches: Sequence[Launch],
+    scheme: str = "ideal",
+    *,
+    regions: Sequence[tuple[int, int, int, int]] = ((0, 1024, 0, 4),),
+    state: Sequence[int] | None = None,
+    gap_scale: Fraction = Fraction(1),
+) -> tuple[dict[str, Any], list[int], list[int]]:
+    """Replays kernels whose starts are given; returns the counters, the final entry states, and when each kernel
+    ended."""
+    entries = -(-max(end for _, end, _, _ in regions) // 64) * 64
+    array = np.array(state if state is not None else [0x77] * entries, dtype=np.uint8)
+    array = np.concatenate([array, np.zeros(entries - len(array), np.uint8)])
+    ends = np.array([end for _, end, _, _ in regions])
+    region = np.searchsorted(ends, np.arange(entries // 64) * 64, side="right")
+    pages = np.minimum(region, len(ends) - 1).astype(np.uint32)
     chosen = REGISTRY.find(scheme)()
     chosen.configure(machine, entries)
     rows = np.array(regions, dtype=np.int64)
     if chosen.on_host:
         rows[:, 2] = Placement.HOST
-    engine = Engine(engine_numbers(machine, Fraction(1)), rows, pages, array, chosen)
-    engine.start_kernel(0, 0, len(blocks), warps_per_block, 32 * warps_per_block, 0, 0)
-    word = ""
-    while word != "done":
-        word, _ = engine.run(1 << 40)
-        if word == "chunk":
-            outside = engine.add_chunk(
-                0,
-                blocks.view(np.uint8),
-                records.view(np.uint8),
-                ops.view(np.uint8),
-                np.array(lines, dtype=np.uint64),
-                np.array([[0, entries, 0]], dtype=np.int64),
-            )
-            assert outside == -1
+    engine = Engine(engine_numbers(machine, gap_scale), rows, pages, array, chosen)
+    for handle, launch in enumerate(launches):
+        n_blocks = sum(len(blocks) for blocks, _, _, _ in launch.chunks)
+        threads = 32 * launch.warps if launch.threads is None else launch.threads
+        started = engine.start_kernel(
+            handle, launch.start_ps, n_blocks, launch.warps, threads, launch.registers, launch.shared
+        )
+        assert started
+    chunks = [iter(launch.chunks) for launch in launches]
+    table = np.array([[0, entries, 0]], dtype=np.int64)
+    ended: dict[int, int] = {}
+    while len(ended) < len(launches):
+        word, handle = engine.run(1 << 40)
         assert word in ("chunk", "done")
-    return {**engine.counters(), "dirty_left": engine.dirty_sectors()}, array.tolist()
+        if word == "done":
+            ended[handle] = engine.now_ps
+            continue
+        blocks, records, ops, lines = next(chunks[handle])
+        given = (blocks.view(np.uint8), records.view(np.uint8), ops.view(np.uint8), lines, table)
+        assert engine.add_chunk(handle, *given) == -1
+    count = {**engine.counters(), "dirty_left": engine.dirty_sectors()}
+    return count, array.tolist(), [ended[handle] for handle in range(len(launches))]

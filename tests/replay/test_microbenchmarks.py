@@ -186,12 +186,10 @@ def test_a_busy_unit_holds_up_other_warps_but_not_the_one_whose_chain_knows_it()
 @pytest.mark.parametrize("blocking", [False, True])
 def test_atomics_hold_their_warp_where_the_machine_says_so(blocking):
     machine = tiny_machine(sm__blocking_atomics=blocking)
-    times = [
-        run_warps(machine, [[(2, [(0, 1, 0)])] * n], use=False, chain_cycles=1)[0]["now_ps"] for n in (1, 11)
-    ]
+    times = [run_warps(machine, [[(2, [(0, 1, 0)])] * n], use=False, chain_cycles=1)[0]["now_ps"] for n in (1, 11)]
     on_the_way = times[0] - CYCLE
     later = times[1] - times[0]
     if blocking:
-        assert later > 9 * on_the_way / 2     # the first one's line came from device memory, the others' from the L2
+        assert later > 9 * on_the_way / 2  # the first one's line came from device memory, the others' from the L2
     else:
         assert later < on_the_way

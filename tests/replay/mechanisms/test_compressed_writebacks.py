@@ -1,0 +1,68 @@
+"""When a compressed entry is written back (docs/model.md, Compression): seen from what comes after it.
+
+The channel takes 64 ns for a sector. A read that comes in a bucket of the channel's port (65.536 ns) in which a write
+has come waits until 64 ns after the bucket's start. Buckets begin at 327.68, 393.216, 458.752 ns. A read is 8 ns from
+the slice to the channel, and back at the slice 84 + 8 after its turn; the decompressor and the way back to the SM add
+10 + 50. Entries are of one sector (class 3), but for 1 to 31, which are zero and fill the L2 at no cost; entry 0 is
+the oldest line, and dirty.
+"""
+
+import pytest
+
+from tests.replay.mechanisms.hand import BUCKET, NS, load, machine, store, time_of
+
+SLOW_CHANNEL = {"dram__pseudo_channel_bandwidth": "0.5 GB/s"}
+ONE_SECTOR, ZERO = 0x33, 0x00
+STATE = [ONE_SECTOR, *[ZERO] * 31, *[ONE_SECTOR] * 32, *[ZERO] * 64]
+WHOLE, PARTLY_VALID = store((0, 15)), store(0)
+
+
+def evict(first, evicted_ns, *then, **overrides):
+    """Evicts entry 0, which `first` has written, at its slice at `evicted_ns`; `then` are loads, at their slice at
+    (entry, ns)."""
+    ops, at_ns = [first, load(*range(1, 32), use_distance=0)], 2
+    for op, slice_ns in ((store(40), evicted_ns), *((load(entry), ns) for entry, ns in then)):
+        op[0]["chain_cycles"] = slice_ns - 50 - at_ns
+        at_ns = slice_ns - 50
+        ops.append(op)
+    return time_of(machine(**SLOW_CHANNEL, **overrides), ops, scheme="bandwidth", regions=[(0, 128, 1, 4)], state=STATE)
+
+
+def read_behind_write(bucket):
+    """When a load is back at the SM whose read waits for a write in a bucket of the channel's port."""
+    return bucket * BUCKET + (64 + 84 + 8 + 10 + 50) * NS
+
+
+def read_at(slice_ns):
+    """When a load is back at the SM that waits for nothing."""
+    return (slice_ns + 8 + 84 + 8 + 10 + 50) * NS
+
+
+def test_a_writeback_passes_the_compressor_first():
+    """From 380 by 10 ns of compressor and 8 of way to the channel at 398, in bucket 6; without the compressor, at 388,
+    in 5."""
+    assert evict(WHOLE, 380, (41, 392)) == read_behind_write(6)
+    assert evict(WHOLE, 370, (41, 392)) == read_at(392)
+
+
+@pytest.mark.parametrize(("evicted_ns", "written_in"), [(335, 7), (330, 6)])
+def test_a_writeback_of_a_partly_valid_line_waits_for_the_entry(evicted_ns, written_in):
+    """From 335 the entry is read by 435, decompressed and compressed by 455, and at the channel at 463, in bucket 7."""
+    assert (evict(PARTLY_VALID, evicted_ns, (41, 462)) == read_behind_write(7)) == (written_in == 7)
+    assert (evict(PARTLY_VALID, evicted_ns, (41, 462)) == read_at(462)) == (written_in == 6)
+
+
+def test_a_line_that_is_wholly_valid_is_not_read():
+    assert evict(WHOLE, 335, (41, 462)) == read_at(462)
+
+
+def test_writebacks_share_the_compressor_with_fills():
+    """One entry per 60 ns, long after the first 31. The zero entry 64 comes to the decompressor in the bucket of the
+    write-back."""
+    assert evict(WHOLE, 2100, (64, 2105), compression__interval="60 ns") == 32 * BUCKET + (60 + 10 + 50) * NS
+    assert evict(WHOLE, 2100, (64, 2105)) == (2105 + 10 + 50) * NS
+
+
+def test_the_fill_in_its_place_does_not_wait_for_the_writeback():
+    """A victim buffer holds the line while it is read, merged and compressed."""
+    assert evict(PARTLY_VALID, 335) == (335 + 50) * NS

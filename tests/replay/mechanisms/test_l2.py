@@ -1,0 +1,78 @@
+"""The L2: what waits for what (docs/model.md, L2)."""
+
+from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
+from tests.replay.mechanisms.hand import BUCKET, NS, atomic, load, machine, run, store, time_of
+
+M = machine()
+PAST_L1 = {"flags": FLAG_TIMED | FLAG_BYPASS_L1}
+
+
+def test_a_merged_access_waits_for_the_sector_that_is_on_its_way():
+    """A sector asked for at 1 is at the slice at 151; asked for again at 2, past the L1, it is there no earlier."""
+    count = run(M, [load(0, use_distance=0), load(0, **PAST_L1), store(1)])
+    assert count["now_ps"] == (201 + 100) * NS
+    assert (count["l2_read_merged"], count["l2_read_hits"], count["demanded"]) == (1, 0, 1)
+
+
+def test_a_line_has_one_arrival_time():
+    """Sector 0 would be at the slice at 151. At 150 sector 1 is asked for, which comes at 250, and both come then; so
+    who asks for sector 0 at 151 waits. At 151 sector 0 is there, and stays so."""
+    for second_ns, arrival_ns in ((100, 300), (101, 202)):
+        begin = [
+            load((0, 1), use_distance=0, **PAST_L1),
+            load((0, 2), chain_cycles=second_ns - 1, use_distance=0, **PAST_L1),
+        ]
+        ops = [*begin, load((0, 1), **PAST_L1), store(1, chain_cycles=1), store(1, chain_cycles=200)]
+        assert time_of(M, ops) == (arrival_ns + 200 + 100) * NS
+
+
+def test_where_no_mshr_is_free_the_miss_waits():
+    assert time_of(machine(l2__mshrs=1), [load(0, 1)]) == (201 + 100) * NS
+    assert time_of(machine(l2__mshrs=2), [load(0, 1)]) == (2 + 200) * NS
+
+
+def test_hits_need_no_mshr():
+    assert time_of(machine(l2__mshrs=1), [store(1), load(0, 1, chain_cycles=300)]) == (301 + 200) * NS
+
+
+def test_a_store_that_writes_a_whole_sector_makes_it_valid():
+    assert time_of(M, [store(0), load(0, chain_cycles=300)]) == (301 + 100) * NS
+    assert time_of(M, [store((0, 1, 1)), load((0, 2), chain_cycles=300)]) == (301 + 200) * NS
+
+
+def test_a_load_of_a_partial_sector_fetches_it():
+    ops = [store((0, 1, 0)), store((0, 1, 0)), load(0, chain_cycles=300)]
+    assert time_of(M, ops) == (302 + 200) * NS
+    assert time_of(M, [*ops, load(0, **PAST_L1)]) == (502 + 100) * NS  # then it is valid
+    assert time_of(M, [store((0, 1, 0)), store((0, 1, 1)), load(0, chain_cycles=300)]) == (302 + 100) * NS
+
+
+def test_a_partial_store_leaves_a_valid_sector_valid():
+    assert time_of(M, [load(0), store((0, 1, 0)), load(0, chain_cycles=300, **PAST_L1)]) == (501 + 100) * NS
+
+
+def test_stores_wait_for_nothing_that_is_on_its_way():
+    assert time_of(M, [load(0, use_distance=0), store(0), store(1, chain_cycles=150)]) == (152 + 100) * NS
+
+
+def test_an_atomic_fetches_its_sectors_and_leaves_them_dirty():
+    count = run(M, [atomic((0, 3))])
+    assert (count["now_ps"], count["dirty_left"]) == ((201 + 2 + 1) * NS, 2)
+
+
+def test_a_fill_waits_until_its_victim_has_been_accepted():
+    """A sector takes 1 us of the channel. Both dirty victims reach it in the bucket of 390: the second one is accepted
+    1 us after the bucket's start, and its way is free 39 ns (to the channel) before that."""
+    slow = machine(dram__pseudo_channel_bandwidth="32 MB/s", dram__load_to_use="1198 ns")
+    fill_l2 = [store(entry) for entry in range(32)]
+    bucket = 390 * NS // BUCKET * BUCKET
+    one = time_of(slow, [*fill_l2, store(32, chain_cycles=269)])
+    assert one == (301 + 100) * NS
+    assert time_of(slow, [*fill_l2, store(32, 33, chain_cycles=269)]) == bucket + (1000 - 39 + 50) * NS
+
+
+def test_clean_victims_wait_for_nothing():
+    slow = machine(dram__pseudo_channel_bandwidth="32 MB/s", dram__load_to_use="1198 ns")
+    loads = [load(entry) for entry in range(32)]
+    end = time_of(slow, loads)
+    assert time_of(slow, [*loads, store(32, 33)]) == end + (1 + 100) * NS

@@ -1,0 +1,63 @@
+"""What waits for metadata under `buddy` (docs/model.md, Compression).
+
+A metadata line of 32 B covers 64 entries; it comes 100 ns after it was asked for, as data do.
+"""
+
+import pytest
+
+from tests.replay.mechanisms.hand import NS, load, machine, time_of
+
+TWO_KEPT = [(0, 256, 1, 2)]
+FITS, OVERFLOWS = 0x44, 0x77  # two sectors, four
+
+
+def buddy(chosen, ops, state, regions=TWO_KEPT):
+    return time_of(chosen, ops, scheme="buddy", regions=regions, state=state)
+
+
+def test_overlap_fetches_what_fits_with_its_metadata():
+    """Both asked for at 51, at the slice at 151; the second sector comes 2 ns later."""
+    assert buddy(machine(), [load(0)], [FITS] * 256) == (1 + 200 + 2 + 10) * NS
+    serial = machine(metadata_cache__overlap=False)
+    assert buddy(serial, [load(0)], [FITS] * 256) == (1 + 100 + 200 + 2 + 10) * NS
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_buddy_memory_is_fetched_when_the_metadata_are_known(overlap):
+    """At 151, not at 51: two sectors over the link are at the slice 202 ns after that."""
+    chosen = machine(metadata_cache__overlap=overlap)
+    assert buddy(chosen, [load(0)], [OVERFLOWS] * 256) == (151 + 198 + 4 + 10 + 50) * NS
+
+
+def test_a_metadata_line_on_its_way_is_not_known():
+    """The first entry's miss brings the line at 151; the second entry, at its slice at 52, overflows and waits for
+    that."""
+    assert buddy(machine(), [load(0, 1)], [FITS, OVERFLOWS, *[FITS] * 254]) == (151 + 198 + 4 + 10 + 50) * NS
+
+
+def test_a_metadata_hit_costs_nothing():
+    assert buddy(machine(), [load(0), load(1)], [FITS] * 256) == (213 + 200 + 2 + 10) * NS
+    assert buddy(machine(), [load(0), load(64)], [FITS] * 256) == (213 + 200 + 2 + 10) * NS  # a miss, but overlapped
+    serial = machine(metadata_cache__overlap=False)
+    assert buddy(serial, [load(0), load(1)], [FITS] * 256) == (313 + 200 + 2 + 10) * NS
+    assert buddy(serial, [load(0), load(64)], [FITS] * 256) == (313 + 300 + 2 + 10) * NS
+
+
+def test_perfect_metadata_are_known_at_once():
+    perfect = machine(metadata_cache__perfect=True, metadata_cache__overlap=False)
+    assert buddy(perfect, [load(0)], [FITS] * 256) == (1 + 200 + 2 + 10) * NS
+    assert buddy(perfect, [load(0)], [OVERFLOWS] * 256) == (51 + 198 + 4 + 10 + 50) * NS
+
+
+@pytest.mark.parametrize(("state", "arrival_ns"), [(0x11, 100), (0x33, 200 + 0), (0x77, 200 + 6)])
+def test_16x_targets(state, arrival_ns):
+    """8 B cost one device sector; more, that and all their sectors over the link."""
+    perfect = machine(metadata_cache__perfect=True)
+    assert buddy(perfect, [load(0)], [state] * 256, [(0, 256, 1, 0)]) == (51 + arrival_ns + 10 + 50) * NS
+    assert buddy(perfect, [load(0)], [0x00] * 256, [(0, 256, 1, 0)]) == (51 + 10 + 50) * NS
+
+
+def test_a_1x_target_without_bypass_is_compressed_and_needs_metadata():
+    serial = machine(metadata_cache__overlap=False)
+    assert buddy(serial, [load(0)], [FITS] * 256, [(0, 256, 1, 4)]) == (1 + 100 + 200 + 2 + 10) * NS
+    assert buddy(serial, [load(0)], [OVERFLOWS] * 256, [(0, 256, 1, 4)]) == (1 + 100 + 200) * NS

@@ -1,0 +1,39 @@
+"""Which warp a scheduler issues (docs/model.md, Time). A load tells when it was issued: it is the last to arrive,
+200 ns later."""
+
+import pytest
+
+from tests.replay.mechanisms.hand import NS, load, machine, store, time_of
+
+
+@pytest.mark.parametrize(("policy", "issued_ns"), [("gto", 4), ("lrr", 2)])
+def test_greedy_the_warp_that_issued_last_goes_on(policy, issued_ns):
+    """The younger warp issues at 1 and could at 2 and 3, the older one at 2."""
+    older, younger = [load(0, chain_cycles=2)], [store(1)] * 3
+    assert time_of(machine(sm__policy=policy), older, younger) == (issued_ns + 200) * NS
+
+
+def test_then_oldest_whichever_was_ready_first():
+    """The second warp issues at 5. At 6 the third has been ready since 5, the first since 6: the first is the oldest."""
+    first, second, third = [load(0, chain_cycles=6)], [store(1, chain_cycles=5)], [store(2, chain_cycles=5)]
+    assert time_of(machine(), first, second, third) == (6 + 200) * NS
+    assert time_of(machine(), [load(0, chain_cycles=5)], second, third) == (5 + 200) * NS
+
+
+@pytest.mark.parametrize(("policy", "issued_ns"), [("gto", 2), ("lrr", 4)])
+def test_round_robin_goes_round(policy, issued_ns):
+    """Three warps of two operations, all ready."""
+    warps = [[store(0), load(1)], [store(2), store(3)], [store(4), store(5)]]
+    assert time_of(machine(sm__policy=policy), *warps) == (issued_ns + 200) * NS
+
+
+def test_round_robin_passes_over_the_warps_that_wait():
+    warps = [[store(0), store(1)], [store(2, chain_cycles=9)], [store(3), store(4)], [store(5), load(6)]]
+    assert time_of(machine(sm__policy="lrr"), *warps) == (6 + 200) * NS
+
+
+def test_warps_go_to_schedulers_in_turn():
+    """Both schedulers issue at 1; the L1 takes four lines a cycle."""
+    both = machine(sm__schedulers=2, l1__lines_per_cycle=4)
+    assert time_of(both, [store(0)], [store(1)]) == 101 * NS + 250
+    assert time_of(both, [store(0)], [store(1)], [store(2)]) == 102 * NS

@@ -1,0 +1,104 @@
+"""Barriers, thread blocks and kernels (docs/model.md, Time)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.replay.bare import Launch, run_launches
+from tests.replay.mechanisms.hand import NS, barrier, grid, load, machine, store, time_of
+
+M = machine()
+
+
+def ends(chosen, *launches):
+    return run_launches(chosen, launches)[2]
+
+
+def test_a_barrier_waits_for_the_last_warp():
+    """The second warp reaches it at 51; the first goes on an instruction later."""
+    assert time_of(M, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (51 + 1 + 1 + 100) * NS
+    slow = machine(sm__issue_interval="3 ns")
+    assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (53 + 3 + 3 + 100) * NS
+
+
+def test_a_barrier_does_not_wait_for_warps_that_have_ended():
+    """The second warp ends when its store is acknowledged, at 150."""
+    assert time_of(M, [barrier(), store(0)], [store(1, chain_cycles=50)]) == (150 + 1 + 1 + 100) * NS
+
+
+def test_a_barrier_waits_for_its_own_block_alone():
+    blocks = grid([[barrier(), store(0)]], [[store(1, chain_cycles=50), barrier()]])
+    assert ends(M, Launch([blocks])) == [151 * NS]  # the second block starts at 1
+    one_issues_late = grid([[barrier(), store(0, chain_cycles=100)]], [[store(1, chain_cycles=50), barrier()]])
+    assert ends(M, Launch([one_issues_late])) == [(2 + 100 + 100) * NS]
+
+
+def test_blocks_of_an_sm_start_one_after_the_other():
+    late = machine(kernel__block_launch_interval="30 ns", kernel__block_latency="7 ns")
+    assert ends(late, Launch([grid(*[[[store(i)]] for i in range(3)])])) == [(2 * 30 + 7 + 1 + 100) * NS]
+
+
+@pytest.mark.parametrize(
+    ("limit", "launch"),
+    [
+        ({"sm__blocks": 1}, {}),
+        ({"sm__threads": 100, "sm__warps": 3}, {"threads": 51}),
+        ({"sm__warps": 3}, {"warps": 3}),
+        ({"sm__registers": 511}, {"registers": 256}),
+        ({"sm__shared_memory": "1023 B"}, {"shared": 512}),
+    ],
+)
+def test_what_limits_the_blocks_of_an_sm(limit, launch):
+    """The second block starts when the first one has ended, at 101; where there is one more of everything, at 1."""
+    blocks = grid([[store(0)]], [[store(1)]])
+    assert ends(machine(**limit), Launch([blocks], **launch)) == [(101 + 1 + 100) * NS]
+    more = {
+        "sm__blocks": 2, "sm__threads": 128, "sm__warps": 4, "sm__registers": 512, "sm__shared_memory": "1 KiB"
+    }  # fmt: skip
+    assert ends(machine(**{key: more[key] for key in limit}), Launch([blocks], **launch)) == [(1 + 1 + 100) * NS]
+
+
+def test_a_warp_s_slot_is_free_when_it_ends_the_rest_when_its_block_ends():
+    """The first block's second warp ends at 102 and its first at 201: only then is there room."""
+    blocks = grid([[load(0)], [store(1)]], [[store(2)], [store(3)]])
+    assert ends(machine(sm__blocks=1), Launch([blocks], warps=2)) == [(201 + 2 + 100) * NS]
+
+
+def test_blocks_go_to_the_sms_in_turn():
+    chosen = machine(sm__count=2, kernel__block_launch_interval="30 ns")
+    assert ends(chosen, Launch([grid(*[[[store(i)]] for i in range(3)])])) == [(30 + 1 + 100) * NS]
+    one = Launch([grid([[store(0)]])])
+    assert ends(chosen, one, one) == [101 * NS, 101 * NS]  # the second kernel begins where the first one left off
+    assert ends(chosen, one, one, one) == [101 * NS, 101 * NS, 131 * NS]
+
+
+def test_room_goes_to_the_kernel_that_started_first():
+    """An SM that holds one block; the first kernel has two."""
+    chosen = machine(sm__blocks=1)
+    first, second = Launch([grid([[store(0)]], [[store(1)]])]), Launch([grid([[store(2)]])], start_ps=50 * NS)
+    assert ends(chosen, first, second) == [202 * NS, 303 * NS]
+    assert ends(chosen, Launch(second.chunks), first) == [101 * NS, 303 * NS]
+
+
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=2, max_size=3),
+    cuts=st.lists(st.booleans(), min_size=18, max_size=18),
+    starts=st.lists(st.integers(0, 300), min_size=3, max_size=3),
+    chains=st.lists(st.integers(1, 90), min_size=18, max_size=18),
+    sms=st.integers(1, 4),
+)
+@settings(max_examples=60, deadline=None)
+def test_how_a_kernel_is_cut_into_chunks_changes_nothing(sizes, cuts, starts, chains, sms):
+    chosen = machine(sm__count=sms, sm__blocks=2)
+    whole, cut = [], []
+    for kernel, n_blocks in enumerate(sizes):
+        pieces = [[]]
+        for number in range(n_blocks):
+            index = 6 * kernel + number
+            if cuts[index] and pieces[-1]:
+                pieces.append([])
+            pieces[-1].append([[load(index, chain_cycles=chains[index]), store(32 + index)]])
+        start = starts[kernel] * NS
+        whole.append(Launch([grid(*[block for piece in pieces for block in piece])], start_ps=start))
+        cut.append(Launch([grid(*piece) for piece in pieces], start_ps=start))
+    assert run_launches(chosen, whole) == run_launches(chosen, cut)

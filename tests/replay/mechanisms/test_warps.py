@@ -1,0 +1,94 @@
+"""A warp's clock, its waits, and issue slots (docs/model.md, Time)."""
+
+from fractions import Fraction
+
+import pytest
+
+from buddysim.trace import FLAG_NO_RETURN, FLAG_TIMED
+from tests.replay.bare import Launch, run_launches
+from tests.replay.mechanisms.hand import NS, atomic, grid, load, machine, run, store, time_of
+
+M = machine()
+
+
+@pytest.mark.parametrize(
+    ("fields", "chain_ns"),
+    [
+        ({"chain_cycles": 7, "chain_steps": 3}, 7 + 3 * 4),
+        ({"chain_cycles": 7, "gap": 29}, 30),  # no faster than an instruction per issue interval
+        ({"flags": 0, "gap": 4}, 5 * 6),  # where the trace knows no chains
+    ],
+)
+def test_a_chain_takes_its_time(fields, chain_ns):
+    assert time_of(M, [store(0), store(1, **fields)]) == (1 + chain_ns + 100) * NS
+
+
+def test_instructions_of_a_warp_follow_each_other_at_the_issue_interval():
+    slow = machine(sm__issue_interval="3 ns")
+    assert time_of(slow, [store(0), store(1), store(2)]) == (3 * 3 + 100) * NS
+
+
+def test_gaps_scale():
+    ops = [store(0, gap=4, chain_cycles=10), store(1, gap=4, chain_cycles=10)]
+    ends = [run_launches(M, [Launch([grid([ops])])], gap_scale=Fraction(n, 2))[2] for n in (1, 2, 4)]
+    assert ends == [[(10 + 100) * NS], [(20 + 100) * NS], [(40 + 100) * NS]]
+
+
+def test_a_load_blocks_at_its_first_use():
+    """The load issues at 1 and arrives at 201; its use is at 51 on the clock."""
+    early = load(0, use_distance=50, use_cycles=50)
+    assert time_of(M, [early, store(1, chain_cycles=49)]) == 201 * NS  # at 50: the store issues, and is there at 150
+    assert time_of(M, [early, store(1, chain_cycles=50)]) == (201 + 100) * NS  # at 51: not before the load is there
+    assert time_of(M, [early, store(1, chain_cycles=90)]) == (201 + 40 + 100) * NS  # 40 after the use
+
+
+@pytest.mark.parametrize("fields", [{"use_distance": 0}, {"flags": FLAG_TIMED | FLAG_NO_RETURN}])
+def test_a_result_that_nobody_uses_blocks_nobody(fields):
+    assert time_of(M, [atomic(0, **fields), store(1, chain_cycles=150)]) == (1 + 150 + 100) * NS
+
+
+def test_stores_do_not_block():
+    assert time_of(M, [store(0), store(1), store(2)]) == (3 + 100) * NS
+
+
+def test_a_warp_ends_with_its_last_load_and_its_last_acknowledgement():
+    assert time_of(M, [load(0, use_distance=0)]) == 201 * NS
+    assert time_of(M, [store(0)]) == 101 * NS
+    assert time_of(M, [store(0)], tail={"tail_gap": 150, "tail_cycles": 150}) == 151 * NS
+
+
+def test_34_loads_may_be_pending_and_no_35th():
+    """All arrive at 201, the first is to be used at 101. The 35th makes the warp wait for it: 100 ns."""
+    loads = [load(0, use_distance=100, use_cycles=100)] * 35
+    assert time_of(M, [*loads[:34], store(1, chain_cycles=65)]) == 201 * NS  # the store issues at 99, before any use
+    assert time_of(M, [*loads, store(1, chain_cycles=65)]) == (35 + 65 + 100 + 100) * NS
+
+
+def test_a_scheduler_issues_one_instruction_per_cycle():
+    assert time_of(M, [store(0)], [store(1)], [store(2)]) == (3 + 100) * NS
+
+
+def test_instructions_between_take_issue_slots():
+    """Both warps are ready at 10; the second one's ten slots follow the first one's."""
+    ten = {"gap": 9, "chain_cycles": 10}
+    assert time_of(M, [store(0, **ten)], [store(1, **ten)]) == (19 + 100) * NS
+
+
+def test_instructions_after_the_last_operation_take_issue_slots():
+    """Each warp's store issues in the first two slots, and is there at 102; then 200 slots each."""
+    ends = [time_of(M, *[[store(i)] for i in range(n)], tail={"tail_gap": 200, "tail_cycles": 200}) for n in (1, 2)]
+    assert ends == [201 * NS, (201 + 200) * NS]
+
+
+def test_a_busy_unit_holds_up_the_scheduler_but_not_its_own_operation():
+    assert time_of(M, [store(0, unit_slots=20)]) == 101 * NS
+    count = run(M, [store(0, unit_slots=20)], [store(1)])
+    assert count["now_ps"] == (1 + 20 + 100) * NS
+    assert count["issue_busy_ps"] == 22 * NS
+
+
+@pytest.mark.parametrize(("blocking", "time_ns"), [(False, 201), (True, 201 + 100)])
+def test_atomics_block_where_the_machine_says_so(blocking, time_ns):
+    unused = atomic(0, use_distance=0)
+    assert time_of(machine(sm__blocking_atomics=blocking), [unused, store(1)]) == time_ns * NS
+    assert time_of(M, [atomic(0), store(1)]) == (201 + 100) * NS
