@@ -14,7 +14,7 @@ def test_greedy_the_warp_that_issued_last_goes_on(policy, issued_ns):
 
 
 def test_then_oldest_whichever_was_ready_first():
-    """The second warp issues at 5. At 6 the third has been ready since 5, the first since 6: the first is the oldest."""
+    """The second warp issues at 5. At 6 the third is ready since 5, the first since 6: the first is the oldest."""
     first, second, third = [load(0, chain_cycles=6)], [store(1, chain_cycles=5)], [store(2, chain_cycles=5)]
     assert time_of(machine(), first, second, third) == (6 + 200) * NS
     assert time_of(machine(), [load(0, chain_cycles=5)], second, third) == (5 + 200) * NS
