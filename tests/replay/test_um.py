@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.twins.memory import NaiveMemory
 from buddysim.replay.twins.um import NaivePages
 from tests.replay.bare import run_warps, tiny_machine
 
@@ -26,6 +27,11 @@ def loads(pages):
     return [(0, [(page * PAGE + number, 1, 0)]) for number, page in enumerate(pages)]
 
 
+def run(ops, **overrides):
+    """One warp on eight pages of which half fit; kinds of `ops`: 0 load, 1 store, 2 atomic."""
+    return run_warps(machine(**overrides), [ops], "um", regions=REGIONS)[0]
+
+
 def counted(pages, *, regions=REGIONS, **overrides):
     """Faults, prefetched and evicted pages of one warp, and all counters."""
     count, _ = run_warps(machine(**overrides), [loads(pages)], "um", regions=regions)
@@ -39,6 +45,11 @@ def page_ps(m):
     """Time of one page on the link, and the rest of a read over it (ps)."""
     numbers = engine_numbers(m, Fraction(1))
     return int(64 * 1024 * 10**12 / numbers["link_bytes_per_s"]), numbers["link_read_ps"]
+
+
+def fault_ps(m):
+    """From a fault to the page's arrival, the link idle (ps)."""
+    return m.ps(m.um.fault_latency) + sum(page_ps(m))
 
 
 @pytest.mark.parametrize("latency", ["20 us", "30 us"])
@@ -64,12 +75,73 @@ def test_resident_pages_cost_what_ideal_costs():
     assert times[0] == times[1]
 
 
-def test_the_page_missed_least_recently_is_evicted():
-    assert counted([0, 4, 0])[0] == (1, 0, 1)  # 1 was evicted, as 0 had just been missed
+@pytest.mark.parametrize("kind", [1, 2])
+def test_a_store_or_atomic_to_an_absent_page_faults_when_it_comes(kind):
+    """The same access to a resident page, and the time of the fault: not at the write-back, which never comes here."""
+    there, absent = (run([(kind, [(page * PAGE, 1, 1)])]) for page in (0, 5))
+    assert there["scheme"]["um.page_faults"] == 0
+    assert absent["scheme"]["um.page_faults"] == absent["scheme"]["um.pages_evicted"] == 1
+    assert absent["dirty_left"] == 1
+    assert absent["now_ps"] == pytest.approx(there["now_ps"] + fault_ps(machine()), abs=1)
+
+
+def test_a_store_that_faults_does_not_hold_its_warp():
+    """Dependent loads of a resident page meanwhile, 50 of about 280 ns: the run ends when the page has come."""
+    there, absent = ([(1, [(page * PAGE, 15, 15)]), *loads([1] * 50)] for page in (0, 5))
+    alone = run(absent[:1])["now_ps"]
+    assert run(there)["now_ps"] > 10_000_000
+    assert run(absent)["now_ps"] == alone
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_what_comes_while_a_page_is_on_its_way_waits_for_it(kind):
+    """Accesses to one line each of the same absent page, all in one fault; the page arrives once for all."""
+    first = [(1, [(5 * PAGE, 15, 15)])]
+    others = [(kind, [(5 * PAGE + number, 1, 1)]) for number in (0, 1, 2)]
+    alone, together = run(first), run(first + others)
+    assert together["scheme"]["um.page_faults"] == 1
+    assert together["scheme"]["link.migration_in_bytes"] == 64 * 1024
+    assert alone["now_ps"] <= together["now_ps"] <= alone["now_ps"] + 2_000_000
+
+
+@pytest.mark.parametrize("l1", [True, False])
+def test_no_cache_answers_for_an_evicted_page(l1):
+    """Four other pages are missed after the first load: its page has gone, and its line, though the caches had room."""
+    again = [(0, [(0, 1, 0)])]
+    keep = {"l1__enabled": l1, "l1__size": "16 KiB", "l1__ways": 16}
+    stays, gone = (run(again + loads(others) + again, **keep) for others in ([1, 2, 3], [4, 5, 6, 7]))
+    assert (stays["l1_hits"], stays["l2_read_hits"], stays["demanded"]) == ((1, 0, 4) if l1 else (0, 1, 4))
+    assert (gone["l1_hits"], gone["l2_read_hits"], gone["demanded"]) == (0, 0, 6)
+    assert gone["scheme"]["um.page_faults"] == 5
+
+
+def test_dirty_lines_leave_with_their_page_and_do_not_bring_it_back():
+    """Page 0 is written, then evicted; then so much is read that every line has left the L2 of 64 lines."""
+    stores = [(1, [(number, 3, 3)]) for number in range(8)]
+    readers = [(0, [(4 * PAGE + number, 1, 0)]) for number in range(256)]
+    written = run(stores + loads([1, 2, 3, 4]) + readers)
+    assert written["scheme"]["um.page_faults"] == written["scheme"]["um.pages_evicted"] == 1
+    assert written["scheme"]["um.evicted_dirty_sectors"] == written["writeback_sectors"] == 16
+    assert (written["writebacks"], written["dirty_left"]) == (8, 0)
+    assert written["device"][Traffic.WRITE_BACK] == 0  # the page's transfer has them
+    assert written["scheme"]["link.migration_out_bytes"] == sum(written["link_write"]) == 64 * 1024
+    resident = run(stores + loads([1, 2, 3, 0]) + [(0, [(PAGE + number, 1, 0)]) for number in range(256)])
+    assert resident["device"][Traffic.WRITE_BACK] == resident["writeback_sectors"] == 16
+
+
+def test_the_page_accessed_least_recently_is_evicted():
+    assert counted([0, 4, 0])[0] == (1, 0, 1)  # 1 was evicted, as 0 had just been accessed
     assert counted([4, 0])[0] == (2, 0, 2)  # 0 was evicted
     assert counted([4, 5, 6, 7])[0] == (4, 0, 4)
     assert counted([4, 5, 6, 7] * 3)[0] == (4, 0, 4)
     assert counted([*range(8)] * 3)[0] == (20, 0, 20)  # a cycle longer than what fits: all but the first four miss
+
+
+@pytest.mark.parametrize(("l1", "faults"), [(False, 1), (True, 2)])
+def test_hits_in_the_l2_are_accesses_hits_in_the_l1_are_not(l1, faults):
+    """The first line again and again: where that is seen, its page stays and page 1 leaves for page 4."""
+    ops = [(0, [(0, 1, 0)]), *loads([1, 2, 3]), (0, [(0, 1, 0)]), *loads([4]), (0, [(0, 2, 0)])]
+    assert run(ops, l1__enabled=l1, l1__size="4 KiB")["scheme"]["um.page_faults"] == faults
 
 
 def test_more_than_half_of_a_subtree_prefetches_the_rest():
@@ -77,6 +149,12 @@ def test_more_than_half_of_a_subtree_prefetches_the_rest():
     assert counted([4, 5], um__prefetch="256 KiB")[0] == (2, 0, 2)
     assert counted([4, 5, 6, 7], um__prefetch="256 KiB")[0] == (3, 1, 4)
     assert counted([4, 6, 5], um__prefetch="256 KiB")[0] == (3, 1, 4)
+
+
+def test_a_page_evicted_for_a_prefetched_one_is_not_brought_again():
+    """Page 4 is the fifth of a subtree of eight: 5, 6 and 7 come with it, and 0 to 3 leave for them."""
+    assert counted([0, 1, 2, 3, 4], um__prefetch="512 KiB")[0] == (1, 3, 4)
+    assert counted([0, 1, 2, 3, 4, 7, 6, 5], um__prefetch="512 KiB")[0] == (1, 3, 4)
 
 
 def test_pages_without_an_allocation_never_migrate():
@@ -101,26 +179,65 @@ def test_faults_that_wait_are_handled_together():
         assert least <= count["now_ps"] <= least + 2 * transfer + 2_000_000
 
 
+lines = st.tuples(st.integers(0, 15), st.integers(0, 3), st.integers(1, 15))  # page, line of it, sectors
+accesses = st.lists(st.tuples(st.sampled_from([0, 0, 1, 2]), st.lists(lines, min_size=1, max_size=3)), max_size=120)
+
+
 @given(
-    pages=st.lists(st.integers(0, 31), max_size=120),
+    accesses=accesses,
     share=st.sampled_from([0.1, 0.5, 0.75, 0.9]),
-    block=st.sampled_from([1, 2, 8, 32]),
-    hole=st.tuples(st.integers(1, 30), st.integers(1, 30)).map(sorted),
+    block=st.sampled_from([1, 2, 8, 16]),
+    host=st.tuples(st.integers(1, 500), st.integers(1, 500)).map(sorted),
+    l1=st.booleans(),
 )
-@settings(deadline=None, max_examples=60)
-def test_counts_equal_the_twins(pages, share, block, hole):
-    """Random pages; those in the hole belong to the host and never migrate."""
-    first, end = hole[0], hole[1] + 1
-    regions = [(0, first * PAGE, 0, 4), (first * PAGE, end * PAGE, Placement.HOST, 4), (end * PAGE, 32 * PAGE, 0, 4)]
-    settings_ = {"um__prefetch": f"{64 * block} KiB", "um__oversubscription": share}
-    counts, count = counted(pages, regions=regions, **settings_)
-    managed = [page for page in range(32) if not first <= page < end]
-    capacity = max(1, int(32 * PAGE * (1 - Fraction(share))) // PAGE)
-    twin = NaivePages(managed, capacity, block)
-    for page in pages:
-        if page in managed:
-            twin.access(page)
-    assert counts == (twin.faults, twin.prefetched, twin.evicted)
-    assert count["scheme"]["link.migration_in_bytes"] == 64 * 1024 * (twin.faults + twin.prefetched)
-    assert count["scheme"]["link.migration_out_bytes"] == 64 * 1024 * twin.evicted
-    assert count["link_read"][Traffic.DEMAND] == 32 * sum(page not in managed for page in pages)
+@settings(deadline=None, max_examples=150)
+def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1):
+    """Pages of 4 KiB, 32 entries; the host's allocation begins and ends inside pages, or is a part of one."""
+    page, entries = 32, 16 * 32
+    first, end = host[0], host[1] + 1
+    regions = [(0, first, 0, 4), (first, end, Placement.HOST, 4), (end, entries, 0, 4)]
+    m = machine(
+        um__page="4 KiB", um__prefetch=f"{4 * block} KiB", um__oversubscription=share, l1__enabled=l1, l2__size="4 KiB"
+    )
+    ops = [
+        (kind, [(n * page + 7 * k, mask, mask if kind == 1 else 0) for n, k, mask in lines]) for kind, lines in accesses
+    ]
+    fast, _ = run_warps(m, [ops], "um", regions=regions)
+    managed = [n for n in range(16) if n * page < first or (n + 1) * page > end]
+    room = max(1, int(entries * (1 - Fraction(str(share)))) // page)
+    twin = NaivePages(managed, room, block)
+    naive = NaiveMemory(engine_numbers(m, Fraction(1)), regions, [0] * entries, "um", twin, page)
+    for kind, touched in ops:
+        for entry, mask, _ in touched:
+            sectors = {s for s in range(4) if mask >> s & 1}
+            if kind == 0:
+                naive.load(entry, sectors)
+            elif kind == 1:
+                naive.store(entry, sectors, sectors)
+            else:
+                naive.atomic(entry, sectors)
+    migrations = (twin.faults, twin.prefetched, twin.evicted)
+    assert (
+        tuple(fast["scheme"][f"um.{key}"] for key in ("page_faults", "pages_prefetched", "pages_evicted")) == migrations
+    )
+    for key in (
+        "load_sectors",
+        "store_sectors",
+        "demanded",
+        "fills",
+        "fill_sectors",
+        "writebacks",
+        "writeback_sectors",
+    ):
+        assert fast[key] == naive.count[key], key
+    assert fast["l1_hits"] + fast["l1_merged"] == naive.count["l1_found"]
+    assert fast["l2_read_hits"] + fast["l2_read_merged"] == naive.count["l2_found"]
+    assert fast["device"][Traffic.DEMAND] == naive.count["device.demand"]
+    assert fast["device"][Traffic.WRITE_BACK] == naive.count["device.writeback"]
+    assert fast["link_read"][Traffic.DEMAND] == naive.count["link.demand"]
+    assert fast["link_write"][Traffic.WRITE_BACK] == naive.count["link.writeback"]
+    assert fast["scheme"]["link.migration_in_bytes"] == 4096 * (twin.faults + twin.prefetched)
+    assert fast["scheme"]["link.migration_out_bytes"] == 4096 * twin.evicted
+    written_back = sum(naive.count[f"{memory}.writeback"] // size for memory, size in (("device", 1), ("link", 32)))
+    assert fast["writeback_sectors"] == written_back + fast["scheme"]["um.evicted_dirty_sectors"]
+    assert fast["dirtied_sectors"] == fast["writeback_sectors"] + fast["dirty_left"]

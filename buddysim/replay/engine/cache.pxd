@@ -119,3 +119,4 @@ cdef inline int sector_count(unsigned int mask) noexcept nogil:
 
 cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil
+cdef void cache_empty_way(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.setops cimport SET_EMPTY, order_begin
+from buddysim.replay.engine.setops cimport SET_EMPTY, order_begin, order_renew_oldest
 
 cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError."""
@@ -27,6 +27,15 @@ cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
             row.tags[way] = SET_EMPTY
             row.lines[way] = 0
         order_begin(row.order, cache.ways)
+
+
+cdef void cache_empty_way(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil:
+    """Makes a way empty and the first of its set to be taken; nothing is written back."""
+    row.tags[way] = SET_EMPTY
+    row.lines[way] = 0
+    cache_touch(cache, row, way)
+    for _ in range(cache.ways - 1):     # all others become younger, in their order
+        order_renew_oldest(row.order, cache.ways, cache.oldest_bit)
 
 
 cdef class LruTags:

@@ -55,6 +55,7 @@ cdef class Engine:
         self.held = []
         gpu_init(&self.gpu, numbers)
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
+        self.gpu.m.access, self.gpu.m.may_hold = scheme.access, scheme.may_hold
         memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, region_of_page, state, scheme.uses_targets)
         scheme.prepare(&self.gpu.m, &self.gpu.arena)
 

@@ -12,7 +12,7 @@ from buddysim.replay.engine.cache cimport (
 )
 from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport Dram, larger
-from buddysim.replay.engine.hints cimport prefetch
+from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport HISTOGRAM_BINS, TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.locations cimport LineLocation, LocationRules
 from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass
@@ -110,10 +110,14 @@ cdef struct MemorySystem
 ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                            int64_t t) noexcept nogil      # `sectors`: those wanted, then those filled
 ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil
+ctypedef int64_t (*AccessOp)(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil
+ctypedef bint (*HoldOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 
 cdef struct MemorySystem:
     FillOp fill
     WritebackOp writeback
+    AccessOp access             # when an access that comes at `t` may look into the L2, before it does; NULL: at once
+    HoldOp may_hold             # may the L2 hold an entry that a copy or fill has written; NULL: it may
     void* scheme_state          # the scheme's own
     int64_t now_ps              # the time of the event at hand
     # When the last request came to these ports: the next ones come at about that time.
@@ -132,6 +136,7 @@ cdef struct MemorySystem:
     Divisor n_slices
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
+    const SectorCache* l1       # the L1s of all SMs
     # compression
     int64_t codec_ps
     int64_t codec_cost          # one entry through a (de)compressor
@@ -289,6 +294,8 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     t += m.request_ps
     m.at_slice_ps = t
     t = port_pass(&slice.port, &m.now_ps, t, n * m.slice_cost)
+    if unlikely(m.access != NULL):
+        t = m.access(m, at.entry, t)
     arrival = t
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)
     ready_ps = row.ready_ps + way
@@ -324,6 +331,8 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     t = port_pass(&sm.requests, &m.now_ps, t, n * m.request_cost)
     arrival = t + m.request_ps
     arrival = port_pass(&slice.port, &m.now_ps, arrival, n * m.slice_cost)
+    if unlikely(m.access != NULL):
+        arrival = m.access(m, at.entry, arrival)
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line | line >> DIRTY))
@@ -338,4 +347,5 @@ cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict 
                      bint has_metadata) except -1
 cdef void l2_hold(MemorySystem* m, int64_t first_entry, int64_t end_entry, int64_t now) noexcept nogil
 cdef void l2_drop(MemorySystem* m, int64_t first_entry, int64_t end_entry) noexcept nogil
+cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil

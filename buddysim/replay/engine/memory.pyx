@@ -1,9 +1,10 @@
 """Set-up of the memory system, and what copies and fills do to its L2."""
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.cache cimport cache_init
+from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
 from buddysim.replay.engine.compressed cimport prepare_moves
 from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.dram cimport dram_set_up
+from buddysim.replay.engine.kinds cimport HOST
 from buddysim.replay.engine.locate cimport Spot, l2_spot
 from buddysim.replay.engine.locations cimport lane_divisor, locates_eight_at_a_time
 
@@ -20,6 +21,7 @@ cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict 
     cdef uint32_t[::1] pages = region_of_page
     cdef uint8_t[::1] states = state
     m.n_entries = states.shape[0]
+    m.l1 = l1
     m.state = &states[0]
     m.region_of_page = &pages[0]
     regions_init(arena, m, regions)
@@ -105,6 +107,8 @@ cdef void l2_hold(MemorySystem* m, int64_t first_entry, int64_t end_entry, int64
     cdef uint32_t left
     m.now_ps = m.dram.now_ps = now
     for entry in range(first_entry, end_entry):
+        if m.may_hold != NULL and not m.may_hold(m, <uint32_t>entry):
+            continue
         l2_spot(m, <uint32_t>entry, &spot)
         row = cache_row(&m.l2, spot.set)
         way = cache_find(&m.l2, &row, <uint32_t>entry)
@@ -128,6 +132,38 @@ cdef void l2_drop(MemorySystem* m, int64_t first_entry, int64_t end_entry) noexc
         if way >= 0:
             m.count.overwritten_sectors += bits_set(row.lines[way] >> DIRTY & 15)
             row.lines[way] = 0
+
+
+cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil:
+    """Entries leave device memory: their lines leave the L2 and the L1s, but for those of host memory.
+
+    Dirty sectors are written back with what the scheme moves; returns how many.
+    """
+    cdef int64_t way, before = m.count.writeback_sectors
+    cdef uint32_t entry, set
+    cdef Spot spot
+    cdef Row row
+    cdef Region* region
+    cdef unsigned int dirty
+    for entry in range(first_entry, first_entry + entries):
+        l2_spot(m, entry, &spot)
+        row = cache_row(&m.l2, spot.set)
+        way = cache_find(&m.l2, &row, entry)
+        if way >= 0:
+            region = region_of(m, entry)
+            if region.placement == HOST:
+                continue
+            dirty = row.lines[way] >> DIRTY & 15
+            if dirty:
+                region.writebacks += 1
+                m.count.writeback_sectors += sector_count(dirty)
+            cache_empty_way(&m.l2, &row, way)
+    for set in range(m.l1.units * m.l1.sets.by):
+        row = cache_row(m.l1, set * m.l1.row_bytes)
+        for way in range(m.l1.ways):
+            if row.tags[way] - first_entry < entries and region_of(m, row.tags[way]).placement != HOST:
+                cache_empty_way(m.l1, &row, way)
+    return m.count.writeback_sectors - before
 
 
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil:

@@ -1,9 +1,11 @@
 """`um`: Unified Memory with oversubscription. A model, not the hardware that the paper measured (POWER9, 75 GB/s link).
 
-Pages of 64 KB migrate on fault. Faults are handled in batches, one after the other, each `um.fault_latency` long; within a 2 MB
-block a binary tree decides what is prefetched: the largest subtree of which more than half is then resident is fetched whole (the
-rule that NVIDIA's driver is described to follow). The page evicted to make room is the least recently missed one; it goes back
-over the link whole. The run begins with the pages of lowest address resident, as many as fit.
+Pages of 64 KB migrate on fault: every access that reaches the L2, load, store or atomic, needs its page in device memory. Faults
+are handled in batches, one after the other, each `um.fault_latency` long; within a 2 MB block a binary tree decides what is
+prefetched: the largest subtree of which more than half is then resident is fetched whole (the rule that NVIDIA's driver is
+described to follow). The page evicted to make room is the one least recently accessed at the L2; it goes back over the link whole,
+and its lines leave the caches. The run begins with the pages of lowest address resident, as many as fit. docs/model-rules.md has
+the exact rules.
 """
 from fractions import Fraction
 from typing import Annotated
@@ -15,19 +17,19 @@ from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section
 from buddysim.machine.units import format_size, parse_time
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.dram cimport larger
+from buddysim.replay.engine.events cimport smaller
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
-from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.memory cimport MemorySystem, lines_leave, link_read, link_write, region_of
 from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
+from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 ORDER = 40
 
 cdef enum:                      # values of `ready_ps` that are not times
     AWAY = -1                   # in host memory
     NOT_MANAGED = -2            # no allocation of device memory lies there
+    CALLED = -3                 # in host memory, to be brought with the fault at hand
 
 cdef struct Pages:
     int64_t n
@@ -46,6 +48,7 @@ cdef struct Pages:
     int64_t faults
     int64_t prefetched
     int64_t evicted
+    int64_t dirty_sectors       # of the L2, that left it with their pages
 
 
 cdef inline void unlink_page(Pages* pages, int64_t page) noexcept nogil:
@@ -63,11 +66,15 @@ cdef inline void link_newest(Pages* pages, int64_t page) noexcept nogil:
 
 
 cdef inline void evict_oldest(MemorySystem* m, Pages* pages, int64_t t) noexcept nogil:
+    """Sends the page used the longest time ago back, and its lines with it."""
     cdef int64_t page = pages.newer[pages.n]
+    cdef int64_t first_entry = page << pages.entries_shift
+    cdef int64_t entries = smaller(m.n_entries - first_entry, 1 << pages.entries_shift)
     unlink_page(pages, page)
     pages.ready_ps[page] = AWAY
     pages.resident -= 1
     pages.evicted += 1
+    pages.dirty_sectors += lines_leave(m, <uint32_t>first_entry, <uint32_t>entries)
     link_write(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
 
 
@@ -79,59 +86,67 @@ cdef inline void migrate_in(MemorySystem* m, Pages* pages, int64_t page, int64_t
     pages.ready_ps[page] = link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
 
 
-cdef inline int64_t fault(MemorySystem* m, Pages* pages, int64_t page, int64_t t) noexcept nogil:
-    """Migrates a page in, with what the tree prefetches; returns when it is resident."""
-    cdef int64_t first, last, other, size, resident, best_first = page, best_last = page + 1
-    pages.faults += 1
+cdef inline int64_t join_batch(Pages* pages, int64_t t) noexcept nogil:
+    """When the batch ends that handles a fault at `t`: one that has not begun yet, or a new one."""
     if t > pages.batch_start_ps or pages.batch_faults == pages.fault_batch:
         pages.batch_start_ps = larger(t, pages.batch_end_ps)
         pages.batch_end_ps = pages.batch_start_ps + pages.fault_ps
         pages.batch_faults = 0
     pages.batch_faults += 1
-    size = 2
+    return pages.batch_end_ps
+
+
+cdef inline void find_subtree(const Pages* pages, int64_t page, int64_t* first, int64_t* end) noexcept nogil:
+    """The largest subtree of which more than half is resident with `page`; else the page alone."""
+    cdef int64_t begin, stop, other, resident, size = 2
+    first[0], end[0] = page, page + 1
     while size <= pages.pages_per_block:
-        first = page / size * size
-        last = first + size if first + size < pages.n else pages.n
+        begin = page / size * size
+        stop = smaller(begin + size, pages.n)
         resident = 1
-        for other in range(first, last):
+        for other in range(begin, stop):
             resident += pages.ready_ps[other] >= 0
         if 2 * resident > size:
-            best_first, best_last = first, last
+            first[0], end[0] = begin, stop
         size *= 2
-    migrate_in(m, pages, page, pages.batch_end_ps)
-    for other in range(best_first, best_last):
+
+
+cdef inline void fault(MemorySystem* m, Pages* pages, int64_t page, int64_t t) noexcept nogil:
+    """Migrates a page in, and what the tree prefetches with it: what is absent of the subtree now.
+
+    These are at most as many pages as are resident in the subtree, so that none of them evicts another.
+    """
+    cdef int64_t other, first, end, end_ps = join_batch(pages, t)
+    find_subtree(pages, page, &first, &end)
+    for other in range(first, end):
         if pages.ready_ps[other] == AWAY:
-            migrate_in(m, pages, other, pages.batch_end_ps)
+            pages.ready_ps[other] = CALLED
+    pages.faults += 1
+    migrate_in(m, pages, page, end_ps)
+    for other in range(first, end):
+        if pages.ready_ps[other] == CALLED:
+            migrate_in(m, pages, other, end_ps)
             pages.prefetched += 1
-    return pages.ready_ps[page] if pages.ready_ps[page] >= 0 else pages.batch_end_ps
 
 
-cdef inline int64_t page_ready(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
-    """When the page of an entry is resident for an access at `t`."""
+cdef int64_t access(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
+    """When the page of an entry can be used by an access that comes at `t`."""
     cdef Pages* pages = <Pages*>m.scheme_state
     cdef int64_t page = entry >> pages.entries_shift
+    if region_of(m, entry).placement == HOST:
+        return t
     if pages.ready_ps[page] < 0:
-        return fault(m, pages, page, t)
-    unlink_page(pages, page)
-    link_newest(pages, page)
+        fault(m, pages, page, t)
+    else:
+        unlink_page(pages, page)
+        link_newest(pages, page)
     return larger(t, pages.ready_ps[page])
 
 
-cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
-                  int64_t t) noexcept nogil:
-    cdef Region* region = region_of(m, at.entry)
-    region.fills += 1
-    if region.placement != HOST:
-        t = page_ready(m, at.entry, t)
-    return raw_fill(m, region, at, sectors[0], t)
-
-
-cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
-    cdef Region* region = region_of(m, entry)
-    region.writebacks += 1
-    if region.placement != HOST:
-        t = page_ready(m, entry, t)
-    return raw_writeback(m, region, slice, entry, line, t)
+cdef bint may_hold(MemorySystem* m, uint32_t entry) noexcept nogil:
+    """A copy or fill writes a page where it is: only lines of resident ones can be in the L2."""
+    cdef Pages* pages = <Pages*>m.scheme_state
+    return region_of(m, entry).placement == HOST or pages.ready_ps[entry >> pages.entries_shift] >= 0
 
 
 class Um(Section):
@@ -165,19 +180,21 @@ cdef class Scheme(SchemeBase):
         "the run begins with the lowest pages resident",
     }
     COUNTERS = {
-        "um.page_faults": "faults: accesses to a page that was not in device memory",
+        "um.page_faults": "faults: loads, stores and atomics to a page that was neither in device memory nor on its way",
         "um.pages_prefetched": "pages: migrated in with a faulting one",
         "um.pages_evicted": "pages: written back to make room",
+        "um.evicted_dirty_sectors": "sectors: of `l2.writeback_sectors`, those that left the L2 with their page",
         "link.migration_in_bytes": "B: pages that Unified Memory migrated in",
         "link.migration_out_bytes": "B: pages that it evicted",
     }
     cdef Pages shape            # what the machine says of the pages
 
     def __cinit__(self):
-        self.fill, self.writeback = fill, writeback
+        self.fill, self.writeback = uncompressed_fill, uncompressed_writeback
+        self.access, self.may_hold = access, may_hold
 
     def configure(self, machine, allocated_entries):
-        cdef int64_t fitting = int(allocated_entries * (1 - Fraction(machine.um.oversubscription)))
+        cdef int64_t fitting = int(allocated_entries * (1 - Fraction(str(machine.um.oversubscription))))
         self.shape.entries_shift = (machine.um.page // ENTRY_BYTES).bit_length() - 1
         self.shape.capacity = larger(1, fitting >> self.shape.entries_shift)
         self.shape.pages_per_block = machine.um.prefetch // machine.um.page
@@ -216,6 +233,7 @@ cdef class Scheme(SchemeBase):
             "um.page_faults": pages.faults,
             "um.pages_prefetched": pages.prefetched,
             "um.pages_evicted": pages.evicted,
+            "um.evicted_dirty_sectors": pages.dirty_sectors,
             "link.migration_in_bytes": m.count.link_read[<int>SCHEME_TRAFFIC],
             "link.migration_out_bytes": m.count.link_write[<int>SCHEME_TRAFFIC],
         }

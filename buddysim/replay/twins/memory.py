@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from buddysim.compress import SECTOR_BYTES, SECTORS_OF_CLASS
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.twins.cache import fold
+from buddysim.replay.twins.um import NaivePages
 
 
 @dataclass
@@ -45,6 +46,11 @@ class SlicedCache:
         lines[tag] = Line()
         return lines[tag], False, victim
 
+    def drop(self, tags: set[int]) -> list[Line]:
+        """Lines with these tags leave; returns them."""
+        every = [lines for unit in self.units for lines in unit]
+        return [lines.pop(tag) for lines in every for tag in list(lines) if tag in tags]
+
 
 class NaiveMemory:
     """L1 of one SM, L2, metadata cache, device memory and link.
@@ -54,7 +60,9 @@ class NaiveMemory:
     numbers : the machine as the engine takes it (`parameters.engine_numbers`)
     regions : (first entry, end entry, placement, kept sectors) of each allocation
     state : size class of each entry now | class after a write-back << 4
-    scheme : `ideal`, `bandwidth`, `buddy` or `host`
+    scheme : `ideal`, `bandwidth`, `buddy`, `host` or `um`
+    pages : of `um`
+    page_entries : entries of each of them
 
     Attributes
     ----------
@@ -62,9 +70,16 @@ class NaiveMemory:
     """
 
     def __init__(
-        self, numbers: dict[str, int], regions: list[tuple[int, int, int, int]], state: list[int], scheme: str
+        self,
+        numbers: dict[str, int],
+        regions: list[tuple[int, int, int, int]],
+        state: list[int],
+        scheme: str,
+        pages: NaivePages | None = None,
+        page_entries: int = 0,
     ) -> None:
         self.n, self.regions, self.state, self.scheme = numbers, regions, list(state), scheme
+        self.pages, self.page_entries = pages, page_entries
         self.l1 = SlicedCache(1, numbers["l1_sets"], numbers["l1_ways"])
         self.l2 = SlicedCache(numbers["slices"], numbers["l2_sets"], numbers["l2_ways"])
         self.metadata = SlicedCache(numbers["metadata_slices"], numbers["metadata_sets"], numbers["metadata_ways"])
@@ -106,6 +121,9 @@ class NaiveMemory:
         return (position + fold(group) % slices) % slices, group
 
     def l2_line(self, entry: int) -> Line:
+        if self.pages and self.placement_of(entry)[0] != Placement.HOST:
+            for page in self.pages.access(entry // self.page_entries):
+                self.evict_page(page)
         unit, local = self.slice_of(entry)
         line, _, victim = self.l2.access(unit, local, entry)
         if victim and victim[1].dirty:
@@ -113,6 +131,16 @@ class NaiveMemory:
             self.count["writeback_sectors"] += len(victim[1].dirty)
             self.write_back(*victim)
         return line
+
+    def evict_page(self, page: int) -> None:
+        """A page of Unified Memory leaves with its lines; their dirty sectors are written back as parts of it."""
+        page_entries = range(page * self.page_entries, (page + 1) * self.page_entries)
+        ours = [(first, end) for first, end, placement, _ in self.regions if placement != Placement.HOST]
+        entries = {entry for entry in page_entries if any(first <= entry < end for first, end in ours)}
+        self.l1.drop(entries)
+        for line in self.l2.drop(entries):
+            self.count["writebacks"] += bool(line.dirty)
+            self.count["writeback_sectors"] += len(line.dirty)
 
     def l2_read(self, entry: int, sectors: set[int]) -> Line:
         line = self.l2_line(entry)
@@ -135,7 +163,7 @@ class NaiveMemory:
             return Placement.HOST, 4
         if self.scheme == "bandwidth" and placement != Placement.HOST:
             return Placement.COMPRESSED, 4
-        if self.scheme == "ideal" and placement == Placement.COMPRESSED:
+        if self.scheme in ("ideal", "um") and placement == Placement.COMPRESSED:
             return Placement.DEVICE, 4
         return placement, kept
 

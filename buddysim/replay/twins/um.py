@@ -17,6 +17,7 @@ class NaivePages:
 
     Attributes
     ----------
+    resident : OrderedDict whose keys are the resident pages, the least recently used one first
     faults, prefetched, evicted : int, so far
     """
 
@@ -26,18 +27,21 @@ class NaivePages:
         self.resident = OrderedDict.fromkeys(self.managed[:capacity])
         self.faults = self.prefetched = self.evicted = 0
 
-    def access(self, page: int) -> None:
-        """An L2 miss or write-back of a page."""
+    def access(self, page: int) -> list[int]:
+        """An access that reaches the L2; returns the pages evicted for it, in order."""
         if page in self.resident:
             self.resident.move_to_end(page)
-            return
+            return []
         self.faults += 1
-        prefetched = self.tree(page)
-        self.migrate_in(page)
-        for other in prefetched:
-            if other not in self.resident:
-                self.migrate_in(other)
-                self.prefetched += 1
+        brought = [page, *(other for other in self.tree(page) if other not in self.resident and other != page)]
+        self.prefetched += len(brought) - 1
+        evicted = []
+        for new in brought:
+            if len(self.resident) == self.capacity:
+                evicted.append(self.resident.popitem(last=False)[0])
+            self.resident[new] = None
+        self.evicted += len(evicted)
+        return evicted
 
     def tree(self, page: int) -> list[int]:
         """The pages of the largest subtree of which more than half is resident with this one."""
@@ -49,10 +53,3 @@ class NaivePages:
                 best = [other for other in subtree if other in self.managed]
             size *= 2
         return best
-
-    def migrate_in(self, page: int) -> None:
-        """Migrates a page in, evicting the least recently missed one where there is no room."""
-        if len(self.resident) == self.capacity:
-            self.resident.popitem(last=False)
-            self.evicted += 1
-        self.resident[page] = None
