@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.buddy.distribution import Distribution
+from buddysim.buddy.lifetimes import largest_first_until_none_over, sums_over_time
 from buddysim.buddy.options import ProfileOptions, exact_share
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.buddy.values import N_CLASSES, EntryValues
@@ -102,8 +103,12 @@ class Profile:
 
     @property
     def ratio(self) -> float:
-        """Bytes allocated / bytes of device memory that they take under the targets; metadata apart."""
-        return float(_ratio(self.rows))
+        """The most bytes allocated at once / the most of device memory that is taken at once; metadata apart."""
+        sizes = [(row.entries * ENTRY_BYTES, row.entries * row.target.device_bytes_per_entry) for row in self.rows]
+        live = [self.targets.allocations[row.index] for row in self.rows]
+        _, sums = sums_over_time(live, np.array(sizes, dtype=np.int64).reshape(-1, 2))
+        allocated, device = map(int, sums.max(axis=0))
+        return allocated / device if device else 1.0
 
     @property
     def free_placement_ratio(self) -> float:
@@ -194,7 +199,7 @@ def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
     chosen = [_naive(seen)] * len(seen) if options.policy == "naive" else [per_allocation(row) for row in seen]
     rows = [_with_target(row, target) for row, target in zip(seen, chosen, strict=True)]
     if options.policy == "final":
-        rows = _with_mostly_zero(rows, options)
+        rows = _with_mostly_zero(trace, rows, options)
     host = [a.name for a in trace.allocations if a.space == "host"]
     return Profile(rows, host, Targets(trace, {row.index: row.target for row in rows}), options)
 
@@ -233,27 +238,33 @@ def _naive(rows: Sequence[AllocationProfile]) -> Target:
     return reached[-1]
 
 
-def _with_mostly_zero(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
-    """Gives 16x to mostly-zero allocations; the largest go back to 4x while the overall ratio is over 4x."""
+def _with_mostly_zero(
+    trace: Trace, rows: Sequence[AllocationProfile], options: ProfileOptions
+) -> list[AllocationProfile]:
+    """Gives 16x to mostly-zero allocations; the largest go back to 4x where what lives at once is over it."""
     sixteen, four = TARGET["16x"], TARGET["4x"]
     most_overflow = 1 - exact_share("mostly_zero", options.mostly_zero)
     result = [
         _with_target(row, sixteen) if row.overflow(sixteen, "worst", options.eight_byte_state) <= most_overflow else row
         for row in rows
     ]
-    while _ratio(result) > LARGEST_RATIO:
-        largest = max((i for i, row in enumerate(result) if row.target is sixteen), key=lambda i: result[i].entries)
-        result[largest] = _with_target(result[largest], four)
+
+    def over(row: AllocationProfile) -> int:
+        return row.entries * (ENTRY_BYTES - LARGEST_RATIO * row.target.device_bytes_per_entry)
+
+    excess = [over(row) for row in result]
+    back = [
+        was - over(_with_target(row, four)) if row.target is sixteen else 0
+        for row, was in zip(result, excess, strict=True)
+    ]
+    live = [trace.allocations[row.index] for row in rows]
+    for i in largest_first_until_none_over(live, excess, back, [row.entries for row in rows]):
+        result[i] = _with_target(result[i], four)
     return result
 
 
 def _with_target(row: AllocationProfile, target: Target) -> AllocationProfile:
     return AllocationProfile(row.index, row.name, row.bytes, row.entries, row.snapshots, row.counts, target)
-
-
-def _ratio(rows: Sequence[AllocationProfile]) -> Fraction:
-    device = sum(row.entries * row.target.device_bytes_per_entry for row in rows)
-    return Fraction(sum(row.entries for row in rows) * ENTRY_BYTES, device) if device else Fraction(1)
 
 
 def _fits(size_class: int, target: Target, eight_byte_state: bool) -> bool:

@@ -32,9 +32,7 @@ def run(args: argparse.Namespace) -> int:
     if kind not in HOMES and kind.removesuffix("s") in HOMES:
         kind = kind.removesuffix("s")
     if kind not in HOMES:
-        raise BuddysimError(
-            f"list: kind {shortened(args.kind)}: expected one of {', '.join(HOMES)}{hint(kind, HOMES)}"
-        )
+        raise BuddysimError(f"list: kind {shortened(args.kind)}: expected one of {', '.join(HOMES)}{hint(kind, HOMES)}")
     known = registry(kind)
     if args.name is None:
         _print([kind, "what it is"], [(name, summary(name, thing)) for name, thing in known.items()])

@@ -104,7 +104,7 @@ def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
     """Accesses to buddy memory, what the allocations occupy, and entry sizes."""
     buddy = raw["buddy_fills"] + raw["buddy_writebacks"]
     moves = raw["fills"] + raw["writebacks"]
-    footprint = run.footprint
+    footprint, over_time = run.footprint, (run.launches, raw["now_ps"])
     entries = sum(p.end_entry - p.first_entry for p in run.layout.placed)
     extrapolated = run.states.extrapolated_entries if run.states else 0
     return {
@@ -112,12 +112,11 @@ def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
         "buddy.fills": raw["buddy_fills"],
         "buddy.writebacks": raw["buddy_writebacks"],
         "buddy.access_share": buddy / moves if moves else 0.0,
-        "compression.ratio": footprint.ratio,
-        "footprint.allocated_bytes": footprint.allocated,
-        "footprint.device_bytes": footprint.device,
-        "footprint.buddy_bytes": footprint.buddy,
-        "footprint.metadata_bytes": footprint.metadata,
-        "footprint.host_bytes": footprint.host,
+        "compression.ratio": footprint.ratio(),
+        "compression.largest_ratio": footprint.largest_ratio(),
+        "compression.mean_ratio": footprint.mean_ratio(*over_time),
+        **{f"footprint.{kind}_bytes": size for kind, size in footprint.largest().items()},
+        **{f"footprint.mean_{kind}_bytes": size for kind, size in footprint.mean(*over_time).items()},
         "sizes.switches": raw["grown"] + raw["shrunk"],
         "sizes.grown": raw["grown"],
         "sizes.shrunk": raw["shrunk"],

@@ -115,9 +115,9 @@ class Run:
                 self.targets = targets
             else:
                 self.targets = Targets.load(targets, trace)
-        self.footprint = footprint_of(self.layout, self.targets, machine, self.scheme.on_host)
-        if self.scheme.uses_targets:
-            check_capacity(self.footprint, machine, trace.path)
+        self.footprint = footprint_of(trace, self.kernels, self.targets, machine, self.scheme.on_host)
+        if self.scheme.needs_room:
+            check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
         self.sizes = SizeSource(trace, options.algorithm, options.seed, options.distribution)
         self.states: EntryStates | None = None
         array: NDArray[np.uint8] = np.zeros(0 if self.scheme.uses_sizes else self.layout.n_entries, dtype=np.uint8)
@@ -125,10 +125,11 @@ class Run:
             self.states = EntryStates(self.layout, self.sizes, self.kernels[0].ordinal if self.kernels else 0)
             array = self.states.array
         self.numbers = engine_numbers(machine, gap_scale)
-        self.scheme.configure(machine, self.footprint.allocated // ENTRY_BYTES)
+        self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES)
         self.engine = Engine(self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, Any], int]] = {}
+        self.launches: list[tuple[int, int]] = []  # position among the events, time (ps)
         self.skipped_copies = 0
 
     def _regions(self) -> NDArray[np.int64]:
@@ -231,6 +232,7 @@ class Run:
         ):
             return False
         feed = ChunkFeed(self.trace, kernel, self.layout.live_table(position))
+        self.launches.append((position, self.engine.now_ps))
         self.handles[kernel.index] = (kernel, feed, self.engine.counters(), self.engine.now_ps)
         return True
 

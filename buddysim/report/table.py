@@ -48,6 +48,12 @@ def _buddy_share(result: Flat) -> str:
     return share_text(result["buddy.access_share"]) if result["footprint.buddy_bytes"] else _NOTHING
 
 
+def _ratios_over_time(result: Flat) -> str:
+    """Where the ratio changes with what is allocated."""
+    shown = [f"{result[f'compression.{name}']:.2f}" for name in ("ratio", "largest_ratio", "mean_ratio")]
+    return ", ".join(shown[1:]) if len({*shown}) > 1 else _NOTHING
+
+
 def _l1_hits(result: Flat) -> str:
     return share_text(result["l1.sector_hits"] + result["l1.sector_merged"], result["l1.sector_accesses"])
 
@@ -78,6 +84,7 @@ _FIRST: Sequence[Row] = (
 )
 _RATES: Sequence[Row] = (
     ("effective compression ratio", lambda result: f"{result['compression.ratio']:.2f}"),
+    ("  largest, and mean over time", _ratios_over_time),
     ("in device memory", _bytes_of("footprint.device_bytes", "footprint.metadata_bytes")),
     ("in buddy memory", _bytes_of("footprint.buddy_bytes")),
     ("in host memory", _bytes_of("footprint.host_bytes")),

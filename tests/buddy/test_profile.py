@@ -211,6 +211,35 @@ def test_rules_hold_whatever_the_sizes(
         assert row.target in (before.target, ALL_TARGETS[3], ALL_TARGETS[4])
 
 
+@pytest.mark.parametrize(
+    ("freed", "targets"),
+    [
+        ((), {"zeros": "16x", "raw": "1x", "more": "16x"}),
+        (("raw",), {"zeros": "4x", "raw": "1x", "more": "4x"}),
+        (("raw", "zeros"), {"zeros": "16x", "raw": "1x", "more": "4x"}),
+        (("zeros",), {"zeros": "16x", "raw": "1x", "more": "16x"}),
+    ],
+)
+def test_the_ratio_of_what_lives_at_once_is_at_most_4(
+    tmp_path: Path, freed: tuple[str, ...], targets: dict[str, str]
+) -> None:
+    """Entries of zeros, at 16x, need a raw one beside every four of them; all are there before the first event only."""
+    with TraceWriter(tmp_path / "t.bin", Provenance("test")) as writer:
+        snapshot = writer.add_snapshot(0)
+        index = {}
+        for name, n in (("zeros", 16), ("raw", 12), ("more", 32)):
+            base = BASE + len(index) * 2**21
+            index[name] = writer.add_allocation(name, base, n * 128)
+            writer.add_size_map(snapshot, index[name], np.full(n, WHOLE if name == "raw" else ZERO, dtype=np.uint8))
+        writer.memset(BASE, 128, 0)
+        for name in freed:
+            writer.free_allocation(index[name])
+    with open_trace(tmp_path / "t.bin") as trace:
+        found = profile(trace)
+    assert {row.name: row.target.name for row in found.rows} == targets
+    assert found.ratio <= 4
+
+
 def test_profile_takes_every_option_with_its_default() -> None:
     taken = {name: p.default for name, p in inspect.signature(profile).parameters.items() if name != "trace"}
     assert taken == {field.name: field.default for field in fields(ProfileOptions)}

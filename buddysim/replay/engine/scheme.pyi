@@ -7,6 +7,7 @@ class SchemeBase:
     SUMMARY: ClassVar[str]
     uses_targets: ClassVar[bool]
     uses_sizes: ClassVar[bool]
+    needs_room: ClassVar[bool]
     on_host: ClassVar[bool]
     assumptions: ClassVar[dict[str, str]]
     SECTION: ClassVar[type[Section] | None]

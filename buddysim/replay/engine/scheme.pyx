@@ -23,6 +23,8 @@ cdef class SchemeBase:
     uses_targets = False
     #: Entry sizes matter.
     uses_sizes = False
+    #: Allocations must fit device memory, and what overflows targets the carve-out.
+    needs_room = False
     #: Every allocation lives in host memory.
     on_host = False
     #: What the scheme assumes that the other ones don't, for the result.

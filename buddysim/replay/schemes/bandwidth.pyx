@@ -36,6 +36,7 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
 cdef class Scheme(SchemeBase):
     SUMMARY = "compression between L2 and device memory, for bandwidth alone"
     uses_sizes = True
+    needs_room = True
 
     def __cinit__(self):
         self.fill, self.writeback = fill, writeback

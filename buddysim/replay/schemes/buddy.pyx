@@ -36,6 +36,7 @@ cdef class Scheme(SchemeBase):
     SUMMARY = "Buddy Compression, what overflows its target in buddy memory behind the link"
     uses_targets = True
     uses_sizes = True
+    needs_room = True
 
     def __cinit__(self):
         self.fill, self.writeback = fill, writeback
