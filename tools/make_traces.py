@@ -75,17 +75,6 @@ class Recipe:
 
 SMALL = (
     Recipe(
-        "fdtd2048",
-        "traces/fdtd2048.tar.xz",
-        "PolyBench FDTD 2D, 2048 x 2048, fp32: time step 119 of a run; sizes of all 50 MB after launch 360",
-        POLYBENCH,
-        # Time step 119. Its starting sizes come from the sampled snapshot after launch 324, the last before it; what it
-        # writes back takes the sizes of the one after launch 360, which is whole and later than all three kernels.
-        # Step 120 (360 to 362) would have to take that snapshot for writes that came after it.
-        launches=(357, 360),
-        contents_every=128,
-    ),
-    Recipe(
         "bfs-volta",
         "accelsim/bfs-volta.tar.xz",
         "Rodinia bfs, 4096 nodes, whole run with its memory copies, SASS of sm_70",

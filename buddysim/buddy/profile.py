@@ -40,7 +40,7 @@ class AllocationProfile:
     Attributes
     ----------
     index, name, bytes, entries : of the allocation
-    snapshots : those that have sizes of it; empty where sizes were drawn from a distribution
+    snapshots : those over the run that have sizes of it; empty where sizes were drawn from a distribution
     counts : int64 (snapshots, or 1; 8): entries of each size class
     target : the ratio chosen
     """
@@ -210,7 +210,7 @@ def _observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
     for a in trace.allocations:
         if a.space == "host" or not a.bytes:
             continue
-        counted = [(s, values.counts(s, a.index)) for s in values.snapshots_of(a.index)]
+        counted = [(s, values.counts(s, a.index)) for s in values.over_the_run(a.index)]
         counted = [(s, row) for s, row in counted if row.sum()]
         if counted:
             counts = np.array([row for _, row in counted], dtype=np.int64)

@@ -52,6 +52,11 @@ class EntryValues:
         """Snapshots that have sizes of an allocation, in the order of their points."""
         return self._of_allocation.get(allocation, [])
 
+    def over_the_run(self, allocation: int) -> list[int]:
+        """Those of them that are a sample of the run; where there are none, those for the replay of a launch."""
+        snapshots = self.snapshots_of(allocation)
+        return [s for s in snapshots if not self.trace.snapshots[s].for_replay] or snapshots
+
     def nearest(self, snapshot: int, allocation: int) -> int | None:
         """The snapshot whose sizes stand for an allocation: this one, else the next that has any, else the last."""
         snapshots = self.snapshots_of(allocation)

@@ -49,6 +49,7 @@ SIZE_MAP_HEAD: Final = struct.Struct("<II16sQQII")  # snapshot, allocation, algo
 CHUNK_HEAD: Final = struct.Struct("<10IQQ")
 
 SPACES: Final = ("device", "host")
+REPLAY_LABEL: Final = "replay:"  # begins the label of a snapshot that isn't one of those over the run
 MEMCPY_KINDS: Final = ("htod", "dtoh", "dtod")
 
 INDEX_DTYPE: Final = np.dtype(

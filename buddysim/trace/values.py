@@ -83,12 +83,21 @@ class Contents:
 
 @dataclass
 class Snapshot:
-    """A moment of the run at which memory was looked at: after `point` launches."""
+    """A moment of the run at which memory was looked at: after `point` launches.
+
+    Attributes
+    ----------
+    for_replay : whether it was taken for the replay of a launch next to it, besides the snapshots over the run
+    """
 
     index: int
     point: int
     label: str
     contents: list[Contents] = field(default_factory=list)
+
+    @property
+    def for_replay(self) -> bool:
+        return self.label.startswith(fmt.REPLAY_LABEL)
 
     def contents_of(self, allocation: int) -> Contents | None:
         return next((c for c in self.contents if c.allocation == allocation), None)

@@ -142,6 +142,27 @@ def test_the_same_from_contents_and_from_maps(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+def test_snapshots_for_the_replay_take_no_part_where_there_are_others(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path / "t.bin", Provenance("test")) as writer:
+        a = writer.add_allocation("a", BASE, 4 * 128)
+        b = writer.add_allocation("b", BASE + 2**21, 4 * 128)
+        for point, label, known in (
+            (0, "before the first launch", {a: SECTOR}),
+            (3, "replay: after 3 launches", {a: WHOLE, b: WHOLE}),
+            (4, "replay: after 4 launches", {a: WHOLE, b: TWO}),
+            (9, "after 9 launches", {a: TWO}),
+        ):
+            s = writer.add_snapshot(point, label)
+            for allocation, size in known.items():
+                writer.add_size_map(s, allocation, np.full(4, size, dtype=np.uint8))
+    trace = open_trace(tmp_path / "t.bin")
+    found = profile(trace)
+    assert [row.snapshots for row in found.rows] == [(0, 3), (1, 2)]
+    assert [row.histogram for row in found.rows] == [(0, 0, 0.5, 0.5, 0, 0), (0, 0, 0, 0.5, 0, 0.5)]
+    source = SizeSource(trace)
+    assert [source.next_snapshot(ordinal) for ordinal in (0, 2, 3, 4)] == [1, 1, 2, 3]
+
+
 def test_only_sampled_entries_count(tmp_path: Path) -> None:
     with TraceWriter(tmp_path / "t.bin", Provenance("test")) as writer:
         a = writer.add_allocation("a", BASE, 10 * PAGE)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from buddysim.compress import entry_classes
 from buddysim.trace import Memcpy, Trace, open_trace, verify_trace
 
 TRACES = Path(__file__).parents[2] / "traces"
@@ -58,22 +59,36 @@ def test_counts_of_vectoradd_and_bfs() -> None:
         assert sum(isinstance(event, Memcpy) for event in trace.events) == 14
 
 
-def test_fdtd_starts_from_a_sampled_snapshot_and_ends_before_a_whole_one() -> None:
+def test_fdtd_has_every_size_before_and_after_each_kernel() -> None:
     with open_trace(TRACES / "fdtd2048.bin") as trace:
-        assert [kernel.ordinal for kernel in trace.kernels] == [357, 358, 359]
+        assert [kernel.ordinal for kernel in trace.kernels] == [750, 751, 752]
         assert [kernel.name for kernel in trace.kernels] == ["fdtd_kernel1", "fdtd_kernel2", "fdtd_kernel3"]
-        before = max(s.point for s in trace.snapshots if s.point <= 357)
-        after = min(s.point for s in trace.snapshots if s.point >= 358)
-        assert (before, after) == (325, 361)
-        snapshot = {s.point: s.index for s in trace.snapshots}
-        unknown = {
-            point: sum(
-                int(np.sum(size_map.read() == 15))
-                for size_map in trace.size_maps
-                if size_map.snapshot == snapshot[point]
-            )
-            for point in (before, after)
-        }
-        assert unknown[after] == 0
-        assert 0 < unknown[before] < sum(allocation.entries for allocation in trace.allocations)
-        assert sum(allocation.bytes for allocation in trace.allocations) == 3 * (16 << 20) + 484
+        assert sum(allocation.bytes for allocation in trace.allocations) == 3 * (16 << 20) + 2000
+        points = [snapshot.point for snapshot in trace.snapshots]
+        run = [snapshot.point for snapshot in trace.snapshots if not snapshot.for_replay]
+        assert run == [0, 167, 333, 500, 667, 833, 1000, 1167, 1333, 1500]
+        assert sorted({*run, 750, 751, 752, 753}) == points
+        maps = {(points[one.snapshot], one.allocation): one.read() for one in trace.size_maps}
+        assert set(maps) == {(point, a.index) for point in points for a in trace.allocations}
+        assert not any(15 in classes for classes in maps.values())
+        # Each kernel writes one of the arrays, and only its sizes change.
+        written = {750: "fdtd_kernel1.ey", 751: "fdtd_kernel1.ex", 752: "fdtd_kernel1.hz"}
+        for ordinal, name in written.items():
+            for a in trace.allocations:
+                changed = float(np.mean(maps[ordinal, a.index] != maps[ordinal + 1, a.index]))
+                assert (0.05 < changed < 0.25) if a.name == name else changed == 0
+
+
+def test_fdtds_size_maps_are_those_of_its_contents() -> None:
+    with open_trace(TRACES / "fdtd2048.bin") as trace:
+        maps = {(one.snapshot, one.allocation): one for one in trace.size_maps}
+        compared = 0
+        for snapshot in trace.snapshots:
+            for contents in snapshot.contents:
+                known = maps[snapshot.index, contents.allocation].read()
+                for pages, data in contents.blocks():
+                    entries = (pages[:, np.newaxis] * 64 + np.arange(64)).reshape(-1)
+                    classes = entry_classes(data)
+                    assert np.array_equal(known[entries[: len(classes)]], classes)
+                    compared += len(classes)
+        assert compared == 10 * (3 * 16 * 64 + 16)

@@ -13,7 +13,7 @@ from buddysim.capture.opencl.snapshots import Candidates, Chosen, Reason
 from buddysim.capture.opencl.wire import Message, Received
 from buddysim.compress import ENTRY_BYTES, entry_classes
 from buddysim.trace import Provenance, TraceWriter
-from buddysim.trace.format import PAGE_BYTES
+from buddysim.trace.format import PAGE_BYTES, REPLAY_LABEL
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
 _NAME_ROOM = 96  # bytes, for the name of a buffer that is used before it is named
@@ -238,7 +238,7 @@ class Record:
 
     def _write_snapshot(self, chosen: Chosen) -> None:
         label = "before the first launch" if chosen.point == 0 else f"after {chosen.point} launches"
-        snapshot = self._writer.add_snapshot(chosen.point, label + (", next to a traced one" if chosen.around else ""))
+        snapshot = self._writer.add_snapshot(chosen.point, label if chosen.of_run else f"{REPLAY_LABEL} {label}")
         self.counts.snapshots += 1
         for number in sorted(chosen.sizes.buffers):
             buffer = self._buffers.get(number)

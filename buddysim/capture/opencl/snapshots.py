@@ -40,12 +40,12 @@ class Chosen:
 
     Attributes
     ----------
-    around : whether it is one of those just before or just after a traced launch
+    of_run : whether it is one of those over the run; else it is there for a traced launch next to it
     sizes, contents : the buffers of which it has sizes, and the kept pages too
     """
 
     point: int
-    around: bool
+    of_run: bool
     sizes: Candidate
     contents: Candidate
 
@@ -144,7 +144,7 @@ class Candidates:
         for point in sorted(of_run | self.around):
             contents, around = of_run.get(point, Candidate(point)), self.around.get(point, Candidate(point))
             sizes = Candidate(point, around.buffers | contents.buffers)
-            found.append(Chosen(point, point in self.around, sizes, contents))
+            found.append(Chosen(point, point in of_run, sizes, contents))
         return found
 
     def sizes(self, candidate: Candidate, buffer: int) -> npt.NDArray[np.uint8]:

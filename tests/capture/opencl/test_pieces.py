@@ -73,7 +73,7 @@ def test_snapshots_around_launches_stay_and_share_a_point_with_one_of_the_run() 
         taken(candidates, point, functools.reduce(operator.or_, reasons))
     chosen = candidates.for_file(4)
     assert [one.point for one in chosen] == [0, 2, 3, 4, 5, 6]
-    assert {one.point for one in chosen if one.around} == around
+    assert {one.point for one in chosen if one.of_run} == in_turn
     assert {one.point for one in chosen if one.contents.buffers} == in_turn
     assert [candidates.sizes(one.sizes, 0).tolist() for one in chosen] == [
         entry_classes(np.full(100, one.point, np.uint8)).tolist() for one in chosen
