@@ -10,7 +10,7 @@ from buddysim.replay.parameters import engine_numbers
 from tests.replay.bare import run_warps, tiny_machine
 
 ENTRIES = 512
-SCHEMES = ("ideal", "bandwidth", "buddy", "host")
+SCHEMES = ("ideal", "bandwidth", "buddy", "host", "um")
 
 masks = st.integers(1, 15)
 loads = st.tuples(
@@ -38,7 +38,7 @@ kept = st.sampled_from([4, 3, 2, 1, 0])
 )
 @settings(deadline=None, max_examples=80)
 def test_sectors_and_bytes_are_conserved(warps, state, kept, scheme, banked):
-    machine = tiny_machine(dram__model=banked)
+    machine = tiny_machine(dram__model=banked, um__page="4 KiB", um__prefetch="16 KiB")
     regions = [(0, 200, 1, kept), (200, 300, 2, 4), (300, ENTRIES, 0, 4)]
     count, _ = run_warps(machine, warps, scheme, regions=regions, state=state)
     found = count["l1_hits"] + count["l1_merged"] + count["l2_read_hits"] + count["l2_read_merged"]

@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import buddysim
+import buddysim.trace as bt
 from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.twins.memory import NaiveMemory
 from buddysim.replay.twins.um import NaivePages
 from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.events import BASE, load_block, provenance
+from tests.trace.builders import records
 
 PAGE = 512  # entries of 64 KiB
 PAGES = 8
@@ -177,6 +181,22 @@ def test_faults_that_wait_are_handled_together():
         least = batches * m.ps(m.um.fault_latency) + transfer
         assert count["scheme"]["um.page_faults"] == 3
         assert least <= count["now_ps"] <= least + 2 * transfer + 2_000_000
+
+
+def test_a_copy_leaves_lines_of_resident_pages_only(tmp_path):
+    """Eight lines of page 1, which is resident, and of page 6, which is not and faults when it is read."""
+    starts = [BASE + page * 64 * 1024 for page in (1, 6)]
+    with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        writer.add_allocation("data", BASE, PAGES * PAGE * 128)
+        for start in starts:
+            writer.memcpy("htod", start, 8 * 128)
+        writer.begin_kernel("reads", (1, 1, 1), (32, 1, 1))
+        writer.add_blocks(*records([load_block([start + 128 * i for start in starts for i in range(8)])]))
+        writer.end_kernel()
+    m = buddysim.Machine.load("p100-nvlink2").with_overrides({"um.prefetch": "64 KiB", "l1.enabled": False})
+    counters = buddysim.simulate(tmp_path / "t.bin", m, "um").counters
+    assert (counters["l2.sector_hits"], counters["l2.demand_sectors"]) == (8, 8)
+    assert counters["um.page_faults"] == 1
 
 
 lines = st.tuples(st.integers(0, 15), st.integers(0, 3), st.integers(1, 15))  # page, line of it, sectors
