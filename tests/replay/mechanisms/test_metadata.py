@@ -61,3 +61,9 @@ def test_a_1x_target_without_bypass_is_compressed_and_needs_metadata():
     serial = machine(metadata_cache__overlap=False)
     assert buddy(serial, [load(0)], [FITS] * 256, [(0, 256, 1, 4)]) == (1 + 100 + 200 + 2 + 10) * NS
     assert buddy(serial, [load(0)], [OVERFLOWS] * 256, [(0, 256, 1, 4)]) == (1 + 100 + 200) * NS
+
+
+def test_data_are_not_usable_before_their_metadata():
+    """A metadata line of 128 B comes at 157; the one sector kept, fetched on the guess that it is enough, at 151."""
+    long_lines = machine(metadata_cache__line="128 B", metadata_cache__size="512 B")
+    assert buddy(long_lines, [load(0)], [0x33] * 256, [(0, 256, 1, 1)]) == (157 + 10 + 50) * NS
