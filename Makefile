@@ -14,7 +14,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench validate lint sanitize traces build clean check-machine FORCE
+.PHONY: help run test test-all bench validate lint sanitize mutants traces build clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -24,6 +24,7 @@ help:
 	@echo "make validate  hold both engines against published figures: writes docs/validation-*.md"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
+	@echo "make mutants   switch off one mechanism after the other: which tests notice? (up to an hour)"
 	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
 	@echo "make clean     remove everything that was built"
 
@@ -75,6 +76,9 @@ sanitize: build
 	    if test -e $$folder; then ln -sfn "$$PWD/$$folder" $(sanitized)/lib/$$folder; fi; done
 	$(sanitized_environment) $(python) -c 'import buddysim; assert "$(sanitized)/lib" in buddysim.__file__, buddysim'
 	$(sanitized_environment) $(python) -m pytest -W error::pytest.PytestUnraisableExceptionWarning $(SANITIZE_ARGS)
+
+mutants: build
+	$(python) tools/run_mutants.py $(MUTANTS_ARGS)
 
 build: $(VENV)/.built
 
