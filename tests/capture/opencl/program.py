@@ -3,7 +3,8 @@
 {"source": "__kernel ...", "options": "", "buffers": [{"bytes": 4096, "fill": "random32", "seed": 1}],
  "launches": [{"kernel": "k", "global": [64], "local": [32], "offset": [0],
                "arguments": [{"buffer": 0}, {"local": 128}, {"i32": 7}, {"f32": 1.5}]},
-              {"write": 0, "fill": "count"}, {"release": 0}, {"new": {"bytes": 4096}}],
+              {"write": 0, "fill": "count"}, {"release": 0}, {"new": {"bytes": 4096}},
+              {"hold": true} (launches wait for an event, until {"hold": false})],
  "die": "signal" (before the end: "exit"), "call": an OpenCL function to call in between}
 """
 
@@ -24,7 +25,9 @@ import numpy as np
 cl = ctypes.CDLL("libOpenCL.so.1")
 for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateSubBuffer", "clCreateKernel"):
     getattr(cl, name).restype = c_void_p
-cl.clCreateProgramWithSource.restype = cl.clSVMAlloc.restype = cl.clCreateImage2D.restype = c_void_p
+cl.clCreateProgramWithSource.restype = cl.clCreateUserEvent.restype = cl.clSVMAlloc.restype = (
+    cl.clCreateImage2D.restype
+) = c_void_p
 
 ALL_DEVICES, READ_WRITE, COPY_HOST = 0xFFFFFFFF, 1, 32
 
@@ -57,6 +60,7 @@ def contents(buffer: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 class Program:
     def __init__(self, source: str, options: str) -> None:
+        self.event: c_void_p | None = None
         platform, device = c_void_p(), c_void_p()
         check(cl.clGetPlatformIDs(1, byref(platform), None), "clGetPlatformIDs")
         check(cl.clGetDeviceIDs(platform, c_ulong(ALL_DEVICES), 1, byref(device), None), "clGetDeviceIDs")
@@ -109,8 +113,9 @@ class Program:
         sizes = {key: launch.get(key) for key in ("offset", "global", "local")}
         arrays = {key: (c_size_t * len(value))(*value) if value else None for key, value in sizes.items()}
         dimensions = len(launch["global"])
+        waits = (1, byref(self.event)) if self.event else (0, None)
         error = cl.clEnqueueNDRangeKernel(
-            self.queue, kernel, dimensions, arrays["offset"], arrays["global"], arrays["local"], 0, None, None
+            self.queue, kernel, dimensions, arrays["offset"], arrays["global"], arrays["local"], *waits, None
         )
         check(error, "clEnqueueNDRangeKernel")
         check(cl.clReleaseKernel(kernel), "clReleaseKernel")
@@ -129,6 +134,12 @@ class Program:
             check(cl.clReleaseMemObject(memory), "clReleaseMemObject")
         elif "new" in step:
             self.buffer(step["new"])
+        elif "hold" in step:
+            if step["hold"]:
+                self.event = made(cl.clCreateUserEvent, self.context)
+            else:
+                check(cl.clSetUserEventStatus(self.event, 0), "clSetUserEventStatus")
+                self.event = None
         else:
             self.launch(step)
 

@@ -229,6 +229,22 @@ def test_launches_outside_of_the_window_run_in_pocl(tmp_path: Path) -> None:
             assert ("untraced" in trace.provenance.assumptions) is named
 
 
+def test_launches_that_the_program_holds_back(tmp_path: Path) -> None:
+    program = job(33)
+    program["launches"].insert(1, {"hold": True})
+    program["launches"].insert(31, {"hold": False})  # after launch 29
+    output, done = captured(program, tmp_path, "--trace-launches", "1:32", "--snapshots", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain(program, tmp_path)
+    assert "no sizes next to traced launches while the program holds launches back" in done.stderr
+    direct = states(33)
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        assert [kernel.ordinal for kernel in trace.kernels] == list(range(1, 32))
+        classes = {point: entry_classes(direct[point].view(np.uint8)).tolist() for point in (30, 31, 32)}
+        assert sizes(trace) == classes
+
+
 def test_the_list_of_launches(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "buddysim", "capture", "opencl", "--list-launches"]
     program = ["--", sys.executable, str(PROGRAM), str(write_job(job(6), tmp_path))]

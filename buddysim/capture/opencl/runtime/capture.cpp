@@ -194,6 +194,21 @@ bool Capture::in_turn() {
   return true;
 }
 
+// Whether contents can be read: not while the program holds launches back. Waits for those that it held back before.
+bool Capture::all_launches_done() {
+  std::vector<cl_event> before;
+  {
+    Lock lock(state);
+    if (!user_events.empty()) return false;
+    before.swap(held_back);
+  }
+  for (cl_event event : before) {
+    real.clWaitForEvents(1, &event);
+    real.clReleaseEvent(event);
+  }
+  return true;
+}
+
 std::vector<cl_mem> Capture::all_buffers() {
   std::vector<cl_mem> all;
   for (auto& [memory, buffer] : buffers)
@@ -204,9 +219,14 @@ std::vector<cl_mem> Capture::all_buffers() {
 void Capture::snapshot_before_launch() {
   std::vector<cl_mem> all;
   uint64_t reasons = 0;
+  bool done = all_launches_done();
   {
     Lock lock(state);
-    if (!user_events.empty()) return;
+    if (!done) {
+      if (window.given && window.touches(enqueued))
+        note("no sizes next to traced launches while the program holds launches back by user events");
+      return;
+    }
     if (in_turn()) reasons |= IN_TURN;
     if (window.given && window.touches(launches)) reasons |= AROUND;
     if (!reasons) return;
@@ -218,9 +238,10 @@ void Capture::snapshot_before_launch() {
 void Capture::last_contents(const std::vector<cl_mem>& wanted) {
   uint64_t reasons = 0;
   std::vector<cl_mem> fresh;
+  if (!all_launches_done()) return;
   {
     Lock lock(state);
-    if (!launches || !user_events.empty()) return;
+    if (!launches) return;
     bool may_be_last = stated_points_.empty() ? most_kept_ > 0 : launches >= *stated_points_.rbegin();
     if (may_be_last) reasons |= LAST;
     if (window.given && window.touches(launches)) reasons |= AROUND;

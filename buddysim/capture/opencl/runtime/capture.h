@@ -73,6 +73,7 @@ class Capture {
   std::set<cl_program> flushing;  // built to take numbers below the normal ones as zero
   std::multimap<void*, Mapping> mappings;
   std::set<cl_event> user_events;  // that have not been set
+  std::vector<cl_event> held_back;  // launches that weren't waited for, because of user events
   std::map<cl_context, cl_command_queue> queues;  // one that contents can be read by
   uint64_t launches = 0;       // that have run, or PoCL has been given
   uint64_t enqueued = 0;       // launches that the program has made: more where it holds some back
@@ -95,6 +96,7 @@ class Capture {
  private:
   Capture();
   bool in_turn();
+  bool all_launches_done();
   std::vector<cl_mem> all_buffers();
   void last_contents(const std::vector<cl_mem>& wanted);
   void send_contents(const std::vector<cl_mem>& wanted, uint64_t reasons);

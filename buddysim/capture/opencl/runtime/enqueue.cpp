@@ -235,6 +235,10 @@ void wait_and_give(cl_event done, cl_event* event) {
   {
     Lock lock(capture.state);
     wait = capture.user_events.empty();
+    if (!wait) {
+      capture.real.clRetainEvent(done);
+      capture.held_back.push_back(done);
+    }
   }
   if (wait) capture.real.clWaitForEvents(1, &done);  // in the program's order, so that each run gives the same trace
   if (event)
