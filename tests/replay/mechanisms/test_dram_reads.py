@@ -1,0 +1,78 @@
+"""Reads of banked device memory (docs/model.md, Device memory).
+
+A load that issues at `i` is at its channel at i + 89; the end of its data is 89 before its arrival. A closed bank's
+data begin tRCD + tCL = 20 after the request, end 2 later. There is one bank, whose rows hold 8 entries, or one bank
+in each of four groups, in which neighbouring entries lie.
+"""
+
+import pytest
+
+from tests.replay.mechanisms.hand import NS, load, machine, time_of
+
+ONE_BANK = {"dram__model": "banked", "dram__banks": 1, "dram__bank_groups": 1, "dram__timing__tRAS": "20 ns"}
+FOUR_BANKS = {**ONE_BANK, "dram__banks": 4, "dram__bank_groups": 4}
+
+
+def one_bank(**timing):
+    return machine(**{**ONE_BANK, **{f"dram__timing__{name}": f"{ns} ns" for name, ns in timing.items()}})
+
+
+@pytest.mark.parametrize("rcd_ns", [10, 30])
+def test_a_closed_bank_is_activated_first(rcd_ns):
+    """The load-to-use latency contains the activation; an open row does without."""
+    chosen = one_bank(tRCD=rcd_ns)
+    assert time_of(chosen, [load(0)]) == (1 + 200) * NS
+    assert time_of(chosen, [load(0), load((0, 2))]) == (201 + 200 - rcd_ns) * NS
+    assert time_of(chosen, [load(0), load(7)]) == (201 + 200 - rcd_ns) * NS
+
+
+@pytest.mark.parametrize("rp_ns", [10, 25])
+def test_another_row_of_the_bank_is_precharged_first(rp_ns):
+    assert time_of(one_bank(tRP=rp_ns), [load(0), load(8)]) == (201 + rp_ns + 200) * NS
+
+
+@pytest.mark.parametrize(("ras_ns", "waits_ns"), [(199, 0), (200, 0), (201, 1), (400, 200)])
+def test_a_row_stays_open_for_tras(ras_ns, waits_ns):
+    """Activated at 90; the other row's request comes at 290."""
+    assert time_of(one_bank(tRAS=ras_ns), [load(0), load(8)]) == (201 + waits_ns + 10 + 200) * NS
+
+
+@pytest.mark.parametrize(("rtp_ns", "waits_ns"), [(190, 0), (191, 1), (300, 110)])
+def test_a_precharge_comes_trtp_after_the_read(rtp_ns, waits_ns):
+    """Read at 100; the other row's request comes at 290."""
+    assert time_of(one_bank(tRTP=rtp_ns), [load(0), load(8)]) == (201 + waits_ns + 10 + 200) * NS
+
+
+@pytest.mark.parametrize("ccd_ns", [2, 4, 10])
+def test_columns_of_a_bank_follow_each_other_at_tccd_l(ccd_ns):
+    """Sectors of one request, and two requests to a row, the second of which comes a cycle later."""
+    chosen = one_bank(tCCD_L=ccd_ns)
+    assert time_of(chosen, [load((0, 3))]) == (201 + ccd_ns + 1) * NS
+    assert time_of(chosen, [load(0, 1)]) == (201 + ccd_ns) * NS
+
+
+def test_bursts_of_other_banks_follow_each_other_on_the_bus():
+    """Requests at 90 and 91, data from 110 and 111: the bus is free again at 112."""
+    chosen = machine(**FOUR_BANKS, dram__timing__tRRD_S="1 ns", dram__timing__tFAW="4 ns")
+    assert time_of(chosen, [load(0)]) == 201 * NS
+    assert time_of(chosen, [load(0, 1)]) == (201 + 2) * NS
+
+
+REFRESH = {"dram__timing__tREFI": "1 us", "dram__timing__tRFC": "200 ns"}
+
+
+def test_a_refresh_takes_the_bus():
+    """From 1000 to 1200. A load that issues at 890 has its data at 999, one that issues at 891 would at 1000."""
+    chosen = machine(**ONE_BANK, **REFRESH)
+    assert time_of(chosen, [load(0, chain_cycles=890)]) == (890 + 200) * NS
+    assert time_of(chosen, [load(0, chain_cycles=891)]) == (1202 + 89) * NS
+    assert time_of(one_bank(), [load(0, chain_cycles=891)]) == (891 + 200) * NS
+
+
+def test_a_refresh_closes_rows():
+    """A row opened at 90 is closed at 1000 and can be opened from 1200 on."""
+    chosen = machine(**ONE_BANK, **REFRESH)
+    first = load(0, use_distance=0)
+    assert time_of(chosen, [first, load((0, 2), chain_cycles=700)]) == (701 + 190) * NS
+    assert time_of(chosen, [first, load((0, 2), chain_cycles=1400)]) == (1401 + 200) * NS
+    assert time_of(chosen, [first, load((0, 2), chain_cycles=1010)]) == (1222 + 89) * NS
