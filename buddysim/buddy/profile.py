@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.buddy.distribution import Distribution
-from buddysim.buddy.lifetimes import largest_first_until_none_over, sums_over_time
 from buddysim.buddy.options import ProfileOptions, exact_share
+from buddysim.buddy.over_time import largest_first_until_none_over, sums_over_time
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.buddy.values import N_CLASSES, EntryValues
 from buddysim.compress import ENTRY_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES

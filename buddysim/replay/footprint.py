@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Targets
-from buddysim.buddy.lifetimes import sums_over_time
+from buddysim.buddy.over_time import sums_over_time
 from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
 from buddysim.trace import Kernel, KernelLaunch, Trace

@@ -135,7 +135,7 @@ cdef void l2_drop(MemorySystem* m, int64_t first_entry, int64_t end_entry) noexc
 
 
 cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil:
-    """Entries leave device memory: their lines leave the L2 and the L1s, but for those of host memory.
+    """A page of entries leaves device memory: their lines leave the L1s, and the L2 but for those of host memory.
 
     Dirty sectors are written back with what the scheme moves; returns how many.
     """
@@ -161,7 +161,7 @@ cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries
     for set in range(m.l1.units * m.l1.sets.by):
         row = cache_row(m.l1, set * m.l1.row_bytes)
         for way in range(m.l1.ways):
-            if row.tags[way] - first_entry < entries and region_of(m, row.tags[way]).placement != HOST:
+            if row.tags[way] - first_entry < entries:
                 cache_empty_way(m.l1, &row, way)
     return m.count.writeback_sectors - before
 

@@ -137,7 +137,7 @@ class NaiveMemory:
         page_entries = range(page * self.page_entries, (page + 1) * self.page_entries)
         ours = [(first, end) for first, end, placement, _ in self.regions if placement != Placement.HOST]
         entries = {entry for entry in page_entries if any(first <= entry < end for first, end in ours)}
-        self.l1.drop(entries)
+        self.l1.drop(set(page_entries))
         for line in self.l2.drop(entries):
             self.count["writebacks"] += bool(line.dirty)
             self.count["writeback_sectors"] += len(line.dirty)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buddysim.buddy.lifetimes import largest_first_until_none_over, sums_over_time
+from buddysim.buddy.over_time import largest_first_until_none_over, sums_over_time
 from buddysim.trace import Allocation
 
 POSITIONS = 9
