@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from buddysim.buddy.allocation_keys import allocation_keys
 from buddysim.buddy.distribution import Distribution
 from buddysim.buddy.options import ProfileOptions
+from buddysim.buddy.other_input import targets_of_other_input
 from buddysim.buddy.profile import AllocationProfile, Profile, profile, profile_with
 from buddysim.buddy.sizes import SizeSource
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
@@ -18,6 +20,8 @@ __all__ = [
     "SizeSource",
     "Target",
     "Targets",
+    "allocation_keys",
     "profile",
     "profile_with",
+    "targets_of_other_input",
 ]

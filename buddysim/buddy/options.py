@@ -31,13 +31,14 @@ class ProfileOptions:
     mostly_zero : least share of entries that fit 8 B, in every snapshot, for 16x
     eight_byte_state : whether metadata distinguish an entry of 8 B from one of 32 B; if not, it overflows 16x. A
         property of the machine (``buddy.eight_byte_state``)
+    until : only snapshots taken when at most that many launches had ended; None: all snapshots
 
     The defaults (``ProfileOptions.threshold``, ...) are those of every command and call.
 
     Raises
     ------
     BuddysimError
-        for a share that isn't from 0 to 1, a seed out of range, or an unknown name
+        for a share that isn't from 0 to 1, a seed out of range, an unknown name, or an `until` below 0
     """
 
     threshold: float = 0.3
@@ -48,6 +49,7 @@ class ProfileOptions:
     distribution: str = DEFAULT_DISTRIBUTION
     mostly_zero: float = 0.99
     eight_byte_state: bool = True
+    until: int | None = None
 
     def __post_init__(self) -> None:
         _check_choice("policy", self.policy, POLICIES)
@@ -57,6 +59,10 @@ class ProfileOptions:
         find_for_entries(self.algorithm)
         Distribution.load(self.distribution)
         checked_seed(self.seed)
+        if self.until is not None and (
+            isinstance(self.until, bool) or not isinstance(self.until, int) or self.until < 0
+        ):
+            raise BuddysimError(f"profile_until {shortened(self.until)}: expected a number of launches from 0 on")
 
 
 def exact_share(what: str, value: float) -> Fraction:

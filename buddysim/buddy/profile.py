@@ -7,13 +7,15 @@ memory; the share of entries that do is the static estimate of buddy accesses.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.base.errors import BuddysimError
+from buddysim.base.result import file_name
 from buddysim.buddy.distribution import Distribution
 from buddysim.buddy.options import ProfileOptions, exact_share
 from buddysim.buddy.over_time import largest_first_until_none_over, sums_over_time
@@ -43,6 +45,7 @@ class AllocationProfile:
     snapshots : those over the run that have sizes of it; empty where sizes were drawn from a distribution
     counts : int64 (snapshots, or 1; 8): entries of each size class
     target : the ratio chosen
+    unseen : the trace has sizes of it, but none up to `ProfileOptions.until`: it counts as incompressible
     """
 
     index: int
@@ -52,11 +55,12 @@ class AllocationProfile:
     snapshots: tuple[int, ...]
     counts: NDArray[np.int64]
     target: Target = ALL_TARGETS[0]
+    unseen: bool = False
 
     @property
     def drawn(self) -> bool:
         """Whether the trace has no values of it."""
-        return not self.snapshots
+        return not self.snapshots and not self.unseen
 
     @property
     def histogram(self) -> tuple[float, ...]:
@@ -138,6 +142,7 @@ class Profile:
             "mostly_zero": float(options.mostly_zero),
             "seed": options.seed,
             "distribution": options.distribution,
+            "until": options.until,
             "ratio": self.ratio,
             "free_placement_ratio": self.free_placement_ratio if self.free_placement_ratio != float("inf") else None,
             "buddy_access_share": self.buddy_access_share,
@@ -150,6 +155,7 @@ class Profile:
                     "entries": row.entries,
                     "snapshots": len(row.snapshots),
                     "sizes_drawn": row.drawn,
+                    "sizes_unseen": row.unseen,
                     "sectors_needed": dict(zip(STATES, row.histogram, strict=True)),
                     "target": row.target.name,
                     "buddy_access_share": float(self.overflow(row)),
@@ -171,9 +177,12 @@ def profile(
     distribution: str = ProfileOptions.distribution,
     mostly_zero: float = ProfileOptions.mostly_zero,
     eight_byte_state: bool = ProfileOptions.eight_byte_state,
+    until: int | None = ProfileOptions.until,
 ) -> Profile:
     """Chooses target ratios; parameters and errors as `ProfileOptions` has them, for `profile_with`."""
-    options = ProfileOptions(threshold, aggregate, policy, algorithm, seed, distribution, mostly_zero, eight_byte_state)
+    options = ProfileOptions(
+        threshold, aggregate, policy, algorithm, seed, distribution, mostly_zero, eight_byte_state, until
+    )
     return profile_with(trace, options)
 
 
@@ -188,6 +197,10 @@ def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
     Returns
     -------
     Profile, whose ``targets`` are the trace's
+
+    Raises
+    ------
+    BuddysimError : no snapshot is as early as `ProfileOptions.until`; sizes by another compressor can't be drawn
     """
     limit = exact_share("threshold", options.threshold)
     seen = _observe(trace, options)
@@ -201,23 +214,52 @@ def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
     if options.policy == "final":
         rows = _with_mostly_zero(trace, rows, options)
     host = [a.name for a in trace.allocations if a.space == "host"]
-    return Profile(rows, host, Targets(trace, {row.index: row.target for row in rows}), options)
+    targets = Targets(trace, {row.index: row.target for row in rows}, _source(trace, rows, options))
+    return Profile(rows, host, targets, options)
+
+
+def _source(trace: Trace, rows: Sequence[AllocationProfile], options: ProfileOptions) -> dict[str, Any]:
+    """How targets were chosen, for the provenance of what uses them."""
+    used = {snapshot for row in rows for snapshot in row.snapshots}
+    return {
+        "kind": "profile",
+        "trace": file_name(trace.path),
+        "trace_checksum": trace.fingerprint,
+        "snapshot_points": sorted(trace.snapshots[snapshot].point for snapshot in used),
+        "options": asdict(options),
+    }
+
+
+def _is_seen(point: int, options: ProfileOptions) -> bool:
+    return options.until is None or point <= options.until
 
 
 def _observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
     values, distribution = EntryValues(trace, options.algorithm), Distribution.load(options.distribution)
     rows = []
+    points = {s: trace.snapshots[s].point for s in values.snapshots}
+    if points and not any(_is_seen(point, options) for point in points.values()):
+        raise BuddysimError(
+            f"{trace.path}: profile_until {options.until}: no snapshot was taken by then: the first one after launch "
+            f"{min(points.values())}"
+        )
     for a in trace.allocations:
         if a.space == "host" or not a.bytes:
             continue
-        counted = [(s, values.counts(s, a.index)) for s in values.over_the_run(a.index)]
+        over_the_run = values.over_the_run(a.index)
+        snapshots = [s for s in over_the_run if _is_seen(points[s], options)]
+        counted = [(s, values.counts(s, a.index)) for s in snapshots]
         counted = [(s, row) for s, row in counted if row.sum()]
+        unseen = not counted and len(snapshots) < len(over_the_run)
         if counted:
             counts = np.array([row for _, row in counted], dtype=np.int64)
+        elif unseen:
+            counts = np.array([[*[0] * (N_CLASSES - 1), a.entries]], dtype=np.int64)
         else:
             distribution.check_algorithm(options.algorithm, f"{trace.path}: allocation {a.name}")
             counts = _drawn(distribution, options.seed, a)[np.newaxis]
-        rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, tuple(s for s, _ in counted), counts))
+        used = tuple(s for s, _ in counted)
+        rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, used, counts, unseen=unseen))
     return rows
 
 
@@ -264,7 +306,7 @@ def _with_mostly_zero(
 
 
 def _with_target(row: AllocationProfile, target: Target) -> AllocationProfile:
-    return AllocationProfile(row.index, row.name, row.bytes, row.entries, row.snapshots, row.counts, target)
+    return replace(row, target=target)
 
 
 def _fits(size_class: int, target: Target, eight_byte_state: bool) -> bool:

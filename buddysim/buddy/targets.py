@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import nearest, shortened
+from buddysim.base.result import file_name
 from buddysim.base.textfile import parse_toml, read_text
+from buddysim.buddy.allocation_keys import allocation_keys
 from buddysim.trace import Allocation, Trace
 
 LARGEST_FILE = 64 * 2**20
@@ -52,18 +55,30 @@ class Targets:
     ----------
     trace : the trace, or its allocations
     by_index : targets by allocation index
+    source : how they were chosen, for the provenance of results: plain values
+
+    Attributes
+    ----------
+    allocations, source : as given
     """
 
-    def __init__(self, trace: Trace | Sequence[Allocation], by_index: Mapping[int, Target]) -> None:
+    def __init__(
+        self,
+        trace: Trace | Sequence[Allocation],
+        by_index: Mapping[int, Target],
+        source: Mapping[str, Any] | None = None,
+    ) -> None:
         self.allocations = list(trace if isinstance(trace, Sequence) else trace.allocations)
         self._by_index = dict(by_index)
+        self.source = dict(source or {"kind": "given"})
 
     @classmethod
     def uniform(cls, trace: Trace | Sequence[Allocation], ratio: str) -> Targets:
         """The same target for every device allocation."""
         target = _target(ratio, "ratio")
         allocations = trace if isinstance(trace, Sequence) else trace.allocations
-        return cls(allocations, {a.index: target for a in allocations if a.space == "device"})
+        by_index = {a.index: target for a in allocations if a.space == "device"}
+        return cls(allocations, by_index, {"kind": "uniform", "ratio": ratio})
 
     def of(self, allocation: int) -> Target:
         """The target of an allocation, by its index."""
@@ -92,7 +107,11 @@ class Targets:
             f"# Ratio of each device allocation: {', '.join(TARGET)}; one that isn't listed is kept whole (1x).",
             f"[{_TABLE}]",
         ]
-        lines += [f"{_quoted(key)} = {_quoted(ratio)}" for key, ratio in self.to_dict().items()]
+        names = {key: self.allocations[number].name for number, key in enumerate(_keys_in_order(self.allocations))}
+        for key, ratio in self.to_dict().items():
+            lines.append(
+                f"{_quoted(key)} = {_quoted(ratio)}" + (f"  # {_quoted(names[key])}" if names[key] != key else "")
+            )
         text = "\n".join(lines) + "\n"
         write_whole(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
 
@@ -101,7 +120,8 @@ class Targets:
         """Reads a file for a trace; a BuddysimError for whatever doesn't fit it."""
         allocations = list(trace if isinstance(trace, Sequence) else trace.allocations)
         where = os.fspath(path)
-        content = parse_toml(read_text(path, "targets file", LARGEST_FILE), where)
+        text = read_text(path, "targets file", LARGEST_FILE)
+        content = parse_toml(text, where)
         for key in content:
             if key != _TABLE:
                 raise BuddysimError(f"{where}: {key!r}: unknown table, expected [{_TABLE}]")
@@ -113,41 +133,27 @@ class Targets:
         by_index: dict[int, Target] = {}
         for key, ratio in table.items():
             if key not in by_key:
-                raise BuddysimError(f"{where}: {_unknown(key, by_key)}")
+                raise BuddysimError(f"{where}: {_unknown(key, by_key, allocations)}")
             if by_key[key] in host:
                 raise BuddysimError(f"{where}: {key!r} lies in host memory: expected device allocations only")
             by_index[by_key[key]] = _target(ratio, f"{where}: {key!r}")
-        return cls(allocations, by_index)
+        checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        return cls(allocations, by_index, {"kind": "file", "file": file_name(where), "checksum": checksum})
 
 
-def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:
-    """A key of its own for every allocation, by index: its name, with its base (and index) where names repeat."""
-    allocations = list(allocations)
-    names = Counter(a.name for a in allocations)
-    with_base = Counter(f"{a.name}@{a.base:#x}" for a in allocations)
-    keys: dict[int, str] = {}
-    taken: set[str] = set()
-    for a in allocations:
-        key = a.name
-        if names[key] > 1 or with_base[key]:
-            key = f"{a.name}@{a.base:#x}"
-            if with_base[key] > 1 or names[key]:
-                key += f"#{a.index}"
-        while key in taken:
-            key += f"#{a.index}"
-        taken.add(key)
-        keys[a.index] = key
-    return keys
+def _keys_in_order(allocations: Sequence[Allocation]) -> list[str]:
+    keys = allocation_keys(allocations)
+    return [keys[a.index] for a in allocations]
 
 
-def _unknown(key: str, keys: Iterable[str]) -> str:
-    keys = list(keys)
-    same_name = [name for name in keys if name.startswith(f"{key}@")]
-    if same_name:
+def _unknown(key: str, by_key: Mapping[str, int], allocations: Sequence[Allocation]) -> str:
+    named = {a.index for a in allocations if a.name == key}
+    same_name = [known for known, index in by_key.items() if index in named or known.startswith(f"{key}#")]
+    if len(same_name) > 1:
         return f"{shortened(key)}: several allocations have this name, expected {', '.join(same_name[:4])}" + (
             ", .." if len(same_name) > 4 else ""
         )
-    near = nearest(key, keys)
+    near = same_name[0] if same_name else nearest(key, by_key)
     return f"{shortened(key)}: the trace has no such allocation" + (f" (nearest: {shortened(near)})" if near else "")
 
 

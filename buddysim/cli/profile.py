@@ -71,6 +71,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
     )
+    parser.add_argument(
+        "--profile-until",
+        type=int,
+        default=ProfileOptions.until,
+        metavar="LAUNCH",
+        help="only snapshots taken when at most that many launches had ended (default: all)",
+    )
     parser.add_argument("-o", "--output", metavar="FILE.toml", help="write the targets to a file for run --targets")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -87,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
             args.seed,
             args.distribution,
             args.mostly_zero,
+            until=args.profile_until,
         )
         found = profile_with(trace, options)
         if args.output is not None:
@@ -123,6 +131,10 @@ def _show(found: Profile, console: Console) -> None:
         console.print(
             f"* the trace has no values: sizes drawn from {drawn.name}, seed {found.options.seed} ({drawn.source})"
         )
+    unseen = [row.name for row in found.rows if row.unseen]
+    if unseen:
+        names = ", ".join(map(_printable, unseen))
+        console.print(f"without sizes up to launch {found.options.until}, kept whole: {names}")
     if found.host:
         console.print(f"in host memory, without a target: {', '.join(map(_printable, found.host))}")
 
@@ -145,7 +157,8 @@ def _how(found: Profile) -> str:
     options = found.options
     decides = "the worst snapshot decides" if options.aggregate == "worst" else "the mean over the snapshots decides"
     sizes = f", sizes by {options.algorithm}" if options.algorithm != ProfileOptions.algorithm else ""
-    return f"policy {options.policy}, threshold {options.threshold:g}, {decides}{sizes}"
+    until = f", snapshots up to launch {options.until}" if options.until is not None else ""
+    return f"policy {options.policy}, threshold {options.threshold:g}, {decides}{sizes}{until}"
 
 
 def _printable(text: str) -> str:

@@ -45,6 +45,23 @@ def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[st
     assert sorted(path.name for path in trace.parent.iterdir()) == ["t.bin", "targets.toml"]
 
 
+def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshots = [(0, {"a": [3] * 64}), (5, {"a": [7] * 64, "late": [3] * 64})]
+    write_trace(tmp_path / "t.bin", {"a": 64, "late": 64}, snapshots)
+    found = {}
+    for until in (None, 4):
+        options = [] if until is None else ["--profile-until", str(until)]
+        assert main(["profile", str(tmp_path / "t.bin"), "--json", *options]) == 0
+        content = json.loads(capsys.readouterr().out)
+        assert content["until"] == until
+        found[until] = [row["target"] for row in content["allocations"]]
+    assert found == {None: ["1x", "4x"], 4: ["4x", "1x"]}
+    assert main(["profile", str(tmp_path / "t.bin"), "--profile-until", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "snapshots up to launch 4" in " ".join(shown.split())
+    assert "without sizes up to launch 4, kept whole: late" in shown
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -53,6 +70,7 @@ def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[st
         (["--policy", "best"], "argument --policy: invalid choice"),
         (["--distribution", "isca20"], "distribution 'isca20': unknown"),
         (["--seed", "-4"], "seed -4: expected"),
+        (["--profile-until", "-1"], "profile_until -1: expected a number of launches from 0 on"),
         (["-o", "{trace}"], "is the trace itself"),
         (["-o", "{trace}/x.toml"], "can't be written"),
     ],

@@ -1,0 +1,42 @@
+"""What an allocation is called in any run of its program: by its name and its order, never by its address.
+
+Names are what a capture knows of an allocation: a kernel argument, a call site, a tensor. An allocator chooses other
+addresses in the next run, so an address in a name (importers name what they find ``copied 0x7f..``) is no part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from buddysim.trace import Allocation
+
+Place = tuple[str, int]
+
+
+def places(allocations: Iterable[Allocation]) -> dict[int, Place]:
+    """By allocation index: its name without its own address, and how many of that name were made before it."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for a in allocations:
+        address = rf"\s*(?<![0-9a-z])0x0*{a.base:x}(?![0-9a-z])"
+        name = re.sub(address, "", a.name, flags=re.IGNORECASE)
+        found[a.index] = (name, seen[name])
+        seen[name] += 1
+    return found
+
+
+def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:
+    """A text of its own for every allocation, by index: its name; ``name#1``, ``name#2``, .. where it repeats."""
+    found = places(allocations)
+    names = Counter(name for name, _ in found.values())
+    keys: dict[int, str] = {}
+    taken: set[str] = set()
+    for index, (name, order) in found.items():
+        key = f"{name}#{order + 1}" if names[name] > 1 else name
+        while key in taken:
+            key += f"#{index}"
+        taken.add(key)
+        keys[index] = key
+    return keys

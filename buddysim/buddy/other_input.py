@@ -1,0 +1,66 @@
+"""Targets profiled on one input of a program, for a run of another: as the paper does, on a smaller one."""
+
+from __future__ import annotations
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.buddy.allocation_keys import allocation_keys, places
+from buddysim.buddy.targets import Target, Targets
+from buddysim.trace import Trace
+
+_MOST_NAMED = 4
+
+
+def targets_of_other_input(profiled: Targets, trace: Trace) -> Targets:
+    """The targets of a trace's allocations, by those of the same names and order in another trace of its program.
+
+    Where a name has more allocations here, those beyond take the least aggressive target that it has there. One whose
+    name isn't there is kept whole (1x).
+
+    Parameters
+    ----------
+    profiled : of the other trace, as `profile` gives them
+    trace : whose allocations get targets
+
+    Returns
+    -------
+    Targets; their `source` is that of `profiled` with the keys of what is ``beyond``, ``unmatched``, and ``unused`` there
+
+    Raises
+    ------
+    BuddysimError : no name is the same
+    """
+    device_there = [a for a in profiled.allocations if a.space == "device"]
+    places_there = places(profiled.allocations)
+    at_place = {places_there[a.index]: a.index for a in device_there}
+    of_name: dict[str, list[Target]] = {}
+    for a in device_there:
+        of_name.setdefault(places_there[a.index][0], []).append(profiled.of(a.index))
+    here, keys = places(trace.allocations), allocation_keys(trace.allocations)
+    by_index: dict[int, Target] = {}
+    beyond, unmatched, used = [], [], set()
+    device_here = [a for a in trace.allocations if a.space == "device"]
+    for a in device_here:
+        place = here[a.index]
+        if place in at_place:
+            by_index[a.index] = profiled.of(at_place[place])
+            used.add(at_place[place])
+        elif place[0] in of_name:
+            by_index[a.index] = max(of_name[place[0]], key=lambda target: target.device_bytes_per_entry)
+            beyond.append(keys[a.index])
+        else:
+            unmatched.append(keys[a.index])
+    keys_there = allocation_keys(profiled.allocations)
+    if device_here and not by_index:
+        raise BuddysimError(
+            f"{trace.path}: no device allocation has a name of those in {profiled.source.get('trace')}: here "
+            f"{_some(unmatched)}; there {_some([keys_there[a.index] for a in device_there])}: expected another input "
+            "of the same program"
+        )
+    unused = [keys_there[a.index] for a in device_there if a.index not in used]
+    source = {**profiled.source, "beyond": beyond, "unmatched": unmatched, "unused": unused}
+    return Targets(trace, by_index, source)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(shortened(name) for name in names[:_MOST_NAMED]) + (", .." if len(names) > _MOST_NAMED else "")
