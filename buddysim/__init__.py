@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from buddysim.base.plugins import load_plugin
     from buddysim.buddy import Targets, profile
     from buddysim.machine import Machine
-    from buddysim.replay import ReplayResult, simulate
+    from buddysim.replay import ReplayResult, compare, simulate
     from buddysim.trace import open_trace
 
 __version__ = "0.1.0"
@@ -25,6 +25,7 @@ __all__ = [
     "ReplayResult",
     "Targets",
     "__version__",
+    "compare",
     "compress",
     "load_plugin",
     "open_trace",
@@ -40,6 +41,7 @@ _HOMES = {
     "Targets": "buddysim.buddy",
     "profile": "buddysim.buddy",
     "open_trace": "buddysim.trace",
+    "compare": "buddysim.replay",
     "simulate": "buddysim.replay",
 }
 

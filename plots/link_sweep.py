@@ -1,6 +1,8 @@
 """Time of a trace against the link's bandwidth, as a picture and as a CSV file of the same name.
 
 python plots/link_sweep.py traces/fdtd2048.bin -o out/link.png
+
+The baseline keeps one link, as in Fig. 11 of Buddy Compression: it counts for allocations in host memory.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ SCHEMES = ("buddy", "host")
 GB_PER_S = (25, 50, 100, 150, 200)  # each direction
 
 
-def sweep(trace: Path, machine_name: str, gb_per_s: list[int]) -> list[dict[str, float]]:
-    """A row for each bandwidth: time over that of unlimited device memory, by scheme."""
+def sweep(trace: Path, machine_name: str, gb_per_s: list[int], held: int | None) -> list[dict[str, float]]:
+    """A row for each bandwidth: time over that of unlimited device memory with the link held, by scheme."""
     machine = buddysim.Machine.load(machine_name)
-    ideal = buddysim.simulate(trace, machine, "ideal").counters["time_ps"]
+    baseline = {"link.bandwidth": f"{held} GB/s" if held else machine.text("link.bandwidth")}
     rows = []
     for rate in gb_per_s:
         linked = machine.with_overrides({"link.bandwidth": f"{rate} GB/s"})
-        times = {scheme: buddysim.simulate(trace, linked, scheme).counters["time_ps"] for scheme in SCHEMES}
-        rows.append({"link_gb_per_s": rate, **{scheme: time / ideal for scheme, time in times.items()}})
+        results = buddysim.compare(trace, linked, (*SCHEMES, "ideal"), baseline_set=baseline)
+        rows.append({"link_gb_per_s": rate, **{scheme: results[scheme].slowdown["ratio"] for scheme in SCHEMES}})
     return rows
 
 
@@ -34,10 +36,11 @@ def main() -> None:
     parser.add_argument("trace", type=Path)
     parser.add_argument("-m", "--machine", default="p100-nvlink2", help="preset or machine file (default: %(default)s)")
     parser.add_argument("--gb-per-s", type=int, nargs="+", default=GB_PER_S, help="link bandwidths")
+    parser.add_argument("--held", type=int, help="link of the baseline, GB/s (default: the machine's)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the picture")
     args = parser.parse_args()
     try:
-        rows = sweep(args.trace, args.machine, args.gb_per_s)
+        rows = sweep(args.trace, args.machine, args.gb_per_s, args.held)
         with args.output.with_suffix(".csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])
             writer.writeheader()

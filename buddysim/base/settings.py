@@ -8,12 +8,18 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 
 
-def parse_settings(settings: Iterable[str]) -> dict[str, object]:
-    """``["l2.size=6MiB"]`` as a mapping for `Machine.with_overrides`; of two for one key the last counts."""
+def parse_settings(settings: Iterable[str], option: str = "--set") -> dict[str, object]:
+    """``["l2.size=6MiB"]`` as a mapping for `Machine.with_overrides`; of two for one key the last counts.
+
+    Parameters
+    ----------
+    settings : as given
+    option : of the command, for errors
+    """
     overrides: dict[str, object] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip() or not value.strip():
-            raise BuddysimError(f"--set: {shortened(setting)}: expected KEY=VALUE, for example l2.size=6MiB")
+            raise BuddysimError(f"{option}: {shortened(setting)}: expected KEY=VALUE, for example l2.size=6MiB")
         overrides[key.strip()] = value.strip()
     return overrides

@@ -24,7 +24,7 @@ def targets_of_other_input(profiled: Targets, trace: Trace) -> Targets:
 
     Returns
     -------
-    Targets; their `source` is that of `profiled` with the keys of what is ``beyond``, ``unmatched``, and ``unused`` there
+    Targets; their `source` is that of `profiled` and the keys of what is ``beyond``, ``unmatched``, ``unused`` there
 
     Raises
     ------

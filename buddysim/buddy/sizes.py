@@ -23,6 +23,11 @@ class SizeSource:
     trace : the trace
     algorithm : the compressor
     seed, distribution : what the sizes of allocations without values are drawn with
+
+    Attributes
+    ----------
+    written_entries : entries whose classes were asked for so far, over all snapshots
+    extrapolated_entries : of these, those with the size of a neighbour
     """
 
     def __init__(
@@ -31,6 +36,7 @@ class SizeSource:
         self.trace, self.algorithm, self.seed = trace, algorithm, checked_seed(seed)
         self.distribution = Distribution.load(distribution)
         self.values = EntryValues(trace, algorithm)
+        self.written_entries = self.extrapolated_entries = 0
 
     def first_snapshot(self, ordinal: int) -> int | None:
         """The snapshot that a run starts from whose first kernel has this ordinal; None where none knows any size."""
@@ -62,11 +68,13 @@ class SizeSource:
             raise BuddysimError(
                 f"{self.trace.path}: allocation {described.name}: {len(out)} entries, expected {described.entries}"
             )
+        self.written_entries += len(out)
         source = self.values.nearest(snapshot, allocation) if snapshot is not None else None
         if source is not None:
             page_entries = self.values.write(source, allocation, out)
             filled = fill_unsampled(out, page_entries)
             if filled < len(out) or not len(out):
+                self.extrapolated_entries += filled
                 return filled
         if described.space == "host":
             out.fill(_WHOLE)
@@ -74,6 +82,12 @@ class SizeSource:
             self.distribution.check_algorithm(self.algorithm, f"{self.trace.path}: allocation {described.name}")
             self.distribution.write(out, self.seed, allocation)
         return 0
+
+    @property
+    def drawn(self) -> list[str]:
+        """Names of the device allocations of which the trace has no values: their sizes are drawn."""
+        device = (a for a in self.trace.allocations if a.space == "device" and a.bytes)
+        return [a.name for a in device if not self.values.snapshots_of(a.index)]
 
     @property
     def assumptions(self) -> dict[str, str]:
@@ -91,7 +105,7 @@ class SizeSource:
                 "an entry keeps its size until it is written back, then it has that of the next snapshot"
             )
             assumed["unsampled"] = "an entry of unknown size takes that of the nearest sampled page of its allocation"
-        drawn = [a.name for a in device if not self.values.snapshots_of(a.index)]
+        drawn = self.drawn
         if drawn:
             names = ", ".join(drawn[:8]) + (f" and {len(drawn) - 8} more" if len(drawn) > 8 else "")
             assumed["drawn"] = (

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from buddysim.buddy import Targets
     from buddysim.machine import Machine
     from buddysim.replay import ReplayResult
     from buddysim.trace import Trace
@@ -18,13 +16,13 @@ NAME = "run"
 HELP = """replay a trace and show what a memory configuration costs and gains
 
 Without --scheme: Buddy Compression, and a GPU with unlimited memory as the baseline. Targets come from the trace's own
-values (see: profile) unless a file gives them. The screen is a summary; --json keeps everything."""
+values (see: profile) unless a file gives them, or --profile-from another trace. The screen is a summary; --json keeps
+everything."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from buddysim.buddy import Distribution, ProfileOptions
-    from buddysim.compress.registry import entry_algorithms
     from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
+    from buddysim.replay.sensitivity import ALL, AUTO, KINDS, MOST_INSTRUCTIONS, MOST_RUNS, NONE
 
     schemes = "; ".join(f"{name}: {scheme.SUMMARY}" for name, scheme in REGISTRY.items())
     parser.add_argument("file", metavar="FILE", help="the trace file")
@@ -46,7 +44,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="change the machine, for example l2.size=6MiB; may be repeated",
     )
+    parser.add_argument(
+        "--baseline-set",
+        metavar="KEY=VALUE",
+        action="append",
+        nargs="+",
+        default=[],
+        dest="baseline_settings",
+        help=f"change the machine of the baseline, {BASELINE}, alone: link.bandwidth=150GB/s; may be repeated",
+    )
+    _add_target_arguments(parser)
+    parser.add_argument(
+        "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
+    parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
+    parser.add_argument(
+        "--sensitivity",
+        metavar="WHAT",
+        default=AUTO,
+        help=f"band of each ratio, from at most {MOST_RUNS} more runs of every scheme with small changes: {ALL}, "
+        f"{NONE}, or some of {','.join(KINDS)} (default: {ALL} for runs of up to {MOST_INSTRUCTIONS // 10**6} million "
+        "memory instructions)",
+    )
+    parser.add_argument(
+        "--no-sensitivity", action="store_const", const=NONE, dest="sensitivity", help=f"as --sensitivity {NONE}"
+    )
+
+
+def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where targets and sizes of entries come from."""
+    from buddysim.buddy import Distribution, ProfileOptions
+    from buddysim.compress.registry import entry_algorithms
+
     parser.add_argument("--targets", metavar="FILE", help="target ratios, as profile -o writes them")
+    parser.add_argument(
+        "--profile-from",
+        metavar="OTHER",
+        help="without --targets: profile this trace, of another input of the same program, instead of FILE itself",
+    )
+    parser.add_argument(
+        "--profile-until",
+        metavar="LAUNCH",
+        type=int,
+        default=ProfileOptions.until,
+        help="profile only snapshots taken when at most that many launches had ended (default: all)",
+    )
     parser.add_argument(
         "--threshold",
         metavar="SHARE",
@@ -68,16 +111,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         default=ProfileOptions.distribution,
         help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
-    )
-    parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
-    parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
-    parser.add_argument(
-        "--no-sensitivity",
-        action="store_true",
-        help="don't run again with gaps halved and doubled where the trace had to assume them",
     )
 
 
@@ -143,7 +176,7 @@ def _keep_inputs(path: str, args: argparse.Namespace) -> None:
     """An output must not replace what the run reads."""
     from buddysim.base.errors import BuddysimError
 
-    for read in (args.file, args.targets, args.machine):
+    for read in (args.file, args.targets, args.machine, args.profile_from):
         if read is not None and Path(read).exists() and Path(path).resolve() == Path(read).resolve():
             raise BuddysimError(f"{path}: is an input of this run: expected another file to write")
 
@@ -151,54 +184,28 @@ def _keep_inputs(path: str, args: argparse.Namespace) -> None:
 def _run_all(
     trace: Trace, machine: Machine, schemes: Sequence[str], kernels: slice | None, args: argparse.Namespace
 ) -> dict[str, ReplayResult]:
-    from buddysim.replay import simulate
-    from buddysim.replay.sensitivity import Progress, with_gap_sensitivity
+    from buddysim.base.settings import parse_settings
+    from buddysim.replay import compare
     from buddysim.report.progress import progress_bars
 
-    targets = _targets(trace, machine, schemes, args)
-
-    def run_one(scheme: str, gap_scale: Fraction, progress: Progress | None) -> ReplayResult:
-        return simulate(
+    baseline = (setting for group in args.baseline_settings for setting in group)
+    with progress_bars() as start_bar:
+        return compare(
             trace,
             machine,
-            scheme,
-            targets,
+            schemes,
+            args.targets,
+            baseline_set=parse_settings(baseline, "--baseline-set"),
+            sensitivity=args.sensitivity,
+            start_progress=start_bar,
             threshold=args.threshold,
             compressor=args.compressor,
             seed=args.seed,
             distribution=args.distribution,
+            profile_from=args.profile_from,
+            profile_until=args.profile_until,
             kernels=kernels,
-            gap_scale=gap_scale,
-            progress=progress,
         )
-
-    with progress_bars() as start_bar:
-        results = {scheme: run_one(scheme, Fraction(1), start_bar(scheme) if start_bar else None) for scheme in schemes}
-        if _asks_for_sensitivity(trace, schemes, args):
-            results = with_gap_sensitivity(results, run_one, start_bar("half and double gaps") if start_bar else None)
-    return results
-
-
-def _targets(trace: Trace, machine: Machine, schemes: Sequence[str], args: argparse.Namespace) -> Targets | None:
-    """The targets of every run, read or profiled once."""
-    from buddysim.buddy import ProfileOptions, Targets
-    from buddysim.replay.driver import targets_for
-    from buddysim.replay.schemes import REGISTRY
-
-    if args.targets is not None:
-        return Targets.load(args.targets, trace)
-    if any(REGISTRY.find(scheme).uses_targets for scheme in schemes):
-        options = ProfileOptions(
-            args.threshold, algorithm=args.compressor, seed=args.seed, distribution=args.distribution
-        )
-        return targets_for(trace, machine, options)
-    return None
-
-
-def _asks_for_sensitivity(trace: Trace, schemes: Sequence[str], args: argparse.Namespace) -> bool:
-    from buddysim.replay.schemes import BASELINE
-
-    return trace.provenance.assumes("gaps") and not args.no_sensitivity and BASELINE in schemes and len(schemes) > 1
 
 
 def _report(results: Mapping[str, ReplayResult], args: argparse.Namespace) -> None:

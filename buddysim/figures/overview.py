@@ -14,7 +14,6 @@ from buddysim.base.errors import BuddysimError
 from buddysim.figures.drawing.source import Results, Source
 from buddysim.figures.drawing.style import INK, PALE
 from buddysim.replay.schemes import BASELINE
-from buddysim.report.table import slowdown
 
 TITLE = "replay: time and traffic of each memory configuration"
 FILE = ("RESULT.json", "the file that 'run --json' wrote")
@@ -57,7 +56,7 @@ def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
     baseline = results.get(BASELINE)
     if baseline is None:
         raise BuddysimError(f"the result has no scheme {BASELINE!r} to compare with: it has {', '.join(results)}")
-    ratios = [slowdown(results[scheme], baseline) for scheme in schemes]
+    ratios = [results[scheme]["time_ps"] / max(1, baseline["time_ps"]) for scheme in schemes]
     axes.barh(schemes, ratios, color=BAR_COLOUR, height=0.6)
     for row, (scheme, ratio) in enumerate(zip(schemes, ratios, strict=True)):
         text = f"{ratio:.2f}"

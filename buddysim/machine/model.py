@@ -114,6 +114,12 @@ class Machine(MachineFile):
         return int(bandwidth.bytes_per_s(self.clocks) + Fraction(1, 2))
 
     @property
+    def first_data_ps(self) -> Fraction:
+        """From the activation of a row to the end of its first 32 B: tRCD + tCL + one burst, exactly."""
+        burst = SECTOR_BYTES * Fraction(10**12) / self.dram.pseudo_channel_bandwidth.bytes_per_s(self.clocks)
+        return self.exact_ps(self.dram.timing.tRCD) + self.exact_ps(self.dram.timing.tCL) + burst
+
+    @property
     def dram_bytes_per_s(self) -> int:
         """Peak bandwidth of device memory in bytes per second."""
         one = self.bytes_per_s(self.dram.pseudo_channel_bandwidth)
@@ -186,8 +192,7 @@ def _misfits(machine: Machine) -> Iterator[str]:
     for rule in DramTiming.model_fields:
         if rule != "tREFI" and machine.exact_ps(getattr(timing, rule)) > MAX_DRAM_TIMING_PS:
             yield f"dram.timing.{rule}: {getattr(timing, rule)} is out of range: expected at most 10 us"
-    burst = SECTOR_BYTES * Fraction(10**12) / dram.pseudo_channel_bandwidth.bytes_per_s(machine.clocks)
-    first_data = machine.exact_ps(timing.tRCD) + machine.exact_ps(timing.tCL) + burst
+    first_data = machine.first_data_ps
     l1, l2 = machine.exact_ps(machine.l1.load_to_use), machine.exact_ps(machine.l2.load_to_use)
     if machine.l2.slices % dram.channels and dram.channels % machine.l2.slices:
         yield f"l2.slices: {machine.l2.slices} and dram.channels, {dram.channels}: expected a multiple of each other"

@@ -9,12 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.replay.driver import simulate
+    from buddysim.replay.comparison import compare
     from buddysim.replay.result import ReplayResult
+    from buddysim.replay.simulation import simulate
 
-__all__ = ["ReplayResult", "simulate"]
+__all__ = ["ReplayResult", "compare", "simulate"]
 
-_HOMES = {"ReplayResult": "buddysim.replay.result", "simulate": "buddysim.replay.driver"}
+_HOMES = {
+    "ReplayResult": "buddysim.replay.result",
+    "compare": "buddysim.replay.comparison",
+    "simulate": "buddysim.replay.simulation",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -121,6 +121,7 @@ def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
         "sizes.grown": raw["grown"],
         "sizes.shrunk": raw["shrunk"],
         "sizes.extrapolated_share": extrapolated / entries if entries else 0.0,
+        "sizes.extrapolated_mean_share": run.sizes.extrapolated_entries / max(1, run.sizes.written_entries),
     }
 
 

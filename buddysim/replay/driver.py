@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,108 +11,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import ProfileOptions, SizeSource, Targets, profile_with
+from buddysim.buddy import ProfileOptions, SizeSource, Targets
 from buddysim.compress import ENTRY_BYTES
-from buddysim.compress.registry import find_for_entries
 from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.feed import ChunkFeed
 from buddysim.replay.footprint import check_capacity, footprint_of
-from buddysim.replay.gap_scale import exact_gap_scale
 from buddysim.replay.layout import Layout, Placed
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.result import ReplayResult, build_result
-from buddysim.replay.schemes import DEFAULT, REGISTRY
+from buddysim.replay.schemes import REGISTRY
 from buddysim.replay.states import EntryStates
-from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace, open_trace
+from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace
 
 OPERATIONS_PER_CALL = 250_000
 L2_FILL_FACTOR = 2  # of a copy larger than the L2 only the last part can stay
 
 
-def simulate(
-    trace: Trace | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str] = "p100-nvlink2",
-    scheme: str = DEFAULT,
-    targets: Targets | str | os.PathLike[str] | None = None,
-    *,
-    threshold: float = ProfileOptions.threshold,
-    compressor: str = ProfileOptions.algorithm,
-    seed: int = ProfileOptions.seed,
-    distribution: str = ProfileOptions.distribution,
-    kernels: slice | range | None = None,
-    gap_scale: Fraction | float = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> ReplayResult:
-    """Replays a trace.
-
-    Parameters
-    ----------
-    trace : a trace, or the path of a trace file
-    machine : a machine, the name of a preset, or the path of a machine file
-    scheme : name of a replay scheme (`buddysim.replay.schemes.REGISTRY`)
-    targets : target ratios, or the path of a targets file; without them the trace is profiled
-    threshold : Buddy Threshold of that profile, the largest share of entries that may overflow
-    compressor : name of the compressor of memory-entries that decides their sizes, and so the targets
-    seed : of the distribution of sizes, where the trace has no values
-    distribution : name of that distribution
-    kernels : which kernels run, by their index in the trace; all without it
-    gap_scale : factor on every gap, dependent chain and first use of the trace (`exact_gap_scale`)
-    progress : called with memory instructions done and in all, a few times per second
-
-    Returns
-    -------
-    ReplayResult
-
-    Raises
-    ------
-    BuddysimError : an unknown name, a trace that can't be read, allocations that don't fit the machine
-    """
-    opened = None
-    if not isinstance(trace, Trace):
-        trace = opened = open_trace(trace)
-    try:
-        chosen = machine if isinstance(machine, Machine) else Machine.load(machine)
-        find_for_entries(compressor)
-        options = ProfileOptions(threshold, algorithm=compressor, seed=seed, distribution=distribution)
-        return Run(trace, chosen, scheme, targets, options, kernels, exact_gap_scale(gap_scale)).run(progress)
-    finally:
-        if opened is not None:
-            opened.close()
-
-
-def targets_for(trace: Trace, machine: Machine, options: ProfileOptions) -> Targets:
-    """The targets of a run that is given none: those of a profile for the machine's metadata."""
-    return profile_with(trace, replace(options, eight_byte_state=machine.buddy.eight_byte_state)).targets
-
-
 class Run:
-    """The state of one run between the engine's calls; `simulate` is its only caller."""
+    """The state of one run between the engine's calls; `simulation.Simulation` is its only caller."""
 
     def __init__(
         self,
         trace: Trace,
         machine: Machine,
         scheme_name: str,
-        targets: Targets | str | os.PathLike[str] | None,
+        targets: Targets | None,
         options: ProfileOptions,
-        kernels: slice | range | None,
+        kernels: Sequence[Kernel],
         gap_scale: Fraction,
     ) -> None:
         self.trace, self.machine, self.scheme_name = trace, machine, scheme_name
         self.options, self.gap_scale = options, gap_scale
         self.scheme = REGISTRY.find(scheme_name)()
-        self.kernels = _chosen_kernels(trace, kernels)
+        self.kernels = kernels
         self.layout = Layout(trace)
-        self.targets: Targets | None = None
-        if self.scheme.uses_targets:
-            if targets is None:
-                self.targets = targets_for(trace, machine, options)
-            elif isinstance(targets, Targets):
-                self.targets = targets
-            else:
-                self.targets = Targets.load(targets, trace)
+        self.targets = targets if self.scheme.uses_targets else None
         self.footprint = footprint_of(trace, self.kernels, self.targets, machine, self.scheme.on_host)
         if self.scheme.needs_room:
             check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
@@ -294,19 +227,3 @@ class Run:
         else:
             whole = first + (event.address % ENTRY_BYTES != 0), end - ((event.address + event.bytes) % ENTRY_BYTES != 0)
             self.engine.drop_l2(*whole)
-
-
-def _chosen_kernels(trace: Trace, chosen: slice | range | None) -> list[Kernel]:
-    count = len(trace.kernels)
-    if chosen is None:
-        return list(trace.kernels)
-    numbers = range(count)[chosen] if isinstance(chosen, slice) else chosen
-    kernels = [trace.kernels[i] for i in numbers if 0 <= i < count]
-    if not kernels:
-        raise BuddysimError(f"{trace.path}: no kernel in {_text(chosen)}: the trace has kernels 0 to {count - 1}")
-    return kernels
-
-
-def _text(chosen: slice | range) -> str:
-    parts = (chosen.start, chosen.stop) if chosen.step in (None, 1) else (chosen.start, chosen.stop, chosen.step)
-    return ":".join("" if part is None else str(part) for part in parts)

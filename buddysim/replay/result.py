@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from buddysim.replay.driver import Run
     from buddysim.trace import Trace
 
-SENSITIVITY = ("half_gaps_time_ps", "double_gaps_time_ps")
+
+def _no_sensitivity() -> dict[str, Any]:
+    return {"time_ps": [], "compression_ratio": [], "half_gaps_time_ps": None, "double_gaps_time_ps": None}
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,14 +27,16 @@ class ReplayResult(SchemeResult):
     per_allocation : one dict per allocation
     utilization : share of its limit that each resource reached over the run, 0 to 1
     speed : of the replay
-    sensitivity : simulated time with the trace's gaps halved and doubled (sensitivity.py); None where not asked for
+    sensitivity : of further runs with small changes, and with the trace's gaps halved and doubled (sensitivity.py)
+    slowdown : time against the baseline's, and its band (comparison.py); None where there is no baseline, or no band
     """
 
     per_kernel: list[dict[str, Any]]
     per_allocation: list[dict[str, Any]]
     utilization: dict[str, float]
     speed: dict[str, float] = field(default_factory=dict)
-    sensitivity: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(SENSITIVITY))
+    sensitivity: dict[str, Any] = field(default_factory=_no_sensitivity)
+    slowdown: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(("ratio", "low", "high")))
 
     def __repr__(self) -> str:
         """One line: the whole result is `to_dict`."""
@@ -44,7 +48,8 @@ class ReplayResult(SchemeResult):
     def _more(self) -> dict[str, Any]:
         return {
             **{f"utilization.{name}": share for name, share in self.utilization.items()},
-            **{f"sensitivity.{name}": time_ps for name, time_ps in self.sensitivity.items()},
+            **{f"sensitivity.{name}": value for name, value in self.sensitivity.items()},
+            **{f"slowdown.{name}": ratio for name, ratio in self.slowdown.items()},
             "per_kernel": self.per_kernel,
             "per_allocation": self.per_allocation,
             **{f"speed.{name}": value for name, value in self.speed.items()},
@@ -103,6 +108,8 @@ def _provenance(run: Run) -> dict[str, Any]:
         assumptions["trace.interrupted"] = _interruption(run.trace)
     if run.scheme.uses_sizes:
         assumptions |= {f"sizes.{key}": text for key, text in run.sizes.assumptions.items()}
+    if run.targets and run.targets.source["kind"] == "profile":
+        assumptions["targets"] = _profiled(run, run.targets.source)
     assumptions |= run.scheme.assumptions
     assumptions["model"] = (
         "no TLB and no page walks; memory copies take no time; requests are placed when they issue (docs/model.md)"
@@ -118,16 +125,36 @@ def _provenance(run: Run) -> dict[str, Any]:
         "seed": run.options.seed,
         "distribution": run.options.distribution,
         "threshold": run.options.threshold,
-        "targets": {
-            placed.allocation.name: run.targets.of(placed.allocation.index).name
-            for placed in sorted(run.layout.placed, key=lambda placed: placed.allocation.index)
-        }
-        if run.targets
-        else {},
+        "targets": run.targets.to_dict() if run.targets else {},
+        "targets_source": run.targets.source if run.targets else {"kind": "none"},
         "kernels": [kernel.index for kernel in run.kernels],
         "gap_scale": str(run.gap_scale),
+        "sensitivity": {"asked": "none", "kinds": [], "runs": []},
+        "baseline": None,
         "assumptions": assumptions,
     }
+
+
+def _profiled(run: Run, source: dict[str, Any]) -> str:
+    """What the targets were chosen from, and what no real profile could have known."""
+    points = source["snapshot_points"]
+    until = source["options"]["until"]
+    taken = f"{len(points)} snapshot{'s' if len(points) != 1 else ''}" if points else "sizes drawn from a distribution"
+    if points and until is not None:
+        taken += f" up to launch {until}"
+    if source["trace_checksum"] == run.trace.fingerprint:
+        later = sum(point > run.kernels[0].ordinal for point in points) if run.kernels else 0
+        return f"profiled on the replayed trace itself: {taken}" + (
+            f", {later} of them after the run's start" if later else ""
+        )
+    text = f"profiled on {source['trace']}: {taken}"
+    for what, keys in (
+        ("not there, kept whole", source["unmatched"]),
+        ("fewer of the name there", source["beyond"]),
+    ):
+        if keys:
+            text += f"; {what}: {', '.join(keys[:8])}" + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
+    return text
 
 
 def _interruption(trace: Trace) -> str:

@@ -1,66 +1,227 @@
-"""How much a result depends on gaps that the trace had to assume: the same runs with gaps halved and doubled."""
+"""How far a result moves with changes too small to be right or wrong: bands for ratios (docs/model.md, Sensitivity).
+
+In a short run a few cycles of latency move one wave of warps past another, and the time with it. Schemes that are
+changed alike move apart by as much as their ratio can't be trusted.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.machine import Machine
+from buddysim.machine.units import Time
 from buddysim.replay.result import ReplayResult
 
-GAP_SCALES = {"half_gaps_time_ps": Fraction(1, 2), "double_gaps_time_ps": Fraction(2)}
+KINDS = ("latency", "gaps", "seed")
+NONE, AUTO, ALL = "none", "auto", "all"
+#: `AUTO` is `ALL` for runs of at most that many memory instructions, else `NONE`.
+MOST_INSTRUCTIONS = 4_000_000
+MOST_RUNS = 8
 REPORT_EVERY_S = 0.2
 
 Progress = Callable[[int, int], None]
-RunOne = Callable[[str, Fraction, Progress], ReplayResult]
+RunChanged = Callable[["Change", Progress], ReplayResult]
+
+_STEP = Fraction(1, 40)
+_LATENCIES = ("l1", "l2", "dram", "link")  # each one's `load_to_use`
+#: A two-level design of eight runs, in pairs of opposite latencies: each of l1, l2, dram, link and gaps is up in four.
+_SIGNS = (
+    (+1, +1, +1, +1, +1),
+    (-1, -1, -1, -1, +1),
+    (+1, -1, +1, -1, -1),
+    (-1, +1, -1, +1, -1),
+    (+1, -1, -1, +1, -1),
+    (-1, +1, +1, -1, -1),
+    (+1, +1, -1, -1, +1),
+    (-1, -1, +1, +1, +1),
+)
+HALF, DOUBLE = Fraction(1, 2), Fraction(2)
 
 
-def with_gap_sensitivity(
-    results: Mapping[str, ReplayResult], run_one: RunOne, progress: Progress | None = None
-) -> dict[str, ReplayResult]:
-    """The results, completed by their times with gaps halved and doubled.
+@dataclass(frozen=True)
+class Change:
+    """What one further run changes; schemes that are compared are changed alike.
 
-    The runs are independent and go on in threads, one per processor.
+    Attributes
+    ----------
+    latencies : factors on `load_to_use` of L1, L2, device memory and link
+    gaps : factor on the gaps of the trace
+    seed : what is added to the seed of drawn sizes
+    """
+
+    latencies: tuple[Fraction, ...] = (Fraction(1),) * len(_LATENCIES)
+    gaps: Fraction = Fraction(1)
+    seed: int = 0
+
+    def of(self, machine: Machine) -> Machine:
+        """The machine with these latencies, none shorter than what it contains: a hit in the L2 the one in the L1."""
+        if set(self.latencies) == {1}:
+            return machine
+        times = {part: getattr(machine, part).load_to_use for part in _LATENCIES}
+        for part, factor in zip(_LATENCIES, self.latencies, strict=True):
+            times[part] = Time(times[part].amount * factor, times[part].unit)
+        ps = {part: machine.exact_ps(time) for part, time in times.items()}
+        least = {"l1": ps["l1"], "l2": max(ps["l1"], ps["l2"])}
+        least |= {"dram": least["l2"] + machine.first_data_ps, "link": least["l2"]}
+        for part in _LATENCIES:
+            if ps[part] < least[part]:
+                times[part] = Time(Fraction(-(-least[part] // 1)), "ps")
+        return machine.with_overrides({f"{part}.load_to_use": str(time) for part, time in times.items()})
+
+
+NO_CHANGE = Change()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The further runs of a result.
+
+    Attributes
+    ----------
+    asked : what the caller asked for
+    kinds : what is changed, of `KINDS`
+    small : the small changes, at most `MOST_RUNS` with those of `gaps`
+    gaps : gaps halved and doubled, where the trace had to assume them
+    """
+
+    asked: str = NONE
+    kinds: tuple[str, ...] = ()
+    small: tuple[Change, ...] = ()
+    gaps: tuple[Change, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """All of them."""
+        return (*self.small, *self.gaps)
+
+
+def plan(asked: str, *, instructions: int, assumed_gaps: bool, drawn_sizes: bool) -> Plan:
+    """The further runs of a result.
 
     Parameters
     ----------
-    results : by scheme name, with the trace's own gaps
-    run_one : runs a scheme with a factor on all gaps, reporting to the progress function it gets
-    progress : called with the memory instructions done and in all, of all these runs together
+    asked : ``none``, ``auto``, ``all``, or some of `KINDS` with commas between
+    instructions : memory instructions of one run
+    assumed_gaps : whether the trace had to assume its gaps
+    drawn_sizes : whether sizes of entries are drawn from a distribution
+
+    Raises
+    ------
+    BuddysimError : an unknown word
     """
-    runs = [(scheme, name) for scheme in results for name in GAP_SCALES]
-    each = max((result.counters["memory_instructions"] for result in results.values()), default=0)
-    done = dict.fromkeys(runs, 0)
+    kinds = _kinds(asked)
+    if asked == AUTO and instructions > MOST_INSTRUCTIONS:
+        kinds = ()
+    latency, gaps, seed = (kind in kinds for kind in KINDS)
+    seed = seed and drawn_sizes
+    halved = (Change(gaps=HALF), Change(gaps=DOUBLE)) if gaps and assumed_gaps else ()
+    small = []
+    for number, signs in enumerate(_SIGNS[: MOST_RUNS - len(halved)], 1):
+        *factors, gap = (1 + sign * _STEP for sign in signs)
+        small.append(
+            Change(
+                tuple(factors) if latency else NO_CHANGE.latencies,
+                gap if gaps else NO_CHANGE.gaps,
+                number if seed else NO_CHANGE.seed,
+            )
+        )
+    different = (change for change in dict.fromkeys(small) if change != NO_CHANGE)
+    return Plan(asked, kinds, tuple(different), halved)
+
+
+def _kinds(asked: str) -> tuple[str, ...]:
+    if asked in (AUTO, ALL):
+        return KINDS
+    if asked == NONE:
+        return ()
+    words = (*KINDS, NONE, AUTO, ALL)
+    chosen = [word.strip() for word in asked.split(",")] if isinstance(asked, str) else [asked]
+    for word in chosen:
+        if word not in KINDS:
+            raise BuddysimError(
+                f"sensitivity {shortened(asked)}: {shortened(word)}: expected {NONE}, {AUTO}, {ALL}, or some of "
+                f"{', '.join(KINDS)}{hint(str(word), words)}"
+            )
+    return tuple(kind for kind in KINDS if kind in chosen)
+
+
+def run_all(changes: Sequence[Change], run_one: RunChanged, progress: Callable[[int], None]) -> list[ReplayResult]:
+    """The results of changed runs, which go on in threads, one per processor.
+
+    Parameters
+    ----------
+    changes : of each run
+    run_one : makes one, reporting to the progress function that it gets
+    progress : called with the memory instructions that all of them have done together
+    """
+    done = dict.fromkeys(range(len(changes)), 0)
     stopping = threading.Event()
 
-    def one(run: tuple[str, str]) -> int:
+    def one(number: int) -> ReplayResult:
         def report(instructions: int, _: int) -> None:
-            done[run] = instructions
+            done[number] = instructions
             if stopping.is_set():
                 raise KeyboardInterrupt
 
-        scheme, name = run
-        return int(run_one(scheme, GAP_SCALES[name], report).counters["time_ps"])
+        return run_one(changes[number], report)
 
-    with ThreadPoolExecutor(max_workers=min(len(runs), os.cpu_count() or 1) or 1) as pool:
-        futures = {run: pool.submit(one, run) for run in runs}
+    with ThreadPoolExecutor(max_workers=min(len(changes), os.cpu_count() or 1) or 1) as pool:
+        futures = [pool.submit(one, number) for number in done]
         try:
-            waiting = set(futures.values())
+            waiting = set(futures)
             while waiting:
                 ended, waiting = wait(waiting, timeout=REPORT_EVERY_S, return_when=FIRST_EXCEPTION)
                 for future in ended:
                     future.result()
-                if progress is not None:
-                    progress(sum(done.values()), each * len(runs))
-            times = {run: future.result() for run, future in futures.items()}
+                progress(sum(done.values()))
+            return [future.result() for future in futures]
         except BaseException:
             stopping.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def outcome(chosen: Plan, results: Sequence[ReplayResult]) -> dict[str, Any]:
+    """What a result keeps of its changed runs: its `sensitivity`.
+
+    Parameters
+    ----------
+    chosen : the plan
+    results : of its changes, in their order
+    """
+    times = [int(result.counters["time_ps"]) for result in results]
+    small = len(chosen.small)
+    half, double = times[small:] or (None, None)
     return {
-        scheme: replace(result, sensitivity={name: times[scheme, name] for name in GAP_SCALES})
-        for scheme, result in results.items()
+        "time_ps": times[:small],
+        "compression_ratio": [result.counters["compression.ratio"] for result in results[:small]],
+        "half_gaps_time_ps": half,
+        "double_gaps_time_ps": double,
     }
+
+
+def described(chosen: Plan, results: Sequence[ReplayResult], machines: Sequence[Machine]) -> dict[str, Any]:
+    """The provenance of a result's changed runs: what `simulate` makes each of them again with.
+
+    Parameters
+    ----------
+    chosen, results : as of `outcome`
+    machines : on which they ran
+    """
+    runs = [
+        {
+            "settings": {f"{part}.load_to_use": machine.text(f"{part}.load_to_use") for part in _LATENCIES},
+            "gap_scale": result.provenance["gap_scale"],
+            "seed": result.provenance["seed"],
+        }
+        for result, machine in zip(results, machines, strict=True)
+    ]
+    return {"asked": chosen.asked, "kinds": list(chosen.kinds), "runs": runs}

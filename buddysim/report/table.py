@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from buddysim.replay.schemes import BASELINE, counter_names
+from buddysim.report.notes import notes, ratio_text
 from buddysim.report.quantities import bytes_text, rate_text, share_text, time_text
 
 MOST_ALLOCATIONS = 8
@@ -64,6 +65,13 @@ def _metadata_hits(result: Flat) -> str:
     return ", ".join(shares) if result["metadata.accesses"] else _NOTHING
 
 
+def _compression_ratio(result: Flat) -> str:
+    """With its band where drawn sizes move it."""
+    ratios = [result["compression.ratio"], *result["sensitivity.compression_ratio"]]
+    low, high = (min(ratios), max(ratios)) if len(set(ratios)) > 1 else (None, None)
+    return ratio_text(ratios[0], low, high, digits=2)
+
+
 def _headers(result: Flat) -> str:
     """What the link carried beyond payload."""
     payload = sum(value for key, value in result.items() if key.startswith("link.") and key not in _LINK_TOTALS)
@@ -83,7 +91,7 @@ _FIRST: Sequence[Row] = (
     ("cycles", lambda result: f"{result['cycles']:,}"),
 )
 _RATES: Sequence[Row] = (
-    ("effective compression ratio", lambda result: f"{result['compression.ratio']:.2f}"),
+    ("effective compression ratio", _compression_ratio),
     ("  largest, and mean over time", _ratios_over_time),
     ("in device memory", _bytes_of("footprint.device_bytes", "footprint.metadata_bytes")),
     ("in buddy memory", _bytes_of("footprint.buddy_bytes")),
@@ -125,11 +133,6 @@ def busiest_resource(result: Flat) -> tuple[str, float]:
     return name, shares[name]
 
 
-def slowdown(result: Flat, baseline: Flat) -> float:
-    """Time against that of the baseline: above 1 is slower."""
-    return float(result["time_ps"] / max(1, baseline["time_ps"]))
-
-
 def result_table(results: Results, full_result: str) -> RenderableType:
     """One screen: what it cost, what it gained, where the traffic went, what was assumed.
 
@@ -144,7 +147,8 @@ def result_table(results: Results, full_result: str) -> RenderableType:
         if result["provenance"]["targets"]:
             parts.append(_allocations(result))
             break
-    parts += [assumptions(results), full_result]
+    said = notes(results)
+    parts += [said] * bool(said.renderables) + [assumptions(results), full_result]
     return Group(*(Padding(part, (0, 0, 1, 0)) for part in parts[:-1]), parts[-1])
 
 
@@ -180,13 +184,21 @@ def _comparison(results: Results) -> Table:
     _add(table, results, _FIRST)
     baseline = results.get(BASELINE)
     if baseline is not None:
-        _add(table, results, [(f"slowdown against {BASELINE}", lambda result: f"{slowdown(result, baseline):.3f}")])
+        _add(table, results, [(f"slowdown against {BASELINE}", _slowdown)])
         _add(table, results, _sensitivity(baseline))
     _add(table, results, _RATES)
     _add_section(table, results, "device memory traffic", _TRAFFIC)
     _add_section(table, results, "link traffic", [*_LINK, *_scheme_traffic(), ("packet headers", _headers)])
     _add(table, results, _LAST)
     return table
+
+
+def _slowdown(result: Flat) -> str:
+    if result["slowdown.ratio"] is None:
+        return _NOTHING
+    if result["provenance"]["scheme"] == BASELINE:
+        return ratio_text(result["slowdown.ratio"], None, None)
+    return ratio_text(result["slowdown.ratio"], result["slowdown.low"], result["slowdown.high"])
 
 
 def _sensitivity(baseline: Flat) -> list[Row]:

@@ -109,7 +109,7 @@ def test_the_trace_is_valid_and_has_ten_snapshots(captured: tuple[Path, str]) ->
 
 
 def test_run_replays_it(captured: tuple[Path, str]) -> None:
-    from buddysim.replay.driver import simulate
+    from buddysim.replay import simulate
 
     result = simulate(captured[0])
     assert result.to_dict()

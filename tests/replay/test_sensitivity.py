@@ -1,50 +1,206 @@
-"""The runs with gaps halved and doubled."""
+"""Changed runs: what they change, that each change is applied, and the bands that come of them."""
 
 from __future__ import annotations
 
 import threading
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.machine import Machine
 from buddysim.replay.result import ReplayResult
-from buddysim.replay.sensitivity import with_gap_sensitivity
+from buddysim.replay.sensitivity import (
+    DOUBLE,
+    HALF,
+    MOST_INSTRUCTIONS,
+    MOST_RUNS,
+    NO_CHANGE,
+    Change,
+    Plan,
+    plan,
+    run_all,
+)
+
+UP, DOWN = Fraction(41, 40), Fraction(39, 40)
+PARTS = ("l1", "l2", "dram", "link")
 
 
-def result(scheme, time_ps):
-    counters = {"time_ps": time_ps, "memory_instructions": 10}
-    return ReplayResult(scheme, counters, [], [], {}, {"assumptions": {}})
+#: Gaps assumed, no values: everything is changed.
+UNTIMED = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
 
 
-def test_each_scheme_runs_with_half_and_double_gaps():
-    asked = []
+def planned(asked: str = "all", instructions: int = 10, assumed_gaps: bool = False, drawn_sizes: bool = True) -> Plan:
+    return plan(asked, instructions=instructions, assumed_gaps=assumed_gaps, drawn_sizes=drawn_sizes)
 
-    def run_one(scheme, gap_scale, progress):
-        asked.append((scheme, gap_scale))
-        progress(10, 10)
-        return result(scheme, int(100 * gap_scale))
 
-    reports = []
-    given = {"buddy": result("buddy", 100), "ideal": result("ideal", 90)}
-    completed = with_gap_sensitivity(given, run_one, lambda done, total: reports.append((done, total)))
-    assert sorted(asked) == [(s, f) for s in ("buddy", "ideal") for f in (Fraction(1, 2), Fraction(2))]
-    assert completed["buddy"].sensitivity == {"half_gaps_time_ps": 50, "double_gaps_time_ps": 200}
-    assert completed["ideal"].counters == given["ideal"].counters
-    assert reports[-1] == (40, 40)
+def test_eight_runs_change_everything_by_little_each_up_in_four() -> None:
+    small = planned().small
+    assert len(small) == MOST_RUNS == 8
+    for column in range(4):
+        assert sorted(change.latencies[column] for change in small) == [DOWN] * 4 + [UP] * 4
+    assert sorted(change.gaps for change in small) == [DOWN] * 4 + [UP] * 4
+    columns = [*zip(*(change.latencies for change in small), strict=True), tuple(change.gaps for change in small)]
+    for one in range(5):
+        for other in range(one):
+            pairs = list(zip(columns[one], columns[other], strict=True))
+            assert sum(a == b for a, b in pairs) == 4, "one changes as often with another as against it"
+    assert sorted(change.seed for change in small) == list(range(1, 9))
+
+
+def test_assumed_gaps_take_two_of_the_eight() -> None:
+    chosen = planned(assumed_gaps=True)
+    assert [change.gaps for change in chosen.gaps] == [HALF, DOUBLE]
+    assert all(change.latencies == NO_CHANGE.latencies and change.seed == 0 for change in chosen.gaps)
+    assert len(chosen.changes) == MOST_RUNS
+    assert chosen.changes == (*chosen.small, *chosen.gaps)
+
+
+@pytest.mark.parametrize(
+    ("asked", "runs"), [("latency", 8), ("gaps", 2), ("seed", 8), ("gaps,latency", 8), (" seed , gaps", 8), ("none", 0)]
+)
+def test_some_kinds_alone(asked: str, runs: int) -> None:
+    small = planned(asked).small
+    assert len(small) == runs
+    assert any(change.latencies != NO_CHANGE.latencies for change in small) == ("latency" in asked)
+    assert any(change.gaps != 1 for change in small) == ("gaps" in asked)
+    assert any(change.seed for change in small) == ("seed" in asked)
+    assert NO_CHANGE not in small
+
+
+def test_seeds_change_only_where_sizes_are_drawn() -> None:
+    assert {change.seed for change in planned(drawn_sizes=False).small} == {0}
+    assert planned("seed", drawn_sizes=False).changes == ()
+
+
+def test_long_runs_have_no_bands_unless_asked_for() -> None:
+    assert planned("auto", MOST_INSTRUCTIONS).changes == planned("all").changes
+    assert planned("auto", MOST_INSTRUCTIONS + 1).changes == ()
+    assert planned("all", MOST_INSTRUCTIONS + 1).changes == planned("all").changes
+
+
+@pytest.mark.parametrize("asked", ["some", "latency,gap", "", "none,gaps", True, None])
+def test_unknown_words_are_refused(asked: str) -> None:
+    with pytest.raises(
+        BuddysimError, match=r"^sensitivity .*: expected none, auto, all, or some of latency, gaps, seed"
+    ):
+        planned(asked)
+
+
+def test_a_change_scales_each_latency_of_the_machine() -> None:
+    machine = Machine.load("p100-nvlink2")
+    for number, part in enumerate(PARTS):
+        factors = tuple(UP if other == number else Fraction(1) for other in range(4))
+        changed = Change(factors).of(machine)
+        for other in PARTS:
+            times = (machine.exact_ps(getattr(m, other).load_to_use) for m in (machine, changed))
+            before, after = times
+            assert after / before == (UP if other == part else 1)
+    assert NO_CHANGE.of(machine) is machine
+
+
+def test_a_shorter_latency_still_contains_what_it_contains() -> None:
+    """A machine in which every latency is the least that it can be; what a changed one rounds up is below 1 ps."""
+    machine = Machine.load("p100-nvlink2").with_overrides({"l1.load_to_use": "180 ns", "l2.load_to_use": "180 ns"})
+    least = 180_000 + machine.first_data_ps
+    machine = machine.with_overrides({"dram.load_to_use": f"{-(-least // 1)} ps", "link.load_to_use": "180 ns"})
+    for change in planned().small:
+        changed = change.of(machine)
+        l1, l2, dram, link = (changed.exact_ps(getattr(changed, part).load_to_use) for part in PARTS)
+        assert l1 == 180_000 * change.latencies[0]
+        assert l2 == max(l1, 180_000 * change.latencies[1])
+        assert dram >= l2 + machine.first_data_ps
+        assert link == max(l2, 180_000 * change.latencies[3])
+
+
+def settings_of(run: dict[str, object]) -> dict[str, str]:
+    assert isinstance(run["settings"], dict)
+    return run["settings"]
+
+
+@pytest.mark.parametrize("scheme", ["buddy", "ideal"])
+def test_changed_runs_are_those_that_their_provenance_makes_again(scheme: str) -> None:
+    result = buddysim.simulate(UNTIMED, scheme=scheme, sensitivity="all", seed=2**64 - 2, gap_scale=0.5)
+    described = result.provenance["sensitivity"]
+    assert described["asked"] == "all"
+    assert described["kinds"] == ["latency", "gaps", "seed"]
+    assert len(described["runs"]) == 8
+    machine = Machine.load("p100-nvlink2")
+    again = [
+        buddysim.simulate(
+            UNTIMED,
+            machine.with_overrides(settings_of(run)),
+            scheme,
+            seed=run["seed"],
+            gap_scale=Fraction(run["gap_scale"]),
+        )
+        for run in described["runs"]
+    ]
+    times = [one.counters["time_ps"] for one in again]
+    assert times == [
+        *result.sensitivity["time_ps"],
+        *(result.sensitivity[f"{n}_gaps_time_ps"] for n in ("half", "double")),
+    ]
+    ratios = [one.counters["compression.ratio"] for one in again]
+    assert ratios[:6] == result.sensitivity["compression_ratio"]
+    assert [run["seed"] for run in described["runs"]] == [2**64 - 1, 0, 1, 2, 3, 4, 2**64 - 2, 2**64 - 2]
+    assert [run["gap_scale"] for run in described["runs"]][-2:] == ["1/4", "1"]
+    plain = buddysim.simulate(UNTIMED, scheme=scheme, seed=2**64 - 2, gap_scale=0.5)
+    assert plain.counters == result.counters
+    assert plain.sensitivity["time_ps"] == []
+    assert plain.provenance["sensitivity"] == {"asked": "none", "kinds": [], "runs": []}
+
+
+@pytest.mark.parametrize("kind", ["latency", "gaps", "seed"])
+def test_each_kind_moves_the_result(kind: str) -> None:
+    result = buddysim.simulate(UNTIMED, sensitivity=kind)
+    assert len({*result.sensitivity["time_ps"], result.counters["time_ps"]}) > 2
+    moved = set(result.sensitivity["compression_ratio"]) != {result.counters["compression.ratio"]}
+    assert moved == (kind == "seed")
+
+
+def test_given_targets_stay_when_seeds_change() -> None:
+    with buddysim.open_trace(UNTIMED) as trace:
+        result = buddysim.simulate(trace, targets=buddysim.Targets.uniform(trace, "2x"), sensitivity="seed")
+    assert set(result.sensitivity["compression_ratio"]) == {2.0}
+    assert len(set(result.sensitivity["time_ps"])) > 1
+
+
+def test_progress_counts_all_runs() -> None:
+    reports: list[tuple[int, int]] = []
+    result = buddysim.simulate(
+        UNTIMED, sensitivity="latency", progress=lambda done, total: reports.append((done, total))
+    )
+    total = 9 * result.counters["memory_instructions"]
+    assert reports[-1] == (total, total)
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+
+
+def result(scheme: str, time_ps: int) -> ReplayResult:
+    counters = {"time_ps": time_ps, "memory_instructions": 10, "compression.ratio": 1.0}
+    return ReplayResult(scheme, counters, [], [], {}, {"assumptions": {}, "gap_scale": "1", "seed": 0})
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_an_error_in_one_run_ends_the_others(error):
-    """The other run ends only because it is stopped."""
+def test_an_error_in_one_run_ends_the_others(error: type[BaseException]) -> None:
+    """The other runs end only because they are stopped."""
     other_runs = threading.Event()
 
-    def run_one(scheme, gap_scale, progress):
-        if gap_scale == 2:
+    def run_one(change: Change, progress: object) -> ReplayResult:
+        if change.gaps == 2:
             other_runs.wait(10)
             raise error
         while True:
             other_runs.set()
-            progress(1, 10)
+            progress(1, 10)  # type: ignore[operator]
 
     with pytest.raises(error):
-        with_gap_sensitivity({"buddy": result("buddy", 100)}, run_one)
+        run_all([Change(gaps=Fraction(1, 2)), Change(gaps=Fraction(2))], run_one, lambda done: None)
+
+
+def test_results_come_in_the_order_of_the_changes() -> None:
+    changes = [Change(seed=number) for number in range(20)]
+    results = run_all(changes, lambda change, _: result("buddy", change.seed), lambda done: None)
+    assert [one.counters["time_ps"] for one in results] == list(range(20))

@@ -24,7 +24,8 @@ from buddysim.synthetic import make_trace
 def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "t.bin"
     make_trace("stream", path, {"footprint": "256 KiB", "op": "copy", "sizes": "32 B:3, 128 B:1"})
-    return {scheme: buddysim.simulate(path, scheme=scheme).to_dict() for scheme in ("buddy", "ideal", "host")}
+    results = buddysim.compare(path, schemes=("buddy", "ideal", "host"))
+    return {scheme: result.to_dict() for scheme, result in results.items()}
 
 
 def printed(results, width=100):
@@ -185,3 +186,45 @@ def test_a_link_stays_one(tmp_path):
 )
 def test_quantities(text, expected):
     assert text == expected
+
+
+def changed(result, **values):
+    copy = json.loads(json.dumps(result))
+    for key, value in values.items():
+        copy[key.replace("__", ".")] = value
+    return copy
+
+
+def test_a_ratio_has_its_band_and_one_around_1_claims_nothing(results):
+    runs = {"asked": "all", "kinds": ["latency"], "runs": [{"seed": 0}] * 2}
+    some = {}
+    for scheme, (ratio, low, high) in {"buddy": (0.99, 0.98, 1.01), "host": (9, 8, 9.5), "ideal": (1, 1, 1)}.items():
+        some[scheme] = changed(
+            results[scheme],
+            slowdown__ratio=ratio,
+            slowdown__low=low,
+            slowdown__high=high,
+            sensitivity__time_ps=[1, 2],
+            sensitivity__compression_ratio=[1.5, 2.5] if scheme == "buddy" else [1.0, 1.0],
+        )
+        some[scheme]["provenance"]["sensitivity"] = runs
+    shown = printed(some, width=120)
+    assert cells(shown, "slowdown against ideal") == ["0.990 (0.980 to 1.010)", "9.000 (8.000 to 9.500)", "1.000"]
+    assert cells(shown, "effective compression ratio") == ["4.00 (1.50 to 4.00)", "1.00", "1.00"]
+    assert "bands: 2 more runs of each scheme, changed alike: latencies by 2.5 %" in shown
+    assert "the band of buddy contains 1: this trace doesn't tell it from ideal" in shown
+    assert "the band of host" not in shown
+    assert "the band of ideal" not in shown
+
+
+def test_sizes_taken_from_neighbours_are_shown_where_there_are_any(results):
+    some = dict(results)
+    assert "neighbours" not in printed(some)
+    some["buddy"] = changed(results["buddy"], sizes__extrapolated_share=0, sizes__extrapolated_mean_share=0.123)
+    assert "sizes taken from sampled neighbours (buddy): 0 % of the entries at the start, 12.3 % over the" in printed(
+        some
+    )
+    shares = {"sizes__extrapolated_share": 0.984, "sizes__extrapolated_mean_share": 0.5}
+    some |= {scheme: changed(results[scheme], **shares) for scheme in ("buddy", "host")}
+    shown = printed(some, width=120)
+    assert "(buddy, host): 98.4 % of the entries at the start, 50.0 % over the snapshots used" in shown

@@ -1,0 +1,98 @@
+"""Several schemes on one trace, each against the baseline: what `run` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.buddy import Targets
+from buddysim.machine import Machine
+from buddysim.replay.result import ReplayResult
+from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
+from buddysim.replay.sensitivity import AUTO, NONE, Progress
+from buddysim.replay.simulation import Opened, Path, Simulation, loaded
+from buddysim.trace import Trace
+
+
+def compare(
+    trace: Trace | Path,
+    machine: Machine | Path = "p100-nvlink2",
+    schemes: Sequence[str] = (DEFAULT, BASELINE),
+    targets: Targets | Path | None = None,
+    *,
+    baseline_set: Mapping[str, object] | None = None,
+    sensitivity: str = NONE,
+    start_progress: Callable[[str], Progress] | None = None,
+    **options: Any,
+) -> dict[str, ReplayResult]:
+    """Replays a trace under several schemes, and sets each one's time against the baseline's (`ideal`).
+
+    Parameters
+    ----------
+    trace, machine, targets : as `simulate` has them
+    schemes : names of replay schemes; without the baseline there are no slowdowns
+    baseline_set : settings of the baseline's machine alone, by dotted key: ``{"link.bandwidth": "150 GB/s"}`` holds it
+        at one link while `machine` goes through several
+    sensitivity : as `simulate` has it; every scheme, the baseline too, is changed alike, and a slowdown's band is over
+        the ratios of equally changed runs. ``auto`` is ``none`` where nothing is compared
+    start_progress : called with the name of a scheme before its runs, gives their `progress`
+    options : the other parameters of `simulate`
+
+    Returns
+    -------
+    dict of ReplayResult, by scheme name
+
+    Raises
+    ------
+    BuddysimError : as `simulate` has it; settings for a baseline that isn't among the schemes
+    """
+    for scheme in schemes:
+        REGISTRY.find(scheme)
+    machine = loaded(machine)
+    settings = {key: str(value) for key, value in (baseline_set or {}).items()}
+    if settings and BASELINE not in schemes:
+        raise BuddysimError(f"baseline_set: {BASELINE}, the baseline, is not among the schemes: {', '.join(schemes)}")
+    machines = dict.fromkeys(schemes, machine)
+    if settings:
+        machines[BASELINE] = machine.with_overrides(dict(baseline_set or {}), "baseline_set")
+    if sensitivity == AUTO and (BASELINE not in schemes or len(machines) < 2):
+        sensitivity = NONE
+    with Opened() as files:
+        simulation = Simulation(files, trace, targets, **options)
+        results = {}
+        for scheme, its_machine in machines.items():
+            progress = start_progress(scheme) if start_progress else None
+            results[scheme] = simulation.result(its_machine, scheme, sensitivity, progress)
+    if BASELINE not in results:
+        return results
+    baseline = results[BASELINE]
+    about = {
+        "scheme": BASELINE,
+        "machine_checksum": machines[BASELINE].checksum,
+        "settings": settings,
+    }
+    return {
+        scheme: replace(
+            result, slowdown=slowdown(result, baseline), provenance={**result.provenance, "baseline": about}
+        )
+        for scheme, result in results.items()
+    }
+
+
+def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | None]:
+    """Time against the baseline's, above 1 is slower; and the lowest and highest of that over equally changed runs."""
+
+    def ratio(time_ps: int, baseline_ps: int) -> float:
+        return time_ps / max(1, baseline_ps)
+
+    here = ratio(result.counters["time_ps"], baseline.counters["time_ps"])
+    changed = [
+        ratio(*pair) for pair in zip(result.sensitivity["time_ps"], baseline.sensitivity["time_ps"], strict=True)
+    ]
+    return {
+        "ratio": here,
+        "low": min(here, *changed) if changed else None,
+        "high": max(here, *changed) if changed else None,
+    }

@@ -1,0 +1,198 @@
+"""One result: a trace, a machine and a scheme in; the run's counters out, and on demand those of changed runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from fractions import Fraction
+
+from buddysim.base.errors import BuddysimError
+from buddysim.buddy import ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
+from buddysim.machine import Machine
+from buddysim.replay import sensitivity
+from buddysim.replay.driver import Run
+from buddysim.replay.gap_scale import exact_gap_scale
+from buddysim.replay.kernel_choice import chosen_kernels
+from buddysim.replay.result import ReplayResult
+from buddysim.replay.schemes import DEFAULT, REGISTRY
+from buddysim.trace import Kernel, Trace, open_trace
+
+Path = str | os.PathLike[str]
+_LARGEST_SEED = 2**64 - 1
+
+
+def simulate(
+    trace: Trace | Path,
+    machine: Machine | Path = "p100-nvlink2",
+    scheme: str = DEFAULT,
+    targets: Targets | Path | None = None,
+    *,
+    threshold: float = ProfileOptions.threshold,
+    compressor: str = ProfileOptions.algorithm,
+    seed: int = ProfileOptions.seed,
+    distribution: str = ProfileOptions.distribution,
+    profile_from: Trace | Path | None = None,
+    profile_until: int | None = None,
+    kernels: slice | range | None = None,
+    gap_scale: Fraction | float = 1,
+    sensitivity: str = "none",
+    progress: Callable[[int, int], None] | None = None,
+) -> ReplayResult:
+    """Replays a trace.
+
+    Parameters
+    ----------
+    trace : a trace, or the path of a trace file
+    machine : a machine, the name of a preset, or the path of a machine file
+    scheme : name of a replay scheme (`buddysim.replay.schemes.REGISTRY`)
+    targets : target ratios, or the path of a targets file; without them a trace is profiled
+    threshold : Buddy Threshold of that profile, the largest share of entries that may overflow
+    compressor : name of the compressor of memory-entries that decides their sizes, and so the targets
+    seed : of the distribution of sizes, where the trace has no values
+    distribution : name of that distribution
+    profile_from : the trace that is profiled, of another input of the same program; without it the trace itself
+    profile_until : of the profiled trace, only snapshots taken when at most that many launches had ended; None: all
+    kernels : which kernels run, by their index in the trace; all without it
+    gap_scale : factor on every gap, dependent chain and first use of the trace (`exact_gap_scale`)
+    sensitivity : of what further runs, at most eight, show the influence: ``none``, ``all``, ``auto`` (``all`` for runs
+        of up to 4 million memory instructions), or some of ``latency,gaps,seed``. They go on in threads
+    progress : called with memory instructions done and in all, of all these runs, a few times per second
+
+    Returns
+    -------
+    ReplayResult
+
+    Raises
+    ------
+    BuddysimError : an unknown name, a trace that can't be read, allocations that don't fit the machine, or whose names
+        the profiled trace doesn't have
+    """
+    with Opened() as files:
+        simulation = Simulation(
+            files,
+            trace,
+            targets,
+            threshold=threshold,
+            compressor=compressor,
+            seed=seed,
+            distribution=distribution,
+            profile_from=profile_from,
+            profile_until=profile_until,
+            kernels=kernels,
+            gap_scale=gap_scale,
+        )
+        return simulation.result(loaded(machine), scheme, sensitivity, progress)
+
+
+def loaded(machine: Machine | Path) -> Machine:
+    """The machine, loaded if it is a name or a path."""
+    return machine if isinstance(machine, Machine) else Machine.load(machine)
+
+
+class Opened(ExitStack):
+    """Traces opened for the time of a call."""
+
+    def trace(self, given: Trace | Path) -> Trace:
+        """The trace, opened if it is a path."""
+        return given if isinstance(given, Trace) else self.enter_context(open_trace(given))
+
+
+class Simulation:
+    """All of some runs but their machine and scheme.
+
+    Parameters
+    ----------
+    files : keeps the traces open
+    others : as `simulate` has them
+    """
+
+    def __init__(
+        self,
+        files: Opened,
+        trace: Trace | Path,
+        targets: Targets | Path | None = None,
+        *,
+        threshold: float = ProfileOptions.threshold,
+        compressor: str = ProfileOptions.algorithm,
+        seed: int = ProfileOptions.seed,
+        distribution: str = ProfileOptions.distribution,
+        profile_from: Trace | Path | None = None,
+        profile_until: int | None = None,
+        kernels: slice | range | None = None,
+        gap_scale: Fraction | float = 1,
+    ) -> None:
+        for name, profiled in (("profile_from", profile_from), ("profile_until", profile_until)):
+            if targets is not None and profiled is not None:
+                raise BuddysimError(f"{name}: targets are given, so nothing is profiled: expected one of the two")
+        self.options = ProfileOptions(
+            threshold, algorithm=compressor, seed=seed, distribution=distribution, until=profile_until
+        )
+        self.gap_scale = exact_gap_scale(gap_scale)
+        self.trace = files.trace(trace)
+        self.kernels: list[Kernel] = chosen_kernels(self.trace, kernels)
+        self.profiled = self.trace if profile_from is None else files.trace(profile_from)
+        self.targets = targets if targets is None or isinstance(targets, Targets) else Targets.load(targets, self.trace)
+        self._profiles: dict[ProfileOptions, Targets] = {}
+
+    @property
+    def memory_instructions(self) -> int:
+        """Of one run."""
+        return sum(kernel.memory_instructions for kernel in self.kernels)
+
+    def result(
+        self, machine: Machine, scheme: str, asked: str, progress: Callable[[int, int], None] | None
+    ) -> ReplayResult:
+        """The result of a run and of its changed ones; parameters as `simulate` has them."""
+        plan = self.plan(asked)
+        every, total = self.memory_instructions, self.memory_instructions * (1 + len(plan.changes))
+        result = self._run(machine, scheme, sensitivity.NO_CHANGE, progress and (lambda done, _: progress(done, total)))
+        if not plan.changes:
+            provenance = {**result.provenance, "sensitivity": sensitivity.described(plan, [], [])}
+            return replace(result, provenance=provenance)
+        machines = {change: change.of(machine) for change in plan.changes}
+        results = sensitivity.run_all(
+            plan.changes,
+            lambda change, report: self._run(machines[change], scheme, change, report),
+            lambda done: progress(every + done, total) if progress else None,
+        )
+        described = sensitivity.described(plan, results, list(machines.values()))
+        return replace(
+            result,
+            sensitivity=sensitivity.outcome(plan, results),
+            provenance={**result.provenance, "sensitivity": described},
+        )
+
+    def plan(self, asked: str) -> sensitivity.Plan:
+        """The changed runs of every result."""
+        return sensitivity.plan(
+            asked,
+            instructions=self.memory_instructions,
+            assumed_gaps=self.trace.provenance.assumes("gaps"),
+            drawn_sizes=any(SizeSource(t, self.options.algorithm).drawn for t in {self.trace, self.profiled}),
+        )
+
+    def _run(
+        self,
+        machine: Machine,
+        scheme: str,
+        change: sensitivity.Change,
+        progress: Callable[[int, int], None] | None,
+    ) -> ReplayResult:
+        options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
+        targets = self._targets(machine, options) if REGISTRY.find(scheme).uses_targets else None
+        gap_scale = self.gap_scale * change.gaps
+        return Run(self.trace, machine, scheme, targets, options, self.kernels, gap_scale).run(progress)
+
+    def _targets(self, machine: Machine, options: ProfileOptions) -> Targets:
+        """The targets of a run: those given, or those of a profile for the machine's metadata, made once."""
+        if self.targets is not None:
+            return self.targets
+        options = replace(options, eight_byte_state=machine.buddy.eight_byte_state)
+        if options not in self._profiles:
+            found = profile_with(self.profiled, options).targets
+            if self.profiled is not self.trace:
+                found = targets_of_other_input(found, self.trace)
+            self._profiles[options] = found
+        return self._profiles[options]
