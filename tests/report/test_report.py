@@ -53,6 +53,15 @@ def test_table_says_what_the_counters_say(results):
     assert shown.rstrip().endswith("full result: there")
 
 
+def test_a_ratio_that_changes_over_time_is_shown_with_its_largest_and_its_mean(results):
+    label = "largest, and mean over time"
+    assert label not in printed(results)
+    changing = {"compression.ratio": 2.5, "compression.largest_ratio": 4.0, "compression.mean_ratio": 3.125}
+    shown = printed({scheme: {**result, **changing} for scheme, result in results.items()})
+    assert cells(shown, "effective compression ratio") == ["2.50"] * 3
+    assert cells(shown, label) == ["4.00, 3.12"] * 3
+
+
 def test_table_without_the_baseline_has_no_slowdown(results):
     assert "slowdown" not in printed({"buddy": results["buddy"]})
 
