@@ -17,7 +17,7 @@ STATE = [ONE_SECTOR, *[ZERO] * 31, *[ONE_SECTOR] * 32, *[ZERO] * 64]
 WHOLE, PARTLY_VALID = store((0, 15)), store(0)
 
 
-def evict(first, evicted_ns, *then, **overrides):
+def evict(first, evicted_ns, *then, state=STATE, scheme="bandwidth", kept=4, **overrides):
     """Evicts entry 0, which `first` has written, at its slice at `evicted_ns`; `then` are loads, at their slice at
     (entry, ns)."""
     ops, at_ns = [first, load(*range(1, 32), use_distance=0)], 2
@@ -25,7 +25,8 @@ def evict(first, evicted_ns, *then, **overrides):
         op[0]["chain_cycles"] = slice_ns - 50 - at_ns
         at_ns = slice_ns - 50
         ops.append(op)
-    return time_of(machine(**SLOW_CHANNEL, **overrides), ops, scheme="bandwidth", regions=[(0, 128, 1, 4)], state=STATE)
+    chosen = machine(**SLOW_CHANNEL, metadata_cache__perfect=True, **overrides)
+    return time_of(chosen, ops, scheme=scheme, regions=[(0, 128, 1, kept)], state=state)
 
 
 def read_behind_write(bucket):
@@ -66,3 +67,23 @@ def test_writebacks_share_the_compressor_with_fills():
 def test_the_fill_in_its_place_does_not_wait_for_the_writeback():
     """A victim buffer holds the line while it is read, merged and compressed."""
     assert evict(PARTLY_VALID, 335) == (335 + 50) * NS
+
+
+def test_a_writeback_of_an_entry_that_overflows_waits_for_its_buddy_part():
+    """Entry 0 has two sectors on each side. From 300 the device part is read by 464, the buddy part by 502; two
+    sectors are written from 530, in bucket 8, not from 492.
+    """
+    overflowing = [0x77, *STATE[1:]]
+    probe_ps = evict(PARTLY_VALID, 300, (41, 532), state=overflowing, scheme="buddy", kept=2)
+    assert probe_ps == 8 * BUCKET + (2 * 64 + 84 + 8 + 10 + 50) * NS
+
+
+def test_a_way_is_free_when_both_parts_of_its_victim_are_accepted():
+    """The link takes 80 ns for two sectors. Two victims come to it in the bucket of 361, the second 10 ns after its
+    eviction at 352.
+    """
+    slow_link = machine(link__bandwidth="0.8 GB/s", metadata_cache__perfect=True)
+    ops = [*[store((entry, 15)) for entry in range(32)], store(32, 33, chain_cycles=301 - 32)]
+    given = {"scheme": "buddy", "regions": [(0, 128, 1, 2)], "state": [0x77] * 128}
+    turn = 361 * NS // BUCKET * BUCKET + 80 * NS
+    assert time_of(slow_link, ops, **given) == turn - 10 * NS + 50 * NS
