@@ -148,6 +148,15 @@ def test_hits_in_the_l2_are_accesses_hits_in_the_l1_are_not(l1, faults):
     assert run(ops, l1__enabled=l1, l1__size="4 KiB")["scheme"]["um.page_faults"] == faults
 
 
+@pytest.mark.parametrize(("share", "fit"), [(0.9, 2), (0.85, 3), (0.5, 10), (0.0, 20)])
+def test_the_share_that_does_not_fit_is_the_decimal_number(share, fit):
+    """Of 20 pages; 0.9 is no binary fraction, and the nearest one would leave less than two pages."""
+    regions = [(0, 20 * PAGE, 0, 4)]
+    assert counted(range(fit), regions=regions, um__oversubscription=share)[0] == (0, 0, 0)
+    if fit < 20:
+        assert counted([fit], regions=regions, um__oversubscription=share)[0] == (1, 0, 1)
+
+
 def test_more_than_half_of_a_subtree_prefetches_the_rest():
     """Blocks of four pages: the third fault in one prefetches the fourth page."""
     assert counted([4, 5], um__prefetch="256 KiB")[0] == (2, 0, 2)
