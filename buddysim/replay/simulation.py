@@ -183,7 +183,14 @@ class Simulation:
         options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
         targets = self._targets(machine, options) if REGISTRY.find(scheme).uses_targets else None
         gap_scale = self.gap_scale * change.gaps
-        return Run(self.trace, machine, scheme, targets, options, self.kernels, gap_scale).run(progress)
+        try:
+            return Run(self.trace, machine, scheme, targets, options, self.kernels, gap_scale).run(progress)
+        except BuddysimError as error:
+            if not change.seed:
+                raise
+            raise BuddysimError(
+                f"{error} (with sizes of seed {options.seed}, for the band: sensitivity latency,gaps leaves it out)"
+            ) from None
 
     def _targets(self, machine: Machine, options: ProfileOptions) -> Targets:
         """The targets of a run: those given, or those of a profile for the machine's metadata, made once."""

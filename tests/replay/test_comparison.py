@@ -39,6 +39,7 @@ def test_a_band_is_over_equally_changed_runs() -> None:
         "high": 1.25,
     }
     assert slowdown(result(130, [110]), result(100, [110])) == {"ratio": 1.3, "low": 1.0, "high": 1.3}
+    assert slowdown(result(90, [110]), result(100, [110])) == {"ratio": 0.9, "low": 0.9, "high": 1.0}
     assert slowdown(result(130, []), result(100, [])) == {"ratio": 1.3, "low": None, "high": None}
 
 
@@ -194,3 +195,26 @@ def test_sizes_of_neighbours_are_counted_over_all_snapshots_used(tmp_path: Path)
     assert counters["sizes.extrapolated_share"] == 0.75
     assert counters["sizes.extrapolated_mean_share"] == 0.375
     assert buddysim.simulate(path, scheme="ideal").counters["sizes.extrapolated_mean_share"] == 0
+
+
+def test_sizes_of_another_seed_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    """26 MiB of memory, and 24 allocations of 2 MiB whose sizes are drawn: they fit with some seeds only."""
+    path = tmp_path / "t"
+    with buddysim.trace.TraceWriter(path, provenance()) as writer:  # type: ignore[attr-defined]
+        for number in range(24):
+            writer.add_allocation(f"data{number}", BASE + (number << 21), 1 << 21)
+        writer.begin_kernel("kernel", (1, 1, 1), (32, 1, 1))
+        writer.add_blocks(*records([load_block([BASE])]))
+        writer.end_kernel()
+    machine = Machine.load("p100-nvlink2").with_overrides({"dram.capacity": "26 MiB"})
+    fits = {}
+    for seed in range(16):
+        try:
+            buddysim.simulate(path, machine, seed=seed)
+            fits[seed] = True
+        except BuddysimError:
+            fits[seed] = False
+    seed = next(seed for seed in range(8) if fits[seed] and not all(fits[seed + n] for n in range(1, 9)))
+    with pytest.raises(BuddysimError, match=r"device memory.*\(with sizes of seed \d+, for the band"):
+        buddysim.simulate(path, machine, seed=seed, sensitivity="all")
+    assert buddysim.simulate(path, machine, seed=seed, sensitivity="latency,gaps").sensitivity["time_ps"]
