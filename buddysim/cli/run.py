@@ -60,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
     parser.add_argument(
+        "--queueing", action="store_true", help="count how long requests wait at each kind of resource, and show it"
+    )
+    parser.add_argument(
         "--sensitivity",
         metavar="WHAT",
         default=AUTO,
@@ -205,6 +208,7 @@ def _run_all(
             profile_from=args.profile_from,
             profile_until=args.profile_until,
             kernels=kernels,
+            queueing=args.queueing,
         )
 
 

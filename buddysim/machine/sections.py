@@ -151,6 +151,10 @@ class MetadataCache(Section):
         default="guess",
         description="a fill whose metadata line an earlier miss is fetching: guess: as on a miss; wait: for the line",
     )
+    cancel: Switch = Field(
+        default=False,
+        description="true: sectors of a guess that are not needed and that device memory has not begun are cancelled",
+    )
     perfect: Switch = Field(
         default=False, description="true: entry sizes are known at no cost, to show what metadata cost"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from buddysim.compress import SECTOR_BYTES
-from buddysim.replay.engine.kinds import Traffic
+from buddysim.replay.engine.kinds import Queue, Traffic
 from buddysim.replay.parameters import COST_PER_PS
 from buddysim.replay.schemes import counter_names
 
@@ -38,6 +38,7 @@ def counters_of(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
         "latency.l1_miss_mean_ps": raw["load_ps"] // raw["loads_missed"] if raw["loads_missed"] else 0,
         "latency.l1_miss_histogram": raw["load_histogram"],
         "latency.l2_miss_histogram": raw["memory_histogram"],
+        **{f"queueing.{q.name.lower()}_histogram": raw["waits"] and raw["waits"][q] for q in Queue},
         "trace.skipped_copies": run.skipped_copies,
     }
 
@@ -72,6 +73,7 @@ def _cache_counters(raw: dict[str, Any]) -> dict[str, Any]:
         "metadata.guessed_fills": raw["guessed_fills"],
         "metadata.wrong_guesses": raw["wrong_guesses"],
         "metadata.wrong_guess_bytes": SECTOR_BYTES * raw["wasted_sectors"],
+        "metadata.cancelled_bytes": SECTOR_BYTES * raw["cancelled_sectors"],
     }
 
 

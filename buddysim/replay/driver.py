@@ -41,6 +41,7 @@ class Run:
         options: ProfileOptions,
         kernels: Sequence[Kernel],
         gap_scale: Fraction,
+        queueing: bool,
     ) -> None:
         self.trace, self.machine, self.scheme_name = trace, machine, scheme_name
         self.options, self.gap_scale = options, gap_scale
@@ -59,7 +60,7 @@ class Run:
             array = self.states.array
         self.numbers = engine_numbers(machine, gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES)
-        self.engine = Engine(self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme)
+        self.engine = Engine(self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme, queueing)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, Any], int]] = {}
         self.launches: list[tuple[int, int]] = []  # position among the events, time (ps)

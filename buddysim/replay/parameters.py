@@ -112,6 +112,7 @@ def _compression_numbers(m: Machine) -> dict[str, object]:
         "eight_byte_state": m.buddy.eight_byte_state,
         "guess_on_miss": m.metadata_cache.overlap,
         "guess_on_merged": m.metadata_cache.overlap and m.metadata_cache.pending == "guess",
+        "cancel_guesses": m.metadata_cache.cancel,
         "perfect_metadata": m.metadata_cache.perfect,
         "metadata_ps": m.ps(m.metadata_cache.hit_latency),
         "metadata_cost": m.ps(m.metadata_cache.interval) * COST_PER_PS,

@@ -37,6 +37,7 @@ def simulate(
     profile_until: int | None = None,
     kernels: slice | range | None = None,
     gap_scale: Fraction | float = 1,
+    queueing: bool = False,
     sensitivity: str = "none",
     progress: Callable[[int, int], None] | None = None,
 ) -> ReplayResult:
@@ -56,6 +57,7 @@ def simulate(
     profile_until : of the profiled trace, only snapshots taken when at most that many launches had ended; None: all
     kernels : which kernels run, by their index in the trace; all without it
     gap_scale : factor on every gap, dependent chain and first use of the trace (`exact_gap_scale`)
+    queueing : count how long requests wait at each kind of resource (`queueing.*` of the result)
     sensitivity : of what further runs, at most eight, show the influence: ``none``, ``all``, ``auto`` (``all`` for runs
         of up to 4 million memory instructions), or some of ``latency,gaps,seed``. They go on in threads
     progress : called with memory instructions done and in all, of all these runs, a few times per second
@@ -82,6 +84,7 @@ def simulate(
             profile_until=profile_until,
             kernels=kernels,
             gap_scale=gap_scale,
+            queueing=queueing,
         )
         return simulation.result(loaded(machine), scheme, sensitivity, progress)
 
@@ -122,6 +125,7 @@ class Simulation:
         profile_until: int | None = None,
         kernels: slice | range | None = None,
         gap_scale: Fraction | float = 1,
+        queueing: bool = False,
     ) -> None:
         for name, profiled in (("profile_from", profile_from), ("profile_until", profile_until)):
             if targets is not None and profiled is not None:
@@ -129,7 +133,7 @@ class Simulation:
         self.options = ProfileOptions(
             threshold, algorithm=compressor, seed=seed, distribution=distribution, until=profile_until
         )
-        self.gap_scale = exact_gap_scale(gap_scale)
+        self.gap_scale, self.queueing = exact_gap_scale(gap_scale), queueing
         self.trace = files.trace(trace)
         self.kernels: list[Kernel] = chosen_kernels(self.trace, kernels)
         self.profiled = self.trace if profile_from is None else files.trace(profile_from)
@@ -183,8 +187,9 @@ class Simulation:
         options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
         targets = self._targets(machine, options) if REGISTRY.find(scheme).uses_targets else None
         gap_scale = self.gap_scale * change.gaps
+        queueing = self.queueing and change == sensitivity.NO_CHANGE
         try:
-            return Run(self.trace, machine, scheme, targets, options, self.kernels, gap_scale).run(progress)
+            return Run(self.trace, machine, scheme, targets, options, self.kernels, gap_scale, queueing).run(progress)
         except BuddysimError as error:
             if not change.seed:
                 raise

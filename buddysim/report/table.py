@@ -79,6 +79,22 @@ def _headers(result: Flat) -> str:
     return bytes_text(extra) if extra > 0 else _NOTHING
 
 
+def _waits(queue: str) -> Callable[[Flat], str]:
+    """What half of the requests, and 99 of 100, wait less than."""
+
+    def text(result: Flat) -> str:
+        bins = result[f"queueing.{queue}_histogram"] or []
+        if not any(bins[1:]):
+            return _NOTHING
+        below = [
+            next(b for b in range(len(bins)) if 100 * sum(bins[: b + 1]) >= percent * sum(bins)) + 1
+            for percent in (50, 99)
+        ]
+        return ", ".join(time_text(2**b) for b in below)
+
+    return text
+
+
 def _busiest(result: Flat) -> str:
     name, _ = busiest_resource(result)
     return RESOURCES.get(name, name)
@@ -117,6 +133,21 @@ _LINK: Sequence[Row] = (
     ("over-fetch", _bytes_of("link.overfetch_bytes")),
     ("read-modify-write", _bytes_of("link.read_modify_write_bytes")),
     ("write-back", _bytes_of("link.writeback_bytes")),
+)
+_QUEUEING: Sequence[Row] = (
+    ("L1 ports", _waits("l1_port")),
+    ("L1 MSHRs", _waits("l1_mshr")),
+    ("L1 stores in flight", _waits("l1_store")),
+    ("crossbar, requests", _waits("request_port")),
+    ("crossbar, replies", _waits("reply_port")),
+    ("L2 slices", _waits("slice_port")),
+    ("L2 MSHRs", _waits("l2_mshr")),
+    ("(de)compressors", _waits("codec")),
+    ("metadata cache", _waits("metadata_port")),
+    ("device memory, reads", _waits("dram_read")),
+    ("device memory, writes", _waits("dram_write")),
+    ("link, read", _waits("link_read")),
+    ("link, write", _waits("link_write")),
 )
 _LAST: Sequence[Row] = (
     ("busiest resource", _busiest),
@@ -189,6 +220,7 @@ def _comparison(results: Results) -> Table:
     _add(table, results, _RATES)
     _add_section(table, results, "device memory traffic", _TRAFFIC)
     _add_section(table, results, "link traffic", [*_LINK, *_scheme_traffic(), ("packet headers", _headers)])
+    _add_section(table, results, "waits: half are below, 99 of 100 are", _QUEUEING)
     _add(table, results, _LAST)
     return table
 

@@ -53,6 +53,7 @@ def run_warps(
     warps_per_block: int = 1,
     gap: int = 0,
     unit_slots: int = 0,
+    queueing: bool = False,
 ) -> tuple[dict[str, Any], list[int]]:
     """Replays warps, `warps_per_block` to a thread block; returns the counters and the final entry states."""
     ops = np.zeros(sum(map(len, warps)), OP_DTYPE)
@@ -72,7 +73,7 @@ def run_warps(
     blocks["first_warp"] = np.arange(len(blocks)) * warps_per_block
     blocks["n_warps"] = warps_per_block
     launch = Launch([(blocks, records, ops, np.array(lines, dtype=np.uint64))], warps=warps_per_block)
-    count, final, _ = run_launches(machine, [launch], scheme, regions=regions, state=state)
+    count, final, _ = run_launches(machine, [launch], scheme, regions=regions, state=state, queueing=queueing)
     return count, final
 
 
@@ -96,6 +97,7 @@ def run_launches(
     regions: Sequence[tuple[int, int, int, int]] = ((0, 1024, 0, 4),),
     state: Sequence[int] | None = None,
     gap_scale: Fraction = Fraction(1),
+    queueing: bool = False,
 ) -> tuple[dict[str, Any], list[int], list[int]]:
     """Replays kernels whose starts are given; returns the counters, the final entry states, and when each kernel
     ended."""
@@ -110,7 +112,7 @@ def run_launches(
     rows = np.array(regions, dtype=np.int64)
     if chosen.on_host:
         rows[:, 2] = Placement.HOST
-    engine = Engine(engine_numbers(machine, gap_scale), rows, pages, array, chosen)
+    engine = Engine(engine_numbers(machine, gap_scale), rows, pages, array, chosen, queueing)
     for handle, launch in enumerate(launches):
         n_blocks = sum(len(blocks) for blocks, _, _, _ in launch.chunks)
         threads = 32 * launch.warps if launch.threads is None else launch.threads

@@ -1,8 +1,14 @@
 """When an entry's size is known, and what a fill does until then: times computed by hand, on `simple` device memory."""
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from buddysim.machine import Machine
+from buddysim.replay.engine.event_loop import Engine
+from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.schemes import REGISTRY
 from buddysim.replay.twins.port import NaivePort
 from tests.replay.bare import run_warps, tiny_machine
 
@@ -86,6 +92,52 @@ def test_a_fill_does_not_wait_for_what_its_guess_fetched_in_vain(size, kept, mas
     count = run(machine, [loads(0, mask=mask)], kept, size)
     assert (count["guessed_fills"], count["wrong_guesses"], count["wasted_sectors"]) == (1, wasted > 0, wasted)
     assert count["now_ps"] == CYCLE + last + CODEC
+
+
+def channel_of_entries():
+    """The pseudo-channel of each of 4,096 entries, and that of its metadata."""
+    engine = Engine(
+        engine_numbers(P100, Fraction(1)),
+        np.array([[0, 4096, 1, 4]]),
+        np.zeros(64, np.uint32),
+        np.zeros(4096, np.uint8),
+        REGISTRY.find("buddy")(),
+    )
+    found = [engine.locations([entry], False)[0] for entry in range(4096)]
+    return [(line["bank"] // P100.dram.banks, line["metadata_bank"] // P100.dram.banks) for line in found]
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
+    """A guess of four sectors, of which two are needed, behind `ahead` entries of its channel."""
+    machine = P100.with_overrides({"metadata_cache.cancel": cancel, "l1.enabled": False})
+    numbers, channels = engine_numbers(machine, Fraction(1)), channel_of_entries()
+    entry = next(entry for entry in range(64) if channels[entry][0] != channels[entry][1])
+    others = [other for other in range(64, 4096) if channels[other][0] == channels[entry][0]]
+    outcomes = set()
+    for ahead in range(12, 40):
+        count, _ = run_warps(
+            machine,
+            [[loads(*others[:ahead], entry, mask=15)]],
+            "buddy",
+            regions=[(0, 64, 1, 4), (64, 4096, 0, 4)],
+            state=[0x44] * 4096,
+        )
+        slice_port, bus, wasted = NaivePort(), NaivePort(), 0
+        for line in range(ahead + 1):
+            at = slice_port.request(0, CYCLE * (1 + line) + L2 // 2, 4 * numbers["slice_cost"])
+            at += numbers["dram_before_ps"]
+            bus.request(0, at, (4 if line < ahead else 2) * numbers["dram_burst_cost"])
+        for _ in range(2):
+            turn = bus.request(0, at, numbers["dram_burst_cost"])
+            wasted += not cancel or turn - at < FETCH
+            if cancel and turn - at >= FETCH:
+                break
+        assert (count["wrong_guesses"], count["wasted_sectors"]) == (1, wasted)
+        assert count["cancelled_sectors"] == 2 - wasted
+        assert count["device"][1] == wasted
+        outcomes.add(wasted)
+    assert outcomes >= ({0, 2} if cancel else {2})
 
 
 def port_turns(arrivals, interval_ps):

@@ -9,15 +9,19 @@ from buddysim.replay.engine.cache cimport (
     DIRTY, Line, Row, cache_find, cache_replace, cache_row, cache_touch, sector_count,
 )
 from buddysim.replay.engine.division cimport divide
-from buddysim.replay.engine.dram cimport DeviceLocation, dram_location, dram_prefetch, dram_read, dram_write, larger
+from buddysim.replay.engine.dram cimport (
+    DeviceLocation, dram_idle_ps, dram_location, dram_prefetch, dram_would_read, larger,
+)
 from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
-    DEMAND, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITE_BACK, sectors_needed,
+    CODEC, DEMAND, METADATA_PORT, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITE_BACK,
+    sectors_needed,
 )
 from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
-from buddysim.replay.engine.memory cimport FillPlan, MemorySystem, Region, Slice, Split, link_read, link_write
+from buddysim.replay.engine.memory cimport (
+    FillPlan, MemorySystem, Region, Slice, Split, device_read, device_write, link_read, link_write, queue_pass,
+)
 from buddysim.replay.engine.locations cimport LineLocation
-from buddysim.replay.engine.port cimport port_pass
 
 
 cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) noexcept nogil:
@@ -82,7 +86,7 @@ cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil
 cdef inline int64_t codec_done(MemorySystem* m, Slice* slice, int64_t t) noexcept nogil:
     """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
     m.at_codec_ps = t
-    return port_pass(&slice.codec, &m.now_ps, t, m.codec_cost) + m.codec_ps
+    return queue_pass(m, CODEC, &slice.codec, t, m.codec_cost) + m.codec_ps
 
 
 cdef struct MetadataLookup:
@@ -103,7 +107,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         return MetadataLookup(t, t, False)
     set = at.metadata_set if at else metadata_set(m, line)
     row = cache_row(&m.metadata, set)
-    t = port_pass(m.metadata_ports + divide(m.metadata_unit, set), &m.now_ps, t, m.metadata_cost) + m.metadata_ps
+    t = queue_pass(m, METADATA_PORT, m.metadata_ports + divide(m.metadata_unit, set), t, m.metadata_cost) + m.metadata_ps
     way = cache_find(&m.metadata, &row, line)
     if way >= 0:
         cache_touch(&m.metadata, &row, way)
@@ -125,14 +129,32 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             locate_metadata(m, left, &victim)
-            dram_write(&m.dram, &victim, m.metadata_sectors, larger(t, row.ready_ps[way]))
+            device_write(m, &victim, m.metadata_sectors, larger(t, row.ready_ps[way]))
             row.lines[way] = 0
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
-        known_ps = row.ready_ps[way] = dram_read(&m.dram, &location, m.metadata_sectors, t)
+        known_ps = row.ready_ps[way] = device_read(m, &location, m.metadata_sectors, t)
         guess = m.guess_on_miss
     if write:
         row.lines[way] = 1 << DIRTY
     return MetadataLookup(known_ps, t if guess else known_ps, guess)
+
+
+cdef inline void fetch_in_vain(MemorySystem* m, const DeviceLocation* location, int sectors,
+                               const MetadataLookup* size) noexcept nogil:
+    """Fetches what a guess asks for that is not needed: nothing waits for it. What has not begun may be cancelled."""
+    cdef int i, fetched = sectors
+    m.count.wrong_guesses += 1
+    if m.cancel_guesses:
+        for i in range(sectors):
+            if dram_would_read(&m.dram, location, 1, size.begin_ps) - dram_idle_ps(&m.dram, 1) >= size.known_ps:
+                fetched = i
+                break
+            device_read(m, location, 1, size.begin_ps)
+        m.count.cancelled_sectors += sectors - fetched
+        m.count.device[<int>OVERFETCH] -= sectors - fetched
+    else:
+        device_read(m, location, sectors, size.begin_ps)
+    m.count.wasted_sectors += fetched
 
 
 cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slice, const LineLocation* at,
@@ -149,13 +171,11 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
         size = metadata_lookup(m, at.entry, at, False, t)
         m.count.guessed_fills += size.guess
     plan = plan_at(m, not size.guess, kept, sectors[0], m.state[at.entry] & 7)
-    done = dram_read(&m.dram, &location, plan.at_once, size.begin_ps) if plan.at_once else size.begin_ps
+    done = device_read(m, &location, plan.at_once, size.begin_ps) if plan.at_once else size.begin_ps
     if unlikely(plan.wasted):
-        m.count.wrong_guesses += 1
-        m.count.wasted_sectors += plan.wasted
-        dram_read(&m.dram, &location, plan.wasted, size.begin_ps)
+        fetch_in_vain(m, &location, plan.wasted, &size)
     if unlikely(plan.later):
-        done = larger(done, dram_read(&m.dram, &location, plan.later, size.known_ps))
+        done = larger(done, device_read(m, &location, plan.later, size.known_ps))
     done = larger(done, size.known_ps)
     m.count.device[<int>DEMAND] += plan.demand
     m.count.device[<int>OVERFETCH] += plan.overfetch
@@ -194,7 +214,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
         arrived = t
         if sectors:
             m.count.device[<int>READ_MODIFY_WRITE] += sectors
-            arrived = dram_read(&m.dram, &location, sectors, t)
+            arrived = device_read(m, &location, sectors, t)
         if old.buddy:
             arrived = larger(arrived, link_read(m, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
@@ -203,7 +223,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
     if sectors:
         m.count.device[<int>WRITE_BACK] += sectors
-        taken = dram_write(&m.dram, &location, sectors, t)
+        taken = device_write(m, &location, sectors, t)
     if new.buddy:
         taken = larger(taken, link_write(m, SECTOR_BYTES * new.buddy, WRITE_BACK, t))
     if buddy:

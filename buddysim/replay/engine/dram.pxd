@@ -109,6 +109,7 @@ cdef struct Dram:
     Bank* banks                 # [n_pseudo][n_banks]
 
 
+cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
 cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil
 cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil
 cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil
@@ -240,6 +241,13 @@ cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bu
     location.channel.bursts += bursts
     t = port_pass(location.channel.bus, &dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
+
+
+cdef inline int64_t dram_idle_ps(const Dram* dram, int bursts) noexcept nogil:
+    """What `dram_read` takes at the least: an open row, an idle bus."""
+    if dram.banked:
+        return dram.before_ps + dram.timing.cl + ((bursts - 1) * dram.timing.ccd_slots + 1) * dram.burst_ps + dram.after_ps
+    return dram.before_ps + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
 cdef inline int64_t dram_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:

@@ -147,6 +147,16 @@ cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept n
     channel.queued_bursts = 0
 
 
+cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+    """What `dram_read` would return: carried out on a copy of the channel and the bank."""
+    cdef PseudoChannel channel = location.channel[0]
+    cdef Bank bank = location.bank[0]
+    cdef Port bus = location.channel.bus[0]
+    cdef DeviceLocation copy = DeviceLocation(&channel, &bank, location.row)
+    channel.bus = &bus
+    return dram_read(dram, &copy, bursts, t)
+
+
 cdef int dram_init(Arena* arena, Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i

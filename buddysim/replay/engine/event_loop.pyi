@@ -14,6 +14,7 @@ class Engine:
         region_of_page: NDArray[np.uint32],
         state: NDArray[np.uint8],
         scheme: SchemeBase,
+        queueing: bool = False,
     ) -> None: ...
     def start_kernel(
         self,

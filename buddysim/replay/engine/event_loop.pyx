@@ -6,9 +6,10 @@ ended, and after a number of operations, so that progress can be shown and the r
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
-from buddysim.replay.engine.kinds cimport METADATA_READ
+from buddysim.replay.engine.kinds cimport HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_READ, QUEUES, REPLY_PORT
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, l2_dirty_sectors, l2_drop, l2_hold, memory_init
 from buddysim.replay.engine.scheme cimport SchemeBase
@@ -42,6 +43,8 @@ cdef class Engine:
         size class of each entry now | after a write-back << 4; the engine changes it
     scheme : SchemeBase
         configured for the machine
+    queueing : bool
+        count how long requests wait at each kind of resource
     """
 
     cdef Gpu gpu
@@ -50,13 +53,15 @@ cdef class Engine:
     cdef SchemeBase scheme
     cdef object keep
 
-    def __cinit__(self, dict numbers, regions, region_of_page, state, SchemeBase scheme):
+    def __cinit__(self, dict numbers, regions, region_of_page, state, SchemeBase scheme, bint queueing=False):
         self.scheme, self.keep = scheme, (region_of_page, state)
         self.held = []
         gpu_init(&self.gpu, numbers)
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
         self.gpu.m.access, self.gpu.m.may_hold = scheme.access, scheme.may_hold
         memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, region_of_page, state, scheme.uses_targets)
+        if queueing:
+            self.gpu.m.waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         scheme.prepare(&self.gpu.m, &self.gpu.arena)
 
     def __dealloc__(self):
@@ -254,8 +259,9 @@ cdef class Engine:
         result["issue_busy_ps"] = self.gpu.issue_busy_ps
         result["now_ps"] = self.gpu.now_ps
         result["loads_missed"] = sum(result["load_histogram"])
-        for name in ("load_histogram", "memory_histogram"):
-            result[name][SHOWN_BINS - 1:] = [sum(result[name][SHOWN_BINS - 1:])]
+        result["waits"] = self.waits(result) if m.waits != NULL else None
+        for bins in (result["load_histogram"], result["memory_histogram"], *(result["waits"] or ())):
+            bins[SHOWN_BINS - 1:] = [sum(bins[SHOWN_BINS - 1:])]
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
         for name in ("bursts", "row_hits", "row_misses", "queued_bursts"):
@@ -268,6 +274,22 @@ cdef class Engine:
         result["metadata_misses"] = m.count.device[<int>METADATA_READ] // m.metadata_sectors
         result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_merged + result["metadata_misses"]
         return result
+
+    cdef list waits(self, dict counted):
+        """Waits by queue and bin."""
+        cdef int queue, bin
+        cdef list waits = [
+            [self.gpu.m.waits[HISTOGRAM_BINS * queue + bin] for bin in range(HISTOGRAM_BINS)] for queue in range(QUEUES)
+        ]
+        loads = sum(waits[<int>REPLY_PORT])
+        for queue, total in (       # those that did not wait are not counted where they pass
+            (L1_PORT, counted["line_accesses"]),
+            (L1_MSHR, counted["loads_missed"]),
+            (L1_STORE, counted["l2_lines"] - loads),
+            (L2_MSHR, sum(counted["memory_histogram"])),
+        ):
+            waits[queue][0] += total - sum(waits[queue])
+        return waits
 
     def channels(self):
         """State of each pseudo-channel.

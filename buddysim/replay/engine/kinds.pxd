@@ -14,7 +14,23 @@ cpdef enum Traffic:             # why sectors move
     METADATA_WRITE = 5
     SCHEME_TRAFFIC = 6          # for a reason of the scheme's own, which its counters name
 
+cpdef enum Queue:               # where a request may have to wait
+    L1_PORT = 0                 # lines of instructions for their L1
+    L1_MSHR = 1                 # load misses
+    L1_STORE = 2                # stores, for one of as many places
+    REQUEST_PORT = 3            # of an SM at the crossbar
+    REPLY_PORT = 4
+    SLICE_PORT = 5              # of an L2 slice
+    L2_MSHR = 6
+    CODEC = 7                   # a slice's (de)compressor
+    METADATA_PORT = 8           # of a metadata slice
+    DRAM_READ = 9               # for bank, row and bus
+    DRAM_WRITE = 10             # for room in a channel's write queue
+    LINK_READ = 11
+    LINK_WRITE = 12
+
 cdef enum:
+    QUEUES = 13
     ENTRY_BYTES = 128           # a memory-entry, and a cache line
     SECTOR_BYTES = 32
     TRAFFIC_KINDS = 7

@@ -10,12 +10,15 @@ from buddysim.replay.engine.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch,
     cache_replace, cache_row, cache_touch, sector_count,
 )
-from buddysim.replay.engine.division cimport Divisor
-from buddysim.replay.engine.dram cimport Dram, larger
+from buddysim.replay.engine.division cimport Divisor, divide
+from buddysim.replay.engine.dram cimport DeviceLocation, Dram, dram_idle_ps, dram_read, dram_write, larger
 from buddysim.replay.engine.hints cimport prefetch, unlikely
-from buddysim.replay.engine.kinds cimport HISTOGRAM_BINS, TRAFFIC_KINDS, Traffic
+from buddysim.replay.engine.kinds cimport (
+    DRAM_READ, DRAM_WRITE, HISTOGRAM_BINS, L2_MSHR, LINK_READ, LINK_WRITE, REPLY_PORT, REQUEST_PORT,
+    SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
+)
 from buddysim.replay.engine.locations cimport LineLocation, LocationRules
-from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass
+from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass, port_prefetch
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
@@ -44,8 +47,9 @@ cdef struct Counters:
     int64_t metadata_hits
     int64_t metadata_merged     # lookups whose line is in flight for an earlier miss
     int64_t guessed_fills       # fills that fetched sectors before the metadata were there
-    int64_t wrong_guesses       # of these, those that fetched sectors that were not needed
+    int64_t wrong_guesses       # of these, those that asked for sectors that were not needed
     int64_t wasted_sectors      # these sectors
+    int64_t cancelled_sectors   # of guesses: not needed, and not fetched
     int64_t buddy_fills
     int64_t buddy_writebacks
     int64_t grown               # entries whose size state rose at a write-back
@@ -142,6 +146,7 @@ cdef struct MemorySystem:
     int64_t codec_cost          # one entry through a (de)compressor
     int guess_on_miss           # does a fill guess what it needs of device memory where the metadata cache lacks its line?
     int guess_on_merged         # and where the line is in flight?
+    int cancel_guesses          # is what has not begun cancelled when the metadata show that it is not needed?
     int whole_raw_entry
     int eight_byte_state
     int perfect_metadata
@@ -174,10 +179,39 @@ cdef struct MemorySystem:
     Region* last_region
     uint32_t* region_of_page    # [n_entries / 64]: the first region in the 8 KB page
     Counters count
+    int64_t* waits              # [QUEUES][HISTOGRAM_BINS], or NULL: not asked for. Of L1 ports and MSHRs only waits above 0
 
 
 cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
     bins[HISTOGRAM_BINS - 1 - leading_zeros(<unsigned long long>ps | 1)] += 1
+
+
+cdef inline void count_wait(MemorySystem* m, Queue queue, int64_t ps) noexcept nogil:
+    """A request has waited so long."""
+    if unlikely(m.waits != NULL):
+        histogram_add(m.waits + HISTOGRAM_BINS * <int>queue, ps)
+
+
+cdef inline int64_t queue_pass(MemorySystem* m, Queue queue, Port* port, int64_t t, int64_t cost) noexcept nogil:
+    """`port_pass`, with the wait counted."""
+    cdef int64_t turn = port_pass(port, &m.now_ps, t, cost)
+    count_wait(m, queue, turn - t)
+    return turn
+
+
+cdef inline int64_t device_read(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+    """`dram_read`, with the wait counted: what it takes longer than an open row of an idle channel does."""
+    cdef int64_t done = dram_read(&m.dram, location, bursts, t)
+    if unlikely(m.waits != NULL):
+        count_wait(m, DRAM_READ, larger(0, done - t - dram_idle_ps(&m.dram, bursts)))
+    return done
+
+
+cdef inline int64_t device_write(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+    """`dram_write`, with the wait counted."""
+    cdef int64_t taken = dram_write(&m.dram, location, bursts, t)
+    count_wait(m, DRAM_WRITE, taken - t)
+    return taken
 
 
 cdef inline int mshrs_init(Arena* arena, Mshrs* mshrs, uint32_t n) except -1:
@@ -221,7 +255,7 @@ cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, in
     cdef int64_t cost = link_cost(&m.link, total)
     m.count.link_read[<int>kind] += payload
     m.link.read_bytes += total
-    return port_pass(&m.link.ports[0], &m.now_ps, t, cost) + m.link.read_ps + (cost >> FINE_BITS)
+    return queue_pass(m, LINK_READ, &m.link.ports[0], t, cost) + m.link.read_ps + (cost >> FINE_BITS)
 
 
 cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
@@ -229,7 +263,7 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, i
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
-    return port_pass(&m.link.ports[1], &m.now_ps, t, link_cost(&m.link, total))
+    return queue_pass(m, LINK_WRITE, &m.link.ports[1], t, link_cost(&m.link, total))
 
 
 cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
@@ -245,6 +279,8 @@ cdef inline void l2_prefetch(const MemorySystem* m, const LineLocation* at) noex
     """Prefetches what an access to a line will need into the CPU's cache."""
     cache_prefetch(&m.l2, at.l2_set)
     prefetch(m.state + at.entry)
+    if m.rules.has_metadata:
+        port_prefetch(m.metadata_ports + divide(m.metadata_unit, at.metadata_set), m.at_slice_ps)
 
 
 cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, unsigned int* line,
@@ -268,10 +304,13 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
                              unsigned int missing, int64_t t) noexcept nogil:
     """Fetches a line's missing sectors through the scheme; returns when they can be used."""
     cdef int64_t* mshr = mshr_take(&slice.mshrs)
-    cdef int64_t done
+    cdef int64_t done, begin = t
     cdef unsigned int filled = missing
     m.count.demanded += sector_count(missing)
-    done = m.fill(m, slice, at, &filled, larger(t, mshr[0]))
+    if unlikely(mshr[0] > t):
+        count_wait(m, L2_MSHR, mshr[0] - t)
+        begin = mshr[0]
+    done = m.fill(m, slice, at, &filled, begin)
     mshr[0] = done
     filled &= ~line[0]
     m.count.fill_sectors += sector_count(filled)
@@ -290,10 +329,10 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     cdef Slice* slice = &m.slices[at.slice]
     cdef Row row = cache_row(&m.l2, at.l2_set)
     cdef int64_t* ready_ps
-    t = port_pass(&sm.requests, &m.now_ps, t, m.request_cost)
+    t = queue_pass(m, REQUEST_PORT, &sm.requests, t, m.request_cost)
     t += m.request_ps
     m.at_slice_ps = t
-    t = port_pass(&slice.port, &m.now_ps, t, n * m.slice_cost)
+    t = queue_pass(m, SLICE_PORT, &slice.port, t, n * m.slice_cost)
     if unlikely(m.access != NULL):
         t = m.access(m, at.entry, t)
     arrival = t
@@ -316,7 +355,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
         line |= wanted << DIRTY
     row.lines[way] = <Line>line
     data += m.reply_ps
-    data = port_pass(&sm.replies, &m.now_ps, data, n * m.reply_cost)
+    data = queue_pass(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
 
 
@@ -328,9 +367,9 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     cdef unsigned int line, partial
     cdef Slice* slice = &m.slices[at.slice]
     cdef Row row = cache_row(&m.l2, at.l2_set)
-    t = port_pass(&sm.requests, &m.now_ps, t, n * m.request_cost)
+    t = queue_pass(m, REQUEST_PORT, &sm.requests, t, n * m.request_cost)
     arrival = t + m.request_ps
-    arrival = port_pass(&slice.port, &m.now_ps, arrival, n * m.slice_cost)
+    arrival = queue_pass(m, SLICE_PORT, &slice.port, arrival, n * m.slice_cost)
     if unlikely(m.access != NULL):
         arrival = m.access(m, at.entry, arrival)
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)

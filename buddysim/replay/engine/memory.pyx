@@ -68,6 +68,7 @@ cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
     """(De)compressors and the metadata cache."""
     m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
     m.guess_on_miss, m.guess_on_merged = n["guess_on_miss"], n["guess_on_merged"]
+    m.cancel_guesses = n["cancel_guesses"]
     m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
     prepare_moves(m)
     m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]

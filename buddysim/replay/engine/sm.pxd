@@ -14,9 +14,10 @@ from buddysim.replay.engine.cache cimport (
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, least_key, smaller
 from buddysim.replay.engine.hints cimport prefetch, unlikely
+from buddysim.replay.engine.kinds cimport L1_MSHR, L1_PORT, L1_STORE
 from buddysim.replay.engine.locate cimport locate_line
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, Mshrs, SmPorts, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take,
+    MemorySystem, Mshrs, SmPorts, count_wait, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take,
 )
 from buddysim.replay.engine.locations cimport LineLocation, location_begin, locations_of_lines
 from buddysim.replay.engine.port cimport port_prefetch
@@ -273,6 +274,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
         ready_ps = row.ready_ps + way
     mshr = mshr_take(&own.loads)
     if mshr[0] > t:                 # none is free: this access blocks those behind it
+        count_wait(m, L1_MSHR, mshr[0] - t)
         own.free_ps += mshr[0] - t
         start = mshr[0]
     start = mshr[0] = l2_load(m, ports, at, missing, False, start)
@@ -287,6 +289,7 @@ cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Lin
     """A store's sectors of a line: written through, nothing allocated. Returns when the SM hears of it."""
     cdef int64_t* mshr = mshr_take(&own.stores)
     if mshr[0] > t:
+        count_wait(m, L1_STORE, mshr[0] - t)
         own.free_ps += mshr[0] - t
         t = mshr[0]
     t = l2_store(m, ports, at, touched, whole, t)
@@ -318,7 +321,10 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
         if i + LINES_AHEAD < n:
             prefetch_line(l1, m, own, &at[LINES_AHEAD])
         sectors = at.masks & 15
-        t = larger(now, own.free_ps)
+        t = now
+        if own.free_ps > now:
+            t = own.free_ps
+            count_wait(m, L1_PORT, t - now)
         own.free_ps = t + l1.line_ps
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)

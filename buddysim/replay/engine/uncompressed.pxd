@@ -2,10 +2,12 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
-from buddysim.replay.engine.dram cimport DeviceLocation, dram_location, dram_read, dram_write
+from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
 from buddysim.replay.engine.kinds cimport DEMAND, HOST, SECTOR_BYTES, WRITE_BACK
 from buddysim.replay.engine.locate cimport locate_entry
-from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, link_read, link_write, region_of
+from buddysim.replay.engine.memory cimport (
+    MemorySystem, Region, Slice, device_read, device_write, link_read, link_write, region_of,
+)
 from buddysim.replay.engine.locations cimport LineLocation
 
 
@@ -28,7 +30,7 @@ cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLo
         return host_fill(m, wanted, t)
     m.count.device[<int>DEMAND] += sectors
     dram_location(&m.dram, at.bank, at.row, &location)
-    return dram_read(&m.dram, &location, sectors, t)
+    return device_read(m, &location, sectors, t)
 
 
 cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* slice, uint32_t entry, Line line,
@@ -40,7 +42,7 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* 
         return host_writeback(m, line, t)
     m.count.device[<int>WRITE_BACK] += sectors
     locate_entry(m, slice, entry, &location)
-    return dram_write(&m.dram, &location, sectors, t)
+    return device_write(m, &location, sectors, t)
 
 
 cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
