@@ -76,7 +76,7 @@ def draw_classes(
                 i += 1
 
 
-def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries):
+def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries, int shift=0):
     """Gives every entry of class 15 the class of a neighbour, in place.
 
     In a page of which some entries are known, an entry takes the class of the nearest known one; a page of which none
@@ -86,6 +86,7 @@ def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries):
     ----------
     classes : of a whole allocation
     page_entries : entries of a page
+    shift : of the class in its byte; the bits below stay
 
     Returns
     -------
@@ -101,12 +102,12 @@ def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries):
             first, end = page * page_entries, min((page + 1) * page_entries, n)
             known = 0
             for i in range(first, end):
-                known += classes[i] != UNKNOWN
+                known += classes[i] >> shift != UNKNOWN
             filled += end - first - known
             if known:
                 sampled[page] = 1
                 if known < end - first:
-                    fill_page(&classes[first], end - first)
+                    fill_page(&classes[first], end - first, shift)
         for page in range(n_pages):
             if sampled[page]:
                 before = page
@@ -121,20 +122,25 @@ def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries):
             source_entries = min(page_entries, n - source * page_entries)
             first, end = page * page_entries, min((page + 1) * page_entries, n)
             for i in range(first, end):
-                classes[i] = classes[source * page_entries + (i - first) % source_entries]
+                take_class(&classes[i], classes[source * page_entries + (i - first) % source_entries], shift)
     return filled
 
 
-cdef void fill_page(uint8_t* classes, int64_t n) noexcept nogil:
+cdef inline void take_class(uint8_t* byte, uint8_t source, int shift) noexcept nogil:
+    """Gives a byte the class of another one."""
+    byte[0] = <uint8_t>(source >> shift << shift | byte[0] & ((1 << shift) - 1))
+
+
+cdef void fill_page(uint8_t* classes, int64_t n, int shift) noexcept nogil:
     """Fills a page of which some entries are known."""
     cdef int64_t i = 0, k, before, after
     while i < n:
-        if classes[i] != UNKNOWN:
+        if classes[i] >> shift != UNKNOWN:
             i += 1
             continue
         before, after = i - 1, i + 1        # the known ones around a run of unknown ones; -1 and n where there is none
-        while after < n and classes[after] == UNKNOWN:
+        while after < n and classes[after] >> shift == UNKNOWN:
             after += 1
         for k in range(i, after):
-            classes[k] = classes[after if before < 0 or (after < n and after - k < k - before) else before]
+            take_class(&classes[k], classes[after if before < 0 or (after < n and after - k < k - before) else before], shift)
         i = after

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
 from buddysim.buddy.entry_sizes import fill_unsampled
-from buddysim.buddy.values import EntryValues
+from buddysim.buddy.values import EntryValues, put_classes
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace
 
 _WHOLE = STUDY_CLASSES.index(ENTRY_BYTES)
+_DRAWN_AT_ONCE = 1 << 16
+_LAST_ORDINAL = 2**64 - 1
+
+
+class Writers(NamedTuple):
+    """The kernels whose stores leave an allocation's entries with the sizes of one snapshot; none if first > last.
+
+    Attributes
+    ----------
+    first, last : their ordinals
+    """
+
+    first: int
+    last: int
 
 
 class SizeSource:
@@ -44,13 +61,42 @@ class SizeSource:
         earlier = [s for s in snapshots if self.trace.snapshots[s].point <= ordinal]
         return earlier[-1] if earlier else snapshots[0] if snapshots else None
 
-    def next_snapshot(self, ordinal: int) -> int | None:
-        """The snapshot whose sizes write-backs take during the kernel of this ordinal."""
-        snapshots = self.values.snapshots
-        later = (s for s in snapshots if self.trace.snapshots[s].point >= ordinal + 1)
-        return next(later, snapshots[-1] if snapshots else None)
+    def at_birth(self, ordinal: int, allocation: int) -> int | None:
+        """The snapshot whose sizes an allocation has at first, in a run whose first kernel has this ordinal; None without any."""
+        first = self.first_snapshot(ordinal)
+        return None if first is None else self.values.nearest(first, allocation)
 
-    def write_classes(self, snapshot: int | None, allocation: int, out: NDArray[np.uint8]) -> int:
+    def after_store(self, ordinal: int, allocation: int) -> int | None:
+        """The snapshot whose sizes the stores of the kernel of this ordinal leave: its first one after that kernel, else its last."""
+        snapshots = self.values.snapshots_of(allocation)
+        at = bisect_left(snapshots, ordinal + 1, key=self._point)
+        return snapshots[min(at, len(snapshots) - 1)] if snapshots else None
+
+    def after_copy(self, point: int, allocation: int) -> int | None:
+        """The snapshot whose sizes a copy or fill leaves before which `point` launches were made.
+
+        A snapshot of the same point may have been taken before the copy or after it; of several the last one counts.
+        """
+        snapshots = self.values.snapshots_of(allocation)
+        if not snapshots:
+            return None
+        at = min(bisect_left(snapshots, point, key=self._point), len(snapshots) - 1)
+        return snapshots[bisect_right(snapshots, self._point(snapshots[at]), key=self._point) - 1]
+
+    def writers_before(self, snapshot: int | None, allocation: int) -> Writers:
+        """The kernels whose stores to an allocation leave the sizes of this snapshot (`after_store`)."""
+        snapshots = self.values.snapshots_of(allocation)
+        if snapshot is None:
+            return Writers(0, _LAST_ORDINAL)
+        at = snapshots.index(snapshot)
+        first = self._point(snapshots[at - 1]) if at else 0
+        last = self._point(snapshot) - 1 if at + 1 < len(snapshots) else _LAST_ORDINAL
+        return Writers(first, last) if first <= last else Writers(1, 0)
+
+    def _point(self, snapshot: int) -> int:
+        return self.trace.snapshots[snapshot].point
+
+    def write_classes(self, snapshot: int | None, allocation: int, out: NDArray[np.uint8], shift: int = 0) -> int:
         """Writes the class number (0 to 7) of every entry of an allocation.
 
         Parameters
@@ -58,6 +104,7 @@ class SizeSource:
         snapshot : index of the snapshot; None where no snapshot knows any size
         allocation : index of the allocation
         out : as long as the allocation has entries
+        shift : of the class in its byte; the bits below stay
 
         Returns
         -------
@@ -71,16 +118,19 @@ class SizeSource:
         self.written_entries += len(out)
         source = self.values.nearest(snapshot, allocation) if snapshot is not None else None
         if source is not None:
-            page_entries = self.values.write(source, allocation, out)
-            filled = fill_unsampled(out, page_entries)
+            page_entries = self.values.write(source, allocation, out, shift)
+            filled = fill_unsampled(out, page_entries, shift)
             if filled < len(out) or not len(out):
                 self.extrapolated_entries += filled
                 return filled
-        if described.space == "host":
-            out.fill(_WHOLE)
-        else:
+        if described.space != "host":
             self.distribution.check_algorithm(self.algorithm, f"{self.trace.path}: allocation {described.name}")
-            self.distribution.write(out, self.seed, allocation)
+        for first in range(0, len(out), _DRAWN_AT_ONCE):
+            part = out[first : first + _DRAWN_AT_ONCE]
+            drawn = np.full(len(part), _WHOLE, dtype=np.uint8)
+            if described.space != "host":
+                self.distribution.write(drawn, self.seed, allocation, first)
+            put_classes(part, drawn, shift)
         return 0
 
     @property
@@ -102,7 +152,8 @@ class SizeSource:
                 f"at {len(self.values.snapshots)} points of the run"
             )
             assumed["between"] = (
-                "an entry keeps its size until it is written back, then it has that of the next snapshot"
+                "an entry keeps its size until it is written back, then it has that of the first snapshot after the kernel "
+                "that stored to it last"
             )
             assumed["unsampled"] = "an entry of unknown size takes that of the nearest sampled page of its allocation"
         drawn = self.drawn

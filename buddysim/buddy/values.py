@@ -16,6 +16,12 @@ PAGE_ENTRIES = PAGE_BYTES // ENTRY_BYTES
 N_CLASSES = len(STUDY_CLASSES)
 
 
+def put_classes(out: NDArray[np.uint8], classes: NDArray[np.uint8], shift: int) -> None:
+    """Writes a class into each byte, `shift` bits up; the bits below stay."""
+    out &= (1 << shift) - 1
+    out |= classes << shift
+
+
 class EntryValues:
     """Which snapshots have sizes of which allocations, and those sizes.
 
@@ -74,8 +80,14 @@ class EntryValues:
         """Whether the sizes are computed from contents; else they come from a size map."""
         return isinstance(self._sources[snapshot, allocation], Contents)
 
-    def write(self, snapshot: int, allocation: int, out: NDArray[np.uint8]) -> int:
+    def write(self, snapshot: int, allocation: int, out: NDArray[np.uint8], shift: int = 0) -> int:
         """Writes the known classes of all entries of an allocation, 15 where unknown.
+
+        Parameters
+        ----------
+        snapshot, allocation : their indices
+        out : as long as the allocation has entries
+        shift : of the class in its byte; the bits below stay
 
         Returns
         -------
@@ -84,18 +96,22 @@ class EntryValues:
         source = self._sources[snapshot, allocation]
         if isinstance(source, SizeMap):
             for first, classes in source.blocks():
-                out[first : first + len(classes)] = classes
+                put_classes(out[first : first + len(classes)], classes, shift)
             return PAGE_ENTRIES
         page_entries = source.page_bytes // ENTRY_BYTES
         if not source.whole:
-            out.fill(UNKNOWN_CLASS)
+            out &= (1 << shift) - 1
+            out |= UNKNOWN_CLASS << shift
         for pages, classes in self._computed(source):
             if pages[-1] - pages[0] + 1 == len(pages):
                 first = int(pages[0]) * page_entries
-                out[first : first + len(classes)] = classes
+                put_classes(out[first : first + len(classes)], classes, shift)
             else:
                 entries = pages.astype(np.int64)[:, np.newaxis] * page_entries + np.arange(page_entries)
-                out[entries.reshape(-1)[: len(classes)]] = classes
+                at = entries.reshape(-1)[: len(classes)]
+                kept = out[at]
+                put_classes(kept, classes, shift)
+                out[at] = kept
         return page_entries
 
     def counts(self, snapshot: int, allocation: int) -> NDArray[np.int64]:

@@ -122,6 +122,10 @@ class L2(Section):
     load_to_use: PositiveDuration = Field(description="latency of a hit on an idle machine, issue to use")
     bandwidth: Rate = Field(description="bandwidth of a slice, in each direction")
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per slice")
+    atomic_interval: PositiveDuration = Field(
+        default=parse_time("1 core_cycles"),
+        description="time between two atomic operations of a slice, each on one sector of one instruction",
+    )
     fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
 
     @model_validator(mode="after")

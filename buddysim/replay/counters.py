@@ -66,6 +66,7 @@ def _cache_counters(raw: dict[str, Any]) -> dict[str, Any]:
         "l2.writeback_sectors": raw["writeback_sectors"],
         "l2.dirtied_sectors": raw["dirtied_sectors"],
         "l2.overwritten_sectors": raw["overwritten_sectors"],
+        "l2.freed_sectors": raw["freed_sectors"],
         "metadata.accesses": raw["metadata_accesses"],
         "metadata.hits": raw["metadata_hits"],
         "metadata.merged": raw["metadata_merged"],

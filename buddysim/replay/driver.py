@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import ProfileOptions, SizeSource, Targets
-from buddysim.compress import ENTRY_BYTES
+from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.feed import ChunkFeed
 from buddysim.replay.footprint import check_capacity, footprint_of
 from buddysim.replay.layout import Layout, Placed
+from buddysim.replay.lifetimes import Moment, is_used
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.result import ReplayResult, build_result
 from buddysim.replay.schemes import REGISTRY
@@ -26,7 +27,6 @@ from buddysim.replay.states import EntryStates
 from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace
 
 OPERATIONS_PER_CALL = 250_000
-L2_FILL_FACTOR = 2  # of a copy larger than the L2 only the last part can stay
 
 
 class Run:
@@ -60,11 +60,13 @@ class Run:
             array = self.states.array
         self.numbers = engine_numbers(machine, gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES)
-        self.engine = Engine(self.numbers, self._regions(), self.layout.region_of_page(), array, self.scheme, queueing)
+        self.engine = Engine(self.numbers, self._regions(), array, self.scheme, queueing)
+        self.moments = dict(self.layout.moments)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, Any], int]] = {}
         self.launches: list[tuple[int, int]] = []  # position among the events, time (ps)
         self.skipped_copies = 0
+        self.launched = 0  # launches that the program made before the event at hand
 
     def _regions(self) -> NDArray[np.int64]:
         rows = [[p.first_entry, p.end_entry, *self._placement(p)] for p in self.layout.placed]
@@ -93,6 +95,7 @@ class Run:
             while waiting is not None and self._admit(*waiting, chosen, launch_ps):
                 waiting = next(events, None)
             if waiting is None and not self.handles:
+                self._allocate(len(self.trace.events))
                 break
             word, handle = self.engine.run(OPERATIONS_PER_CALL)
             if word == "chunk":
@@ -116,27 +119,40 @@ class Run:
 
     def _admit(self, position: int, event: object, chosen: set[int], launch_ps: int) -> bool:
         """Starts the next event if it may start now."""
-        if isinstance(event, KernelLaunch):
-            kernel = self.trace.kernels[event.kernel]
-            if kernel.index not in chosen:
-                return True
-            streams = {running[0].stream for running in self.handles.values()}
-            alone = not self.machine.kernel.concurrent or kernel.stream == 0
-            if self.handles and (alone or kernel.stream in streams or 0 in streams):
-                return False
-            if (
-                self.handles
-                and self.states is not None
-                and self.sizes.next_snapshot(kernel.ordinal)
-                != self.sizes.next_snapshot(min(running[0].ordinal for running in self.handles.values()))
-            ):
-                return False
-            return self._start(position, kernel, launch_ps)
-        if self.handles:
+        kernel = self.trace.kernels[event.kernel] if isinstance(event, KernelLaunch) else None
+        if self.handles and not self._may_join(position, kernel):
             return False
-        if isinstance(event, Memcpy | Memset):
-            self._copy(position, event)
-        return True
+        self._allocate(position)
+        if kernel is None:
+            if isinstance(event, Memcpy | Memset):
+                self._copy(event)
+            return True
+        self.launched = kernel.ordinal + 1
+        return kernel.index not in chosen or self._start(position, kernel, launch_ps)
+
+    def _may_join(self, position: int, kernel: Kernel | None) -> bool:
+        """Whether an event may start while kernels run: what the trace and the machine say, not what the scheme makes of it."""
+        if kernel is None or not self.machine.kernel.concurrent or kernel.stream == 0:
+            return False
+        if self.moments.get(position, Moment()).waits:
+            return False
+        streams = {running[0].stream for running in self.handles.values()}
+        return kernel.stream not in streams and 0 not in streams
+
+    def _allocate(self, position: int) -> None:
+        """Ends and begins the allocations that do before an event, once."""
+        moment = self.moments.pop(position, Moment())
+        for allocation in moment.ends:
+            placed = self.layout.of_allocation[allocation.index]
+            self.engine.end(placed.region)
+            if self.states is not None:
+                self.states.end(placed)
+        for allocation in filter(is_used, moment.begins):
+            placed = self.layout.of_allocation[allocation.index]
+            self.engine.begin(placed.region, placed.first_line)
+            if self.states is not None:
+                self.states.begin(placed)
+                self.engine.written_by(placed.region, *self.states.writers(placed))
 
     def _start(self, position: int, kernel: Kernel, launch_ps: int) -> bool:
         sm, threads = self.machine.sm, kernel.block[0] * kernel.block[1] * kernel.block[2]
@@ -153,8 +169,6 @@ class Run:
                     f"{self.trace.path}: kernel {kernel.index} ({kernel.name}): a thread block needs {needed} {what}: "
                     f"an SM of {self.machine.name} has {available}"
                 )
-        if self.states is not None:
-            self.states.before_kernel(kernel.ordinal)
         if not self.engine.start_kernel(
             kernel.index,
             self.engine.now_ps + launch_ps,
@@ -165,9 +179,8 @@ class Run:
             kernel.shared_memory_bytes,
         ):
             return False
-        feed = ChunkFeed(self.trace, kernel, self.layout.live_table(position))
         self.launches.append((position, self.engine.now_ps))
-        self.handles[kernel.index] = (kernel, feed, self.engine.counters(), self.engine.now_ps)
+        self.handles[kernel.index] = (kernel, ChunkFeed(self.trace, kernel), self.engine.counters(), self.engine.now_ps)
         return True
 
     def _feed(self, handle: int) -> None:
@@ -178,17 +191,28 @@ class Run:
                 f"{self.trace.path}: kernel {kernel.index} ({kernel.name}): its chunks hold fewer thread blocks than "
                 f"the {kernel.n_blocks} that it lists"
             )
-        if len(chunk.blocks):
-            outside = self.engine.add_chunk(
+        if not len(chunk.blocks):
+            return
+        word, number = "", -1
+        while word != "taken":
+            word, number = self.engine.add_chunk(
                 handle,
                 chunk.blocks.view(np.uint8),
                 chunk.warps.view(np.uint8),
                 chunk.ops.view(np.uint8),
                 chunk.lines,
-                feed.table,
+                kernel.ordinal,
             )
-            if outside >= 0:
-                raise feed.outside(int(chunk.lines[outside]), outside)
+            if word == "outside":
+                raise feed.outside(int(chunk.lines[number]), number)
+            if word == "sizes":
+                self._sizes(self.layout.placed[number], kernel.ordinal)
+
+    def _sizes(self, placed: Placed, ordinal: int) -> None:
+        """The engine gets the sizes that the stores of a kernel to an allocation leave."""
+        assert self.states is not None
+        self.states.after_store(placed, ordinal)
+        self.engine.written_by(placed.region, *self.states.writers(placed))
 
     def _finish(self, handle: int) -> None:
         kernel, _, before, launched_ps = self.handles.pop(handle)
@@ -210,21 +234,27 @@ class Run:
             }
         )
 
-    def _copy(self, position: int, event: Memcpy | Memset) -> None:
-        """A copy or fill: memory takes new contents, and the L2 holds them or drops its lines of them."""
-        if isinstance(event, Memcpy) and event.kind == "dtoh":
+    def _copy(self, event: Memcpy | Memset) -> None:
+        """A copy or fill: memory takes new contents, and the L2 holds them or drops its sectors of them."""
+        if isinstance(event, Memcpy) and event.kind == "dtoh" or not event.bytes:
             return
-        table = self.layout.live_table(position)
-        found = self.layout.entries_of(table, event.address, event.bytes)
-        if found is None:
+        region = self.engine.region_of_line(event.address // ENTRY_BYTES)
+        if region < 0:
             self.skipped_copies += 1
             return
-        first, end = found
+        placed = self.layout.placed[region]
+        allocation = placed.allocation
+        end = min(event.address + event.bytes, allocation.end)
+        if event.address >= end:
+            self.skipped_copies += 1
+            return
+        offset = placed.first_entry * ENTRY_BYTES - allocation.base  # from an address to a place in the run's address space
+        first, last = event.address + offset, end - 1 + offset
+        entries = first // ENTRY_BYTES, last // ENTRY_BYTES + 1
         if self.states is not None and self.per_kernel:  # earlier copies are in the sizes at the start
-            self.states.overwrite(first, end)
-        if self.machine.l2.fill_on_memcpy:
-            keep = L2_FILL_FACTOR * self.machine.l2.size // ENTRY_BYTES
-            self.engine.fill_l2(max(first, end - keep), end)
-        else:
-            whole = first + (event.address % ENTRY_BYTES != 0), end - ((event.address + event.bytes) % ENTRY_BYTES != 0)
-            self.engine.drop_l2(*whole)
+            self.states.copy(placed, *entries, self.launched)
+            self.engine.written_by(region, *self.states.writers(placed))
+        whole = end + offset if end < allocation.end else (last // SECTOR_BYTES + 1) * SECTOR_BYTES
+        sectors = -(-first // SECTOR_BYTES), whole // SECTOR_BYTES
+        on_host = self._placement(placed)[0] == Placement.HOST
+        self.engine.overwrite(*entries, *sectors, self.machine.l2.fill_on_memcpy and not on_host)

@@ -5,8 +5,6 @@ Decoding ahead in another thread gains at most 5 % where a core is idle, and los
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
 
 from buddysim.base.errors import TraceFileError
 from buddysim.trace import Chunk, ChunkRef, Kernel, Trace
@@ -18,11 +16,10 @@ class ChunkFeed:
     Parameters
     ----------
     trace, kernel : what to read
-    table : live allocations (`Layout.live_table`)
     """
 
-    def __init__(self, trace: Trace, kernel: Kernel, table: NDArray[np.int64]) -> None:
-        self.trace, self.kernel, self.table = trace, kernel, table
+    def __init__(self, trace: Trace, kernel: Kernel) -> None:
+        self.trace, self.kernel = trace, kernel
         self.refs = iter(enumerate(kernel.chunks))
         self.at: tuple[int, ChunkRef] | None = None
         self.most_warps = -(-kernel.block[0] * kernel.block[1] * kernel.block[2] // 32)

@@ -83,6 +83,7 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "reply_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
         "request_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
         "slice_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
+        "atomic_cost": m.ps(m.l2.atomic_interval) * COST_PER_PS,
         "slices": m.l2.slices,
         "slices_per_channel": slices_per_channel,
         "pseudo_per_slice": pseudo_per_slice,

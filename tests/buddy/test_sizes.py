@@ -25,15 +25,28 @@ def test_snapshots_of_a_run(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 1}, [(point, {"a": [1]}) for point in (2, 5, 5, 9)])
     source = SizeSource(trace)
     first = {ordinal: source.first_snapshot(ordinal) for ordinal in (0, 1, 2, 4, 5, 8, 9, 100)}
-    following = {ordinal: source.next_snapshot(ordinal) for ordinal in (0, 1, 2, 4, 5, 8, 9, 100)}
+    stored = {ordinal: source.after_store(ordinal, 0) for ordinal in (0, 1, 2, 4, 5, 8, 9, 100)}
+    copied = {point: source.after_copy(point, 0) for point in (0, 1, 2, 3, 5, 6, 9, 100)}
     assert first == {0: 0, 1: 0, 2: 0, 4: 0, 5: 2, 8: 2, 9: 3, 100: 3}
-    assert following == {0: 0, 1: 0, 2: 1, 4: 1, 5: 3, 8: 3, 9: 3, 100: 3}
+    assert stored == {0: 0, 1: 0, 2: 1, 4: 1, 5: 3, 8: 3, 9: 3, 100: 3}
+    assert copied == {0: 0, 1: 0, 2: 0, 3: 2, 5: 2, 6: 3, 9: 3, 100: 3}
+
+
+@pytest.mark.parametrize("points", [(), (0,), (3,), (0, 1, 2), (2, 5, 5, 9), (4, 4), (0, 0, 7), (2, 3, 3, 3)])
+def test_the_writers_of_a_snapshot_are_those_whose_stores_leave_its_sizes(tmp_path: Path, points: tuple[int, ...]) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 1}, [(point, {"a": [1]}) for point in points])
+    source = SizeSource(trace)
+    ordinals = range(12)
+    for snapshot in range(len(points)) if points else [None]:
+        first, last = source.writers_before(snapshot, 0)
+        leaving = [ordinal for ordinal in ordinals if source.after_store(ordinal, 0) == snapshot]
+        assert leaving == [ordinal for ordinal in ordinals if first <= ordinal <= last]
 
 
 def test_snapshots_that_know_nothing_don_t_count(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 1}, [(0, {}), (3, {"a": [1]}), (6, {})])
     source = SizeSource(trace)
-    assert [source.first_snapshot(0), source.first_snapshot(7), source.next_snapshot(0)] == [1, 1, 1]
+    assert [source.first_snapshot(0), source.first_snapshot(7), source.after_store(0, 0)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("maps", [False, True])
@@ -95,7 +108,8 @@ def test_without_values_sizes_are_drawn(tmp_path: Path, snapshots: list[tuple[in
     expected = np.empty(300, dtype=np.uint8)
     Distribution.load("isca20-dl").write(expected, 7, 0)
     snapshot = source.first_snapshot(0)
-    assert snapshot == source.next_snapshot(0) == (0 if snapshots else None)
+    assert snapshot == (0 if snapshots else None)
+    assert source.after_store(0, 0) is source.after_copy(0, 0) is source.at_birth(0, 0) is None
     assert classes_of(source, snapshot, 0) == (expected.tolist(), 0)
     assert "isca20-dl, seed 7" in source.assumptions["drawn"]
     assert source.assumptions["drawn"].startswith("no values of a" + (":" if snapshots else ", b:"))

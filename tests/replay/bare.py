@@ -104,15 +104,14 @@ def run_launches(
     entries = -(-max(end for _, end, _, _ in regions) // 64) * 64
     array = np.array(state if state is not None else [0x77] * entries, dtype=np.uint8)
     array = np.concatenate([array, np.zeros(entries - len(array), np.uint8)])
-    ends = np.array([end for _, end, _, _ in regions])
-    region = np.searchsorted(ends, np.arange(entries // 64) * 64, side="right")
-    pages = np.minimum(region, len(ends) - 1).astype(np.uint32)
     chosen = REGISTRY.find(scheme)()
     chosen.configure(machine, entries)
     rows = np.array(regions, dtype=np.int64)
     if chosen.on_host:
         rows[:, 2] = Placement.HOST
-    engine = Engine(engine_numbers(machine, gap_scale), rows, pages, array, chosen, queueing)
+    engine = Engine(engine_numbers(machine, gap_scale), rows, array, chosen, queueing)
+    for number, row in enumerate(rows):
+        engine.begin(number, int(row[0]))
     for handle, launch in enumerate(launches):
         n_blocks = sum(len(blocks) for blocks, _, _, _ in launch.chunks)
         threads = 32 * launch.warps if launch.threads is None else launch.threads
@@ -121,7 +120,6 @@ def run_launches(
         )
         assert started
     chunks = [iter(launch.chunks) for launch in launches]
-    table = np.array([[0, entries, 0]], dtype=np.int64)
     ended: dict[int, int] = {}
     while len(ended) < len(launches):
         word, handle = engine.run(1 << 40)
@@ -130,7 +128,7 @@ def run_launches(
             ended[handle] = engine.now_ps
             continue
         blocks, records, ops, lines = next(chunks[handle])
-        given = (blocks.view(np.uint8), records.view(np.uint8), ops.view(np.uint8), lines, table)
-        assert engine.add_chunk(handle, *given) == -1
+        given = (blocks.view(np.uint8), records.view(np.uint8), ops.view(np.uint8), lines, 0)
+        assert engine.add_chunk(handle, *given) == ("taken", -1)
     count = {**engine.counters(), "dirty_left": engine.dirty_sectors()}
     return count, array.tolist(), [ended[handle] for handle in range(len(launches))]

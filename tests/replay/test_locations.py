@@ -21,7 +21,6 @@ def engine_of(machine: Machine) -> Engine:
     return Engine(
         engine_numbers(machine, Fraction(1)),
         np.array([[0, ENTRIES, 1, 2]], dtype=np.int64),
-        np.zeros(ENTRIES // 64, np.uint32),
         np.zeros(ENTRIES, np.uint8),
         REGISTRY.find("buddy")(),
     )

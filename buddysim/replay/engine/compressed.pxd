@@ -190,14 +190,13 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
     return codec_done(m, slice, done) if plan.decompressed else done
 
 
-cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice* slice, uint32_t entry, Line line, int64_t t,
-                                         int kept, bint sizes_known) noexcept nogil:
-    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows.
+cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice* slice, uint32_t entry, Line line, int new_class,
+                                         int64_t t, int kept, bint sizes_known) noexcept nogil:
+    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows; its size class becomes `new_class`.
 
     Returns when the line's way is free: its data are in the compressor and the writes have been accepted.
     """
     cdef int old_class = m.state[entry] & 7
-    cdef int new_class = m.state[entry] >> 4 & 7
     cdef Split old = m.splits[8 * kept + old_class]
     cdef Split new = m.splits[8 * kept + new_class]
     cdef int change = size_state(m, new_class) - size_state(m, old_class)
@@ -233,5 +232,5 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
         m.count.grown += 1
     elif change < 0:
         m.count.shrunk += 1
-    m.state[entry] = <uint8_t>(new_class | new_class << 4)
+    m.state[entry] = <uint8_t>(m.state[entry] & 0xF0 | new_class)
     return began + taken - t        # a victim buffer holds the line while it is read, merged and compressed

@@ -7,17 +7,19 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from buddysim.replay.engine.arena cimport arena_zeroed
+from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_rewrite
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
 from buddysim.replay.engine.kinds cimport HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_READ, QUEUES, REPLY_PORT
 from buddysim.replay.engine.locations cimport LineLocation
-from buddysim.replay.engine.memory cimport MemorySystem, l2_dirty_sectors, l2_drop, l2_hold, memory_init
+from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init
+from buddysim.replay.engine.regions cimport region_begin, region_end, region_of_line
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.sm cimport (
     MAX_LATER, MAX_WARPS, LookAhead, Pending, Scheduler, Warp, locate_lines, look_ahead, scheduler_pick, scheduler_put,
     scheduler_take, scheduler_time, warp_access, warp_next,
 )
-from buddysim.replay.engine.stream cimport OP_END, stream_fill, stream_reserve
+from buddysim.replay.engine.stream cimport FILL_DONE, FILL_SIZES, OP_END, FillStop, stream_fill, stream_reserve
 from buddysim.replay.engine.thread_blocks cimport (
     STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
     dispatch_on, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
@@ -36,11 +38,9 @@ cdef class Engine:
     numbers : dict of int
         the machine in picoseconds, bytes and counts (`parameters.engine_numbers`)
     regions : int64 array (n, 4)
-        first entry, end entry, placement, kept sectors of each allocation, in order of entries
-    region_of_page : uint32 array (entries / 64,)
-        for each 64 entries the first region in them
+        first entry, end entry, placement, kept sectors of each allocation; none is live yet
     state : uint8 array (entries,)
-        size class of each entry now | after a write-back << 4; the engine changes it
+        size class of each entry now, which the engine changes, | after a store << 4 (`written_by`)
     scheme : SchemeBase
         configured for the machine
     queueing : bool
@@ -53,13 +53,13 @@ cdef class Engine:
     cdef SchemeBase scheme
     cdef object keep
 
-    def __cinit__(self, dict numbers, regions, region_of_page, state, SchemeBase scheme, bint queueing=False):
-        self.scheme, self.keep = scheme, (region_of_page, state)
+    def __cinit__(self, dict numbers, regions, state, SchemeBase scheme, bint queueing=False):
+        self.scheme, self.keep = scheme, state
         self.held = []
         gpu_init(&self.gpu, numbers)
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
         self.gpu.m.access, self.gpu.m.may_hold = scheme.access, scheme.may_hold
-        memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, region_of_page, state, scheme.uses_targets)
+        memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, state, scheme.uses_sizes, scheme.uses_targets)
         if queueing:
             self.gpu.m.waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         scheme.prepare(&self.gpu.m, &self.gpu.arena)
@@ -82,7 +82,7 @@ cdef class Engine:
         return kernel_add(&self.gpu, &kernel)
 
     def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,
-                  const uint64_t[::1] lines, const int64_t[:, ::1] table):
+                  const uint64_t[::1] lines, uint64_t ordinal):
         """Hands a kernel its next chunk.
 
         Parameters
@@ -90,14 +90,17 @@ cdef class Engine:
         handle : of the kernel
         blocks, warps, ops : records as bytes
         lines : uint64 (n,), (address >> 7) << 8 | masks
-        table : int64 (allocations, 3), sorted: first line, end line, entry of the first line (`Layout.live_table`)
+        ordinal : of the kernel, which decides the size classes that its stores leave
 
         Returns
         -------
-        index of the first line that is in no allocation, or -1; the kernel has no chunk where there is one
+        tuple of a word and a number: `"taken"`; `"outside"` and the index of a line that is in no live allocation; `"sizes"` and a
+        region to whose entries the kernel stores, and whose state has the classes after other kernels' stores (`written_by`).
+        The kernel has no chunk unless it was taken.
         """
         cdef Gpu* g = &self.gpu
-        cdef int64_t index = chunk_reserve(g), outside = -1
+        cdef int64_t index = chunk_reserve(g), number = -1
+        cdef FillStop stop = FILL_DONE
         cdef int64_t n_warps = warps.shape[0] // <int64_t>sizeof(WarpRecord), n_ops = ops.shape[0] // <int64_t>sizeof(WarpOp)
         cdef Chunk* chunk = &g.chunks[index]
         while len(self.held) < g.n_chunks:
@@ -105,15 +108,16 @@ cdef class Engine:
         stream_reserve(&chunk.streams, n_warps, n_ops, lines.shape[0])
         if n_warps:
             with nogil:
-                outside = stream_fill(&chunk.streams, &g.core, &g.m, &g.l1.cache, <const WarpRecord*>&warps[0], n_warps,
-                                      <const WarpOp*>&ops[0] if n_ops else NULL, &lines[0] if lines.shape[0] else NULL, table)
-        if outside >= 0:
-            return outside
+                stop = stream_fill(&chunk.streams, &g.core, &g.m, &g.l1.cache, <const WarpRecord*>&warps[0], n_warps,
+                                   <const WarpOp*>&ops[0] if n_ops else NULL, &lines[0] if lines.shape[0] else NULL, ordinal,
+                                   &number)
+        if stop != FILL_DONE:
+            return "sizes" if stop == FILL_SIZES else "outside", number
         self.held[index] = blocks
         chunk.n_blocks = chunk.blocks_left = blocks.shape[0] // <int64_t>sizeof(BlockRecord)
         chunk.blocks = <const BlockRecord*>&blocks[0]
         chunk_hand_out(g, index, handle)
-        return -1
+        return "taken", -1
 
     def run(self, int64_t operations):
         """Simulates until something is needed.
@@ -224,15 +228,56 @@ cdef class Engine:
 
     # Events between kernels
 
-    def fill_l2(self, int64_t first_entry, int64_t end_entry):
-        """Makes the L2 hold what a copy or fill has written: whole lines, clean."""
-        with nogil:
-            l2_hold(&self.gpu.m, first_entry, end_entry, self.gpu.now_ps)
+    def begin(self, int region, uint64_t first_line):
+        """An allocation is live from now on.
 
-    def drop_l2(self, int64_t first_entry, int64_t end_entry):
-        """Invalidates the L2's lines of entries that a copy or fill has overwritten in memory."""
+        Parameters
+        ----------
+        region : its number
+        first_line : where the trace has it: address / 128
+        """
+        region_begin(&self.gpu.m, &self.gpu.m.regions[region], first_line)
+
+    def end(self, int region):
+        """An allocation is freed: its lines leave the L2, and nothing is written back."""
+        cdef MemorySystem* m = &self.gpu.m
+        cdef Region* freed = &m.regions[region]
+        cdef int64_t first = 4 * <int64_t>freed.first_entry
         with nogil:
-            l2_drop(&self.gpu.m, first_entry, end_entry)
+            m.count.freed_sectors += l2_drop(m, first, first + 4 * <int64_t>freed.entries)
+            region_end(m, freed)
+
+    def region_of_line(self, uint64_t line):
+        """The live allocation that holds a line of the trace (address / 128).
+
+        Returns
+        -------
+        its region, or -1
+        """
+        cdef const Region* region = region_of_line(&self.gpu.m, line)
+        return region - self.gpu.m.regions if region else -1
+
+    def written_by(self, int region, uint64_t first_ordinal, uint64_t last_ordinal):
+        """The state of an allocation's entries has the classes after stores of the kernels of these ordinals (none if reversed)."""
+        self.gpu.m.regions[region].written_first = first_ordinal
+        self.gpu.m.regions[region].written_last = last_ordinal
+
+    def overwrite(self, int64_t first_entry, int64_t end_entry, int64_t first_sector, int64_t end_sector, bint hold):
+        """A copy or fill has written memory, and every entry that it wrote to has its new class in the state.
+
+        Parameters
+        ----------
+        first_entry, end_entry : of which it wrote at least a byte
+        first_sector, end_sector : that it wrote whole (4 x entry + position)
+        hold : the L2 has these sectors now, as far as there is room; else it has none of them
+        """
+        cdef MemorySystem* m = &self.gpu.m
+        with nogil:
+            m.count.overwritten_sectors += l2_drop(m, first_sector, end_sector)
+            l2_rewrite(m, <uint32_t>first_entry)
+            l2_rewrite(m, <uint32_t>(end_entry - 1))
+            if hold:
+                l2_hold(m, first_sector, end_sector, self.gpu.now_ps)
 
     # Results
 

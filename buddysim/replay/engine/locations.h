@@ -11,7 +11,8 @@
 typedef struct {            /* of a line; bytes from the start of the engine's array, unless said otherwise */
     uint32_t entry;                         /* a number */
     uint32_t masks : 8;                     /* of its sectors: whole_mask << 4 | sector_mask */
-    uint32_t slice : 24;                    /* a number */
+    uint32_t size_class : 3;                /* of a store or atomic: what the entry's size is after it */
+    uint32_t slice : 21;                    /* a number */
     uint32_t l1_set;                        /* from where an SM's sets begin */
     uint32_t l2_set;
     uint32_t row;                           /* a number */
@@ -21,10 +22,10 @@ typedef struct {            /* of a line; bytes from the start of the engine's a
     uint32_t metadata_row;                  /* a number */
 } LineLocation;
 
-/* A line's location, still to be found, from its word: entry << 8 | masks. */
+/* A line's location, still to be found, from its word: size_class << 40 | entry << 8 | masks. */
 static inline void location_begin(LineLocation *location, uint64_t line)
 {
-    const uint64_t entry_and_masks = (uint32_t)(line >> 8) | (line & 0xFF) << 32;
+    const uint64_t entry_and_masks = (uint32_t)(line >> 8) | (line & 0xFF) << 32 | (line & (uint64_t)7 << 40);
     memcpy(location, &entry_and_masks, sizeof entry_and_masks);
 }
 
@@ -143,13 +144,13 @@ LANES void lanes_turn(__m256i *x)
     }
 }
 
-/* Writes the locations of eight lines. */
+/* Writes the locations of eight lines; `masks` are size_class << 8 | masks. */
 LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks, LineLocation *const *locations)
 {
     __m256i local = lanes_divide(entry, &rules->slices), set, unit, pseudo, slice, line, bank, x[8];
     slice = lanes_turned(entry, local, &rules->slices);
     x[0] = entry;
-    x[1] = _mm256_or_si256(masks, _mm256_slli_epi32(slice, 8));
+    x[1] = _mm256_or_si256(masks, _mm256_slli_epi32(slice, 11));
     set = lanes_turned(entry, lanes_divide(entry, &rules->l1_sets), &rules->l1_sets);
     x[2] = lanes_times(set, rules->l1_row_bytes);
     set = lanes_turned(local, lanes_divide(local, &rules->l2_sets), &rules->l2_sets);
@@ -182,11 +183,11 @@ LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks
 
 #define LOCATE static __attribute__((target("avx2"), noinline, unused)) void
 
-/* The locations of an operation's lines, each entry << 8 | masks; written in whole eights. */
+/* The locations of an operation's lines, each size_class << 40 | entry << 8 | masks; written in whole eights. */
 LOCATE locations_of_lines(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)
 {
     const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-    __m256i low, high, entry, masks;
+    __m256i low, high, entry, masks, size_class;
     uint64_t last[8];
     for (int i = 0; i < n; i += 8, lines += 8, locations += 8) {
         LineLocation *const eight[8] = {locations, locations + 1, locations + 2, locations + 3, locations + 4, locations + 5, locations + 6, locations + 7};
@@ -199,17 +200,18 @@ LOCATE locations_of_lines(const LocationRules *rules, const uint64_t *lines, int
         high = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)(lines + 4)), evens);
         masks = _mm256_permute2x128_si256(low, high, 0x20);
         entry = _mm256_permute2x128_si256(low, high, 0x31);
+        size_class = _mm256_and_si256(entry, _mm256_set1_epi32(7 << 8));
         entry = _mm256_or_si256(_mm256_srli_epi32(masks, 8), _mm256_slli_epi32(entry, 24));
-        lanes_locate(rules, entry, _mm256_and_si256(masks, _mm256_set1_epi32(0xFF)), eight);
+        lanes_locate(rules, entry, _mm256_or_si256(_mm256_and_si256(masks, _mm256_set1_epi32(0xFF)), size_class), eight);
     }
 }
 
-/* Completes eight locations, of which entry and masks are there. */
+/* Completes eight locations, of which entry, masks and size class are there. */
 LOCATE locations_complete(const LocationRules *rules, LineLocation *const *locations)
 {
     uint32_t entry[8], masks[8];
     for (int i = 0; i < 8; i++)
-        entry[i] = locations[i]->entry, masks[i] = locations[i]->masks;
+        entry[i] = locations[i]->entry, masks[i] = locations[i]->masks | locations[i]->size_class << 8;
     lanes_locate(rules, _mm256_loadu_si256((const __m256i *)entry), _mm256_loadu_si256((const __m256i *)masks), locations);
 }
 

@@ -5,6 +5,7 @@ cdef extern from "locations.h" nogil:
     ctypedef struct LineLocation:              # of a line; bytes from the start of the engine's array, or numbers
         uint32_t entry                      # a number
         uint32_t masks                      # whole_mask << 4 | sector_mask
+        uint32_t size_class                 # of a store or atomic: what the entry's size is after it
         uint32_t slice                      # a number
         uint32_t l1_set                     # from where an SM's sets begin
         uint32_t l2_set
@@ -36,7 +37,7 @@ cdef extern from "locations.h" nogil:
         uint32_t metadata_entry
         bint has_metadata
     LaneDivisor lane_divisor(uint32_t by) noexcept
-    void location_begin(LineLocation* location, uint64_t line) noexcept      # from entry << 8 | masks; the rest is still open
+    void location_begin(LineLocation* location, uint64_t line) noexcept      # from size_class << 40 | entry << 8 | masks
     void locations_of_lines(const LocationRules* rules, const uint64_t* lines, int n, LineLocation* locations) noexcept
     void locations_complete(const LocationRules* rules, LineLocation* const* locations) noexcept    # eight
     bint locates_eight_at_a_time() noexcept

@@ -3,7 +3,7 @@
 A request is followed to its end when it issues; what it takes of ports and channels is booked for the times at which it arrives
 there (`port`, `dram`).
 """
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport (
@@ -44,6 +44,7 @@ cdef struct Counters:
     int64_t dirtied_sectors     # clean sectors that became dirty
     int64_t writeback_sectors   # dirty sectors that left the L2
     int64_t overwritten_sectors  # dirty sectors that a copy or fill overwrote in memory
+    int64_t freed_sectors       # dirty sectors of allocations that were freed
     int64_t metadata_hits
     int64_t metadata_merged     # lookups whose line is in flight for an earlier miss
     int64_t guessed_fills       # fills that fetched sectors before the metadata were there
@@ -69,6 +70,10 @@ cdef struct Region:             # an allocation
     int64_t fills
     int64_t writebacks
     int64_t buddy
+    uint64_t first_line         # where the trace has it: address / 128
+    uint64_t written_first      # ordinals of the kernels, first and last, whose stores leave the classes after a write-back
+    uint64_t written_last       # that `MemorySystem.state` has of its entries now
+    uint32_t next               # the region behind it in the 64 entries in which it ends (`regions`)
 
 cdef struct Mshrs:              # a ring: the one taken first is next
     int64_t* free_ps            # [n]: when each comes free
@@ -84,6 +89,7 @@ cdef struct Slice:              # of the L2, its lines apart
     int first_pseudo            # of the pseudo-channels behind it
     Port port
     Port codec                  # its (de)compressor
+    Port atomics                # its atomic unit
 
 cdef struct Split:              # where a compressed entry's sectors lie
     int device
@@ -113,7 +119,8 @@ cdef struct MemorySystem
 
 ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                            int64_t t) noexcept nogil      # `sectors`: those wanted, then those filled
-ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil
+ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class,
+                                int64_t t) noexcept nogil      # `new_class`: the entry's size from now on
 ctypedef int64_t (*AccessOp)(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil
 ctypedef bint (*HoldOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 
@@ -134,12 +141,14 @@ cdef struct MemorySystem:
     int64_t reply_cost          # one sector through an SM's reply port
     int64_t request_cost        # one sector, or a load's request, through an SM's request port
     int64_t slice_cost          # one sector through a slice's port
+    int64_t atomic_cost         # one sector through a slice's atomic unit
     SmPorts* sms                # [sms]
     # L2
     Slice* slices               # [slices]
     Divisor n_slices
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
+    uint8_t* l2_classes         # of each way: what its entry's size class is after the last store to the line
     const SectorCache* l1       # the L1s of all SMs
     # compression
     int64_t codec_ps
@@ -173,11 +182,14 @@ cdef struct MemorySystem:
     int64_t n_entries
     Split[40] splits            # [kept sectors: 0 to 4][size class]: see `compressed`
     FillPlan[1280] plans        # [size known: no, yes][kept sectors: 0 to 4][sectors wanted][size class]: see `compressed`
-    uint8_t* state              # [n_entries]: size class now | class after a write-back << 4
+    bint sized                  # do sizes matter?
+    uint8_t* state              # [n_entries]: size class now | class after a store of some kernels << 4 (`Region.written_*`)
     int n_regions
-    Region* regions
+    Region* regions             # [n_regions + 2]: see `regions`
     Region* last_region
-    uint32_t* region_of_page    # [n_entries / 64]: the first region in the 8 KB page
+    uint32_t* region_of_page    # [n_entries / 64]: the first live region that reaches into the 8 KB page
+    uint32_t* live              # [n_live]: the live regions, by their addresses in the trace
+    int64_t n_live
     Counters count
     int64_t* waits              # [QUEUES][HISTOGRAM_BINS], or NULL: not asked for. Of L1 ports and MSHRs only waits above 0
 
@@ -230,12 +242,12 @@ cdef inline int64_t* mshr_take(Mshrs* mshrs) noexcept nogil:
 
 
 cdef inline Region* region_of(MemorySystem* m, uint32_t entry) noexcept nogil:
-    """The region that holds an entry: often the one that held the last."""
+    """The live region that holds an entry: often the one that held the last."""
     cdef Region* region = m.last_region
     if entry - region.first_entry >= region.entries:
         region = m.regions + m.region_of_page[entry >> 6]
         while entry - region.first_entry >= region.entries:
-            region += 1
+            region = m.regions + region.next
         m.last_region = region
     return region
 
@@ -266,13 +278,20 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, i
     return queue_pass(m, LINK_WRITE, &m.link.ports[1], t, link_cost(&m.link, total))
 
 
-cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
-    """Lets the scheme write back the dirty sectors of an evicted line; returns when its way is free."""
+cdef inline uint8_t* l2_class(const MemorySystem* m, const Row* row, int64_t way) noexcept nogil:
+    """Where the size class is kept that the last store to a line gives its entry."""
+    return m.l2_classes + ((<char*>row.tags - m.l2.rows) >> 4) + way        # a way takes 16 B of its row
+
+
+cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, int64_t way,
+                               int64_t t) noexcept nogil:
+    """Lets the scheme write back the dirty sectors of a way's line, of `entry`; returns when the way is free."""
+    cdef Line line = row.lines[way]
     cdef unsigned int dirty = line >> DIRTY & 15
     if not dirty:
         return t
     m.count.writeback_sectors += sector_count(dirty)
-    return m.writeback(m, slice, entry, line, t)
+    return m.writeback(m, slice, entry, line, l2_class(m, row, way)[0], t)
 
 
 cdef inline void l2_prefetch(const MemorySystem* m, const LineLocation* at) noexcept nogil:
@@ -296,7 +315,7 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
         return way
     line[0] = 0
     way = cache_replace(&m.l2, row, entry, &left)
-    t[0] = evict_line(m, slice, left, row.lines[way], t[0])
+    t[0] = evict_line(m, slice, left, row, way, t[0])
     return way
 
 
@@ -353,6 +372,8 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     if for_atomic:
         m.count.dirtied_sectors += sector_count(wanted & ~(line >> DIRTY))
         line |= wanted << DIRTY
+        l2_class(m, &row, way)[0] = <uint8_t>at.size_class
+        data = port_pass(&slice.atomics, &m.now_ps, data, n * m.atomic_cost)
     row.lines[way] = <Line>line
     data += m.reply_ps
     data = queue_pass(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
@@ -379,12 +400,11 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     line |= whole | touched << DIRTY
     partial = (line >> PARTIAL | touched) & ~line & 15
     row.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
+    l2_class(m, &row, way)[0] = <uint8_t>at.size_class
     return arrival + m.reply_ps
 
 
-cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, region_of_page, state,
+cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
                      bint has_metadata) except -1
-cdef void l2_hold(MemorySystem* m, int64_t first_entry, int64_t end_entry, int64_t now) noexcept nogil
-cdef void l2_drop(MemorySystem* m, int64_t first_entry, int64_t end_entry) noexcept nogil
 cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil

@@ -1,4 +1,4 @@
-"""Set-up of the memory system, and what copies and fills do to its L2."""
+"""Set-up of the memory system."""
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
 from buddysim.replay.engine.compressed cimport prepare_moves
@@ -7,23 +7,22 @@ from buddysim.replay.engine.dram cimport dram_set_up
 from buddysim.replay.engine.kinds cimport HOST
 from buddysim.replay.engine.locate cimport Spot, l2_spot
 from buddysim.replay.engine.locations cimport lane_divisor, locates_eight_at_a_time
+from buddysim.replay.engine.regions cimport regions_init
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
 
 
-cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, region_of_page, state,
+cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
                      bint has_metadata) except -1:
     """An empty memory system.
 
-    `n`, `regions`, `region_of_page` and `state` are those of `Engine`; the system points into the last two.
+    `n`, `regions` and `state` are those of `Engine`; the system points into the last one.
     """
-    cdef uint32_t[::1] pages = region_of_page
     cdef uint8_t[::1] states = state
     m.n_entries = states.shape[0]
     m.l1 = l1
-    m.state = &states[0]
-    m.region_of_page = &pages[0]
+    m.state, m.sized = &states[0], sized
     regions_init(arena, m, regions)
     crossbar_and_l2_init(arena, m, n)
     compression_init(arena, m, n)
@@ -36,32 +35,20 @@ cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict 
     return 0
 
 
-cdef int regions_init(Arena* arena, MemorySystem* m, regions) except -1:
-    """One region for each row: first entry, end entry, placement, kept sectors."""
-    cdef int64_t[:, ::1] rows = regions
-    cdef int i
-    m.n_regions = <int>rows.shape[0]
-    m.regions = <Region*>arena_zeroed(arena, m.n_regions, sizeof(Region))
-    m.last_region = m.regions
-    for i in range(m.n_regions):
-        m.regions[i].first_entry = <uint32_t>rows[i, 0]
-        m.regions[i].entries = <uint32_t>(rows[i, 1] - rows[i, 0])
-        m.regions[i].placement, m.regions[i].kept = <int>rows[i, 2], <int>rows[i, 3]
-    return 0
-
-
 cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     cdef int i, n_slices = n["slices"]
     m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
     m.sector_ps, m.slice_cost = n["sector_ps"], n["slice_cost"]
-    m.reply_cost, m.request_cost = n["reply_cost"], n["request_cost"]
+    m.reply_cost, m.request_cost, m.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
     m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
         mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
         m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
-    return cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
+    cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
+    m.l2_classes = <uint8_t*>arena_zeroed(arena, <size_t>n_slices * m.l2.sets.by, m.l2.padded_ways)
+    return 0
 
 
 cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
@@ -98,41 +85,6 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint ha
     rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
     rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
     m.eight_at_a_time = locates_eight_at_a_time()
-
-
-cdef void l2_hold(MemorySystem* m, int64_t first_entry, int64_t end_entry, int64_t now) noexcept nogil:
-    """A copy or fill has written these entries at `now`: the L2 holds them, whole and clean."""
-    cdef int64_t entry, way
-    cdef Spot spot
-    cdef Row row
-    cdef uint32_t left
-    m.now_ps = m.dram.now_ps = now
-    for entry in range(first_entry, end_entry):
-        if m.may_hold != NULL and not m.may_hold(m, <uint32_t>entry):
-            continue
-        l2_spot(m, <uint32_t>entry, &spot)
-        row = cache_row(&m.l2, spot.set)
-        way = cache_find(&m.l2, &row, <uint32_t>entry)
-        if way < 0:
-            way = cache_replace(&m.l2, &row, <uint32_t>entry, &left)
-            evict_line(m, &m.slices[spot.slice], left, row.lines[way], now)
-        else:
-            cache_touch(&m.l2, &row, way)
-        row.lines[way] = 15
-
-
-cdef void l2_drop(MemorySystem* m, int64_t first_entry, int64_t end_entry) noexcept nogil:
-    """A copy or fill has overwritten these entries in memory: the L2's lines of them become invalid."""
-    cdef int64_t entry, way
-    cdef Spot spot
-    cdef Row row
-    for entry in range(first_entry, end_entry):
-        l2_spot(m, <uint32_t>entry, &spot)
-        row = cache_row(&m.l2, spot.set)
-        way = cache_find(&m.l2, &row, <uint32_t>entry)
-        if way >= 0:
-            m.count.overwritten_sectors += bits_set(row.lines[way] >> DIRTY & 15)
-            row.lines[way] = 0
 
 
 cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil:

@@ -37,6 +37,11 @@ cdef struct CoreTiming:
     int round_robin
     int blocking_atomics        # an atomic is used by the next instruction
 
+cdef enum FillStop:             # why `stream_fill` returns
+    FILL_DONE = 0
+    FILL_OUTSIDE = 1            # a line is in no live allocation
+    FILL_SIZES = 2              # a region's size classes after a store are another kernel's
+
 cdef struct StreamMemory:       # of one chunk; grows, and is used again for the next one
     char* ops                   # the warps' streams
     size_t ops_bytes
@@ -66,7 +71,7 @@ cdef inline const StreamOp* stream_next(const StreamOp* op) noexcept nogil:
 
 cdef int core_init(CoreTiming* core, dict n) except -1
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1
-cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
-                         const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines,
-                         const int64_t[:, ::1] table) noexcept nogil
+cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
+                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines, uint64_t ordinal,
+                          int64_t* number) noexcept nogil
 cdef void stream_free(StreamMemory* memory) noexcept

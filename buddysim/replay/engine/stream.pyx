@@ -8,6 +8,8 @@ from buddysim.replay.engine.events cimport smaller
 from buddysim.replay.engine.hints cimport unlikely
 from buddysim.replay.engine.locate cimport locate_line
 from buddysim.replay.engine.locations cimport location_begin, locations_complete
+from buddysim.replay.engine.memory cimport Region
+from buddysim.replay.engine.regions cimport region_of_line
 from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE
 
 
@@ -85,27 +87,22 @@ cdef struct Window:             # the lines of one allocation, addresses << 8 as
     uint64_t first
     uint64_t length
     uint64_t to_entry           # what to add to make a line's word one with its entry number instead of its address
+    int64_t region
+    bint has_classes            # does the state have what this kernel's stores leave?
 
 
-cdef Window window_at(const int64_t[:, ::1] table, int64_t row) noexcept nogil:
-    """The window of a row of the table; an empty one where there is no row."""
-    if row >= table.shape[0]:
-        return Window(0, 0, 0)
-    return Window(<uint64_t>table[row, 0] << 8, <uint64_t>(table[row, 1] - table[row, 0]) << 8,
-                  <uint64_t>(table[row, 2] - table[row, 0]) << 8)
+cdef Window window_of(const MemorySystem* m, uint64_t line, uint64_t ordinal) noexcept nogil:
+    """The window of the live allocation that holds a line, for a kernel of this ordinal; one of no length where there is none."""
+    cdef const Region* region = region_of_line(m, line >> 8)
+    if not region:
+        return Window(0, 0, 0, -1, False)
+    return Window(region.first_line << 8, <uint64_t>region.entries << 8, (region.first_entry - region.first_line) << 8,
+                  region - m.regions, region.written_first <= ordinal <= region.written_last)
 
 
-cdef int64_t row_of(uint64_t line, const int64_t[:, ::1] table) noexcept nogil:
-    """The table's row of the allocation that holds a line, or -1."""
-    cdef int64_t address = <int64_t>(line >> 8)
-    cdef int64_t low = 0, high = table.shape[0], middle
-    while high - low > 1:
-        middle = (low + high) // 2
-        if table[middle, 0] <= address:
-            low = middle
-        else:
-            high = middle
-    return low if low < high and table[low, 0] <= address < table[low, 1] else -1
+cdef inline uint64_t size_class(const MemorySystem* m, uint64_t word) noexcept nogil:
+    """Where a line's word has it: the class that a store gives the line's entry."""
+    return <uint64_t>(m.state[<uint32_t>(word >> 8)] >> 4 & 7) << 40
 
 
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1:
@@ -153,13 +150,12 @@ cdef void locate_rest(Unlocated* unlocated, const MemorySystem* m) noexcept nogi
         locations_complete(&m.rules, unlocated.lines)
 
 
-cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
-                         const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines,
-                         const int64_t[:, ::1] table) noexcept nogil:
-    """Writes the streams of a chunk's warps.
+cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
+                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines, uint64_t ordinal,
+                          int64_t* number) noexcept nogil:
+    """Writes the streams of a chunk's warps, of the kernel of an ordinal.
 
-    `table` has a row for each allocation, sorted: first line, end line, entry of the first line. Returns the index of the first
-    line that is in no allocation, or -1.
+    Where it can't, `number` becomes the index of the line that is outside, or the region that lacks size classes.
     """
     cdef StreamOp* at = <StreamOp*>memory.ops
     cdef const WarpRecord* warp
@@ -167,9 +163,11 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const Mem
     cdef const uint64_t* line
     cdef char* written
     cdef Unlocated unlocated
-    cdef Window window = window_at(table, 0)
-    cdef int64_t w, o, row
+    cdef Window window = Window(0, 0, 0, -1, False)
+    cdef uint64_t word
+    cdef int64_t w, o
     cdef int i
+    cdef bint writes
     cdef RecentOp[16] recent
     memset(recent, 0, sizeof(recent))
     for i in range(RECENT_OPS):
@@ -183,18 +181,25 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const Mem
             at[0] = recent_op(recent, core, op)
             written = <char*>(at + 1)
             line = lines + op.first_line
+            writes = m.sized and (op.kind == OP_STORE or op.kind == OP_ATOMIC)
             for i in range(op.n_lines):
                 if unlikely(line[i] - window.first >= window.length):
-                    row = row_of(line[i], table)
-                    if row < 0:
-                        return line + i - lines
-                    window = window_at(table, row)
+                    window = window_of(m, line[i], ordinal)
+                    if not window.length:
+                        number[0] = line + i - lines
+                        return FILL_OUTSIDE
+                word = line[i] + window.to_entry
+                if writes:
+                    if unlikely(not window.has_classes):
+                        number[0] = window.region
+                        return FILL_SIZES
+                    word |= size_class(m, word)
                 if op.n_lines < MANY_LINES:
-                    location_begin(<LineLocation*>written, line[i] + window.to_entry)
+                    location_begin(<LineLocation*>written, word)
                     locate_later(&unlocated, m, l1, <LineLocation*>written)
                     written += sizeof(LineLocation)
                 else:
-                    (<uint64_t*>written)[0] = line[i] + window.to_entry
+                    (<uint64_t*>written)[0] = word
                     written += sizeof(uint64_t)
             at = <StreamOp*>written
         at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
@@ -203,7 +208,7 @@ cdef int64_t stream_fill(StreamMemory* memory, const CoreTiming* core, const Mem
         at.kind, at.unit_slots, at.n_lines = OP_END, 0, 0
         at += 1
     locate_rest(&unlocated, m)
-    return -1
+    return FILL_DONE
 
 
 cdef void stream_free(StreamMemory* memory) noexcept:

@@ -53,7 +53,8 @@ cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineL
     return raw_fill(m, region, at, sectors[0], t)
 
 
-cdef inline int64_t uncompressed_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
+cdef inline int64_t uncompressed_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class,
+                                           int64_t t) noexcept nogil:
     """The write-back of a scheme that compresses nothing."""
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1

@@ -25,12 +25,12 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigne
     return compressed_fill(m, region, slice, at, sectors, t, 4, True)
 
 
-cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
     if region.placement == HOST:
         return raw_writeback(m, region, slice, entry, line, t)
-    return compressed_writeback(m, region, slice, entry, line, t, 4, True)
+    return compressed_writeback(m, region, slice, entry, line, new_class, t, 4, True)
 
 
 cdef class Scheme(SchemeBase):

@@ -24,11 +24,11 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigne
     return raw_fill(m, region, at, sectors[0], t)
 
 
-cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int64_t t) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
     region.writebacks += 1
     if region.placement == COMPRESSED:
-        return compressed_writeback(m, region, slice, entry, line, t, region.kept, False)
+        return compressed_writeback(m, region, slice, entry, line, new_class, t, region.kept, False)
     return raw_writeback(m, region, slice, entry, line, t)
 
 

@@ -1,0 +1,90 @@
+"""What copies, fills and frees do to the L2's lines. A sector's number is 4 x its entry's + its position there."""
+from libc.stdint cimport int64_t, uint32_t
+
+from buddysim.replay.engine.cache cimport (
+    COMING, DIRTY, PARTIAL, Line, Row, cache_empty_way, cache_find, cache_replace, cache_row, cache_touch, sector_count,
+)
+from buddysim.replay.engine.locate cimport Spot, l2_spot
+from buddysim.replay.engine.memory cimport evict_line, l2_class
+
+cdef enum:
+    HELD_FACTOR = 2             # of what is larger than the L2 only the last part can stay there
+
+
+cdef inline unsigned int sectors_within(uint32_t entry, int64_t first_sector, int64_t end_sector) noexcept nogil:
+    """Those of an entry's sectors that lie in a range."""
+    cdef int64_t first = first_sector - 4 * <int64_t>entry, end = end_sector - 4 * <int64_t>entry
+    first = 0 if first < 0 else first
+    end = 4 if end > 4 else end
+    return (1 << end) - (1 << first) if first < end else 0
+
+
+cdef inline int64_t way_of(const MemorySystem* m, uint32_t entry, Spot* spot, Row* row) noexcept nogil:
+    """The way of the L2 that holds an entry's line, or -1."""
+    l2_spot(m, entry, spot)
+    row[0] = cache_row(&m.l2, spot.set)
+    return cache_find(&m.l2, row, entry)
+
+
+cdef int drop_from(const MemorySystem* m, const Row* row, int64_t way, unsigned int sectors) noexcept nogil:
+    """Makes a line's sectors invalid; nothing is written back. Returns how many of them were dirty."""
+    cdef unsigned int line = row.lines[way], dropped
+    dropped = sectors | sectors << DIRTY | sectors << PARTIAL | sectors << COMING
+    row.lines[way] = <Line>(line & ~dropped)
+    if sectors and not row.lines[way]:
+        cache_empty_way(&m.l2, row, way)
+    return sector_count(line >> DIRTY & sectors)
+
+
+cdef int64_t l2_drop(MemorySystem* m, int64_t first_sector, int64_t end_sector) noexcept nogil:
+    """Drops a range of sectors from the L2: their data in it are dead. Returns how many of them were dirty."""
+    cdef int64_t way, entry, dropped = 0, first = first_sector >> 2, end = (end_sector + 3) >> 2
+    cdef int64_t sets = <int64_t>m.l2.units * m.l2.sets.by
+    cdef uint32_t set, tag
+    cdef Spot spot
+    cdef Row row
+    if end - first <= sets * m.l2.ways:
+        for entry in range(first, end):
+            way = way_of(m, <uint32_t>entry, &spot, &row)
+            if way >= 0:
+                dropped += drop_from(m, &row, way, sectors_within(<uint32_t>entry, first_sector, end_sector))
+        return dropped
+    for set in range(<uint32_t>sets):
+        row = cache_row(&m.l2, set * m.l2.row_bytes)
+        for way in range(m.l2.ways):
+            tag = row.tags[way]
+            if first <= tag < end:
+                dropped += drop_from(m, &row, way, sectors_within(tag, first_sector, end_sector))
+    return dropped
+
+
+cdef void l2_rewrite(MemorySystem* m, uint32_t entry) noexcept nogil:
+    """An entry has been written in part by a copy or fill: if its line stays dirty, its class after a write-back is that of now."""
+    cdef Spot spot
+    cdef Row row
+    cdef int64_t way = way_of(m, entry, &spot, &row)
+    if way >= 0:
+        l2_class(m, &row, way)[0] = m.state[entry] & 7
+
+
+cdef void l2_hold(MemorySystem* m, int64_t first_sector, int64_t end_sector, int64_t now) noexcept nogil:
+    """A copy or fill has written these sectors at `now`, and dropped them: the L2 holds them, clean."""
+    cdef int64_t way, entry, first = first_sector >> 2, end = (end_sector + 3) >> 2
+    cdef int64_t most = HELD_FACTOR * <int64_t>m.l2.units * m.l2.sets.by * m.l2.ways
+    cdef uint32_t left
+    cdef unsigned int sectors
+    cdef Spot spot
+    cdef Row row
+    m.now_ps = m.dram.now_ps = now
+    for entry in range(end - most if end - most > first else first, end):
+        sectors = sectors_within(<uint32_t>entry, first_sector, end_sector)
+        if not sectors or (m.may_hold != NULL and not m.may_hold(m, <uint32_t>entry)):
+            continue
+        way = way_of(m, <uint32_t>entry, &spot, &row)
+        if way < 0:
+            way = cache_replace(&m.l2, &row, <uint32_t>entry, &left)
+            evict_line(m, &m.slices[spot.slice], left, &row, way, now)
+            row.lines[way] = 0
+        else:
+            cache_touch(&m.l2, &row, way)
+        row.lines[way] = <Line>(row.lines[way] | sectors)
