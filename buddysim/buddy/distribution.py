@@ -111,7 +111,8 @@ def _uniform(name: str, size: int) -> Distribution:
 _FIG_5B = (
     "Buddy Compression, ISCA 2020 version, Fig. 5b: share of 128 B entries per size over the {} programs, read from "
     "the figure (+-0.002). Assumed: one class per allocation, from which pages and entries stray, as much as gives the "
-    "profiler's final targets the buddy accesses of Fig. 7 there ({}) over many allocations"
+    "profiler's final targets the buddy accesses of Fig. 7 there ({}) over many allocations: that a run agrees "
+    "with Fig. 7 is no evidence"
 )
 
 _NAMED = (

@@ -62,12 +62,12 @@ class SizeSource:
         return earlier[-1] if earlier else snapshots[0] if snapshots else None
 
     def at_birth(self, ordinal: int, allocation: int) -> int | None:
-        """The snapshot whose sizes an allocation has at first, in a run whose first kernel has this ordinal; None without any."""
+        """The snapshot of an allocation's sizes at its birth, in a run from the kernel of this ordinal on."""
         first = self.first_snapshot(ordinal)
         return None if first is None else self.values.nearest(first, allocation)
 
     def after_store(self, ordinal: int, allocation: int) -> int | None:
-        """The snapshot whose sizes the stores of the kernel of this ordinal leave: its first one after that kernel, else its last."""
+        """The snapshot whose sizes stores of the kernel of this ordinal leave: the first after it, else the last."""
         snapshots = self.values.snapshots_of(allocation)
         at = bisect_left(snapshots, ordinal + 1, key=self._point)
         return snapshots[min(at, len(snapshots) - 1)] if snapshots else None
@@ -152,8 +152,8 @@ class SizeSource:
                 f"at {len(self.values.snapshots)} points of the run"
             )
             assumed["between"] = (
-                "an entry keeps its size until it is written back, then it has that of the first snapshot after the kernel "
-                "that stored to it last"
+                "an entry keeps its size until it is written back, then it has that of the first snapshot after the "
+                "kernel that stored to it last"
             )
             assumed["unsampled"] = "an entry of unknown size takes that of the nearest sampled page of its allocation"
         drawn = self.drawn

@@ -131,7 +131,7 @@ class Run:
         return kernel.index not in chosen or self._start(position, kernel, launch_ps)
 
     def _may_join(self, position: int, kernel: Kernel | None) -> bool:
-        """Whether an event may start while kernels run: what the trace and the machine say, not what the scheme makes of it."""
+        """Whether an event may start while kernels run: that depends on the trace and the machine, on nothing else."""
         if kernel is None or not self.machine.kernel.concurrent or kernel.stream == 0:
             return False
         if self.moments.get(position, Moment()).waits:
@@ -236,7 +236,7 @@ class Run:
 
     def _copy(self, event: Memcpy | Memset) -> None:
         """A copy or fill: memory takes new contents, and the L2 holds them or drops its sectors of them."""
-        if isinstance(event, Memcpy) and event.kind == "dtoh" or not event.bytes:
+        if not event.bytes or (isinstance(event, Memcpy) and event.kind == "dtoh"):
             return
         region = self.engine.region_of_line(event.address // ENTRY_BYTES)
         if region < 0:
@@ -248,7 +248,7 @@ class Run:
         if event.address >= end:
             self.skipped_copies += 1
             return
-        offset = placed.first_entry * ENTRY_BYTES - allocation.base  # from an address to a place in the run's address space
+        offset = placed.first_entry * ENTRY_BYTES - allocation.base  # of the run's address space from the trace's
         first, last = event.address + offset, end - 1 + offset
         entries = first // ENTRY_BYTES, last // ENTRY_BYTES + 1
         if self.states is not None and self.per_kernel:  # earlier copies are in the sizes at the start

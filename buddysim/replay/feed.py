@@ -5,7 +5,6 @@ Decoding ahead in another thread gains at most 5 % where a core is idle, and los
 
 from __future__ import annotations
 
-
 from buddysim.base.errors import TraceFileError
 from buddysim.trace import Chunk, ChunkRef, Kernel, Trace
 

@@ -1,4 +1,4 @@
-"""The frames of a run's address space: which 2 MiB page of the trace's addresses has which (docs/model-rules.md, Places)."""
+"""Which frame of a run's address space each 2 MiB page of the trace's addresses has (docs/model-rules.md, Places)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Moment:
     ----------
     ends : allocations whose free takes effect, in the order of the frees
     begins : allocations that are born, in the order of their addresses
-    waits : whether the event waits for all running kernels, because one that is born has the address of one that was freed
+    waits : whether the event waits for all running kernels: one that is born has the address of one that was freed
     """
 
     ends: list[Allocation] = field(default_factory=list)
@@ -28,10 +28,10 @@ class Moment:
 
 
 def moments_of(trace: Trace) -> dict[int, Moment]:
-    """What happens to a trace's allocations, by the number of the event before which it happens; the last one is after all events.
+    """What happens to a trace's allocations, by the number of the event before which it happens, or of all events.
 
-    A free takes effect when no kernel that was launched before it may still run, as far as the trace tells. What is freed before the
-    next event after its birth doesn't end: it never begins to be used.
+    A free takes effect when no kernel that was launched before it may still run, as far as the trace tells. What is
+    freed before the next event after its birth doesn't end: it never begins to be used.
     """
     births: defaultdict[int, list[Allocation]] = defaultdict(list)
     frees: defaultdict[int, list[Allocation]] = defaultdict(list)
@@ -41,7 +41,7 @@ def moments_of(trace: Trace) -> dict[int, Moment]:
             if allocation.died is not None and is_used(allocation):
                 frees[allocation.died].append(allocation)
     moments: defaultdict[int, Moment] = defaultdict(Moment)
-    running: dict[int, int] = {}  # by stream: the position of its last launch, as long as that may run; the earliest first
+    running: dict[int, int] = {}  # by stream: the position of its last launch, as long as that may run
     freed = _Freed()
     for position, event in enumerate([*trace.events, None]):
         freed.add(position, frees.get(position, []))

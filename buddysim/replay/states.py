@@ -14,8 +14,8 @@ AFTER = 4  # where the class after a store begins in a state
 class EntryStates:
     """The state array that the engine reads and changes.
 
-    It has room for the classes of one snapshot beside those of now. Which snapshot that is, is decided allocation by allocation:
-    where kernels of several snapshots run at once and store to one allocation, its classes change from chunk to chunk.
+    It has room for the classes of one snapshot beside those of now. Which snapshot that is, is decided allocation by
+    allocation: where kernels of several snapshots run at once and store to one, its classes change from chunk to chunk.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def test_snapshots_of_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("points", [(), (0,), (3,), (0, 1, 2), (2, 5, 5, 9), (4, 4), (0, 0, 7), (2, 3, 3, 3)])
-def test_the_writers_of_a_snapshot_are_those_whose_stores_leave_its_sizes(tmp_path: Path, points: tuple[int, ...]) -> None:
+def test_the_writers_of_a_snapshot_leave_its_sizes(tmp_path: Path, points: tuple[int, ...]) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 1}, [(point, {"a": [1]}) for point in points])
     source = SizeSource(trace)
     ordinals = range(12)

@@ -103,7 +103,7 @@ copies = st.lists(
 @given(first=line_numbers, between=copies, second=line_numbers)
 @settings(deadline=None, max_examples=40)
 def test_what_a_copy_leaves_in_the_l2(tmp_path_factory, first, between, second):
-    """With the switch on, sectors copied whole hit; without, what the L2 held of them is gone. Others stay as they are."""
+    """With the switch on, sectors copied whole hit; without, what the L2 held of them is gone. Others stay."""
     path = write_copies(tmp_path_factory.mktemp("copies") / "t.bin", first, between, second)
     written = [(start, start + size) for kind, start, size in between if kind != "dtoh" and size]
     whole = {line for line in range(ENTRIES) for start, end in written if start <= line * LINE <= end - SECTOR}

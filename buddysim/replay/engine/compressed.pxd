@@ -192,7 +192,9 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
 
 cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice* slice, uint32_t entry, Line line, int new_class,
                                          int64_t t, int kept, bint sizes_known) noexcept nogil:
-    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows; its size class becomes `new_class`.
+    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows.
+
+    Its size class is `new_class` from now on.
 
     Returns when the line's way is free: its data are in the compressor and the writes have been accepted.
     """

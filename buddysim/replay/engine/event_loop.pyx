@@ -59,7 +59,8 @@ cdef class Engine:
         gpu_init(&self.gpu, numbers)
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
         self.gpu.m.access, self.gpu.m.may_hold = scheme.access, scheme.may_hold
-        memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, state, scheme.uses_sizes, scheme.uses_targets)
+        memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, state, scheme.uses_sizes,
+                    scheme.uses_targets)
         if queueing:
             self.gpu.m.waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         scheme.prepare(&self.gpu.m, &self.gpu.arena)
