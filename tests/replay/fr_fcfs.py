@@ -1,10 +1,11 @@
-"""A pseudo-channel with a queue, served first-ready, first come, first served: command by command, without
+"""A pseudo-channel with queues, served first-ready, first come, first served: command by command, without
 calendars.
 
 Each bank wants a command: a column command of its oldest request whose row is open; where there is none, a precharge,
 and then an activation of the row of its oldest request. The command that can be issued first is; of several, column
-commands first, then activations, then those of older requests. The queue has no limit; the command bus carries any
-number of commands.
+commands first, then activations, then those of older requests. Writes are drained together: from `high` queued ones,
+or from `low` where no read waits, until `low` are left, or none where no read waits. Queues have no limit; the
+command bus carries any number of commands.
 """
 
 from __future__ import annotations
@@ -28,6 +29,20 @@ class Timing:
     rtp: int
     rrd: int
     faw: int
+    cwl: int = 0
+    wr: int = 0
+    wtr: int = 0
+    rtw: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """One burst."""
+
+    arrival_ps: int
+    bank: int
+    row: int
+    write: bool = False
 
 
 @dataclass
@@ -39,57 +54,96 @@ class Bank:
     column_ps: int = 0
     precharge_ps: int = 0
     activate_ps: int = 0
-    queue: list[int] = field(default_factory=list)  # requests, the oldest first
+    queues: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))  # reads and writes, the oldest first
 
 
-def read_ends(requests: list[tuple[int, int, int]], banks: int, groups: int, timing: Timing) -> list[int]:
-    """When the data of each read of one burst end.
+class Channel:
+    """A pseudo-channel: `ends` are when the data of each request end, once `serve` has been called.
 
     Parameters
     ----------
-    requests : (arrival in ps, bank, row), by arrival
+    requests : by arrival
     banks, groups : of the pseudo-channel; bank b is in group b modulo groups
     timing : of the memory
+    high, low : queued writes that start a drain, and that end it
     """
-    state = [Bank(bank % groups) for bank in range(banks)]
-    ends = [0] * len(requests)
-    group_column_ps, bus_free_ps = [0] * groups, 0
-    activations: deque[int] = deque([-timing.faw] * 4, maxlen=4)
-    now = arrived = done = 0
-    while done < len(requests):
-        best: tuple[int, int, int, Bank] | None = None  # time, command, request, bank
-        for bank in state:
-            if not bank.queue:
-                continue
-            hit = next((number for number in bank.queue if requests[number][2] == bank.row), None)
-            if hit is not None:
-                t = max(now, bank.column_ps, group_column_ps[bank.group], bus_free_ps - timing.cl)
-                found = (t, COLUMN, hit, bank)
-            elif bank.row is None:
-                t = max(now, bank.activate_ps, activations[-1] + timing.rrd, activations[0] + timing.faw)
-                found = (t, ACTIVATE, bank.queue[0], bank)
-            else:
-                found = (max(now, bank.precharge_ps), PRECHARGE, bank.queue[0], bank)
-            if best is None or found[:3] < best[:3]:
-                best = found
-        if arrived < len(requests) and (best is None or requests[arrived][0] <= best[0]):
-            now = max(now, requests[arrived][0])
-            state[requests[arrived][1]].queue.append(arrived)
-            arrived += 1
-            continue
-        assert best is not None
-        t, command, number, bank = best
+
+    def __init__(
+        self, requests: list[Request], banks: int, groups: int, timing: Timing, high: int = 64, low: int = 16
+    ) -> None:
+        self.requests, self.timing, self.high, self.low = requests, timing, high, low
+        self.banks = [Bank(bank % groups) for bank in range(banks)]
+        self.group_column_ps = [0] * groups
+        self.data_ps = [0, 0]  # no read data, no write data before
+        self.activations: deque[int] = deque([-timing.faw] * 4, maxlen=4)
+        self.waiting = [0, 0]
+        self.draining_to: int | None = None
+        self.now = 0
+        self.ends = [0] * len(requests)
+
+    def serve(self) -> list[int]:
+        """Serves all requests; what is below the low mark at the end is written too."""
+        arrived = done = 0
+        while done < len(self.requests):
+            self._turn(arrived == len(self.requests))
+            writes = self.draining_to is not None
+            best = min(filter(None, (self._wanted(bank, writes) for bank in self.banks)), default=None)
+            if arrived < len(self.requests) and (best is None or self.requests[arrived].arrival_ps <= best[0]):
+                request = self.requests[arrived]
+                self.now = max(self.now, request.arrival_ps)
+                self.banks[request.bank].queues[request.write].append(arrived)
+                self.waiting[request.write] += 1
+                arrived += 1
+            elif best is not None:
+                done += self._issue(*best)
+        return self.ends
+
+    def _turn(self, last: bool) -> None:
+        """Begins or ends a drain."""
+        reads, writes = self.waiting
+        if self.draining_to is not None and writes <= self.draining_to:
+            self.draining_to = None
+        if self.draining_to is None:
+            if not reads and writes and (writes >= self.low or last):
+                self.draining_to = 0
+            elif writes >= self.high:
+                self.draining_to = self.low
+
+    def _wanted(self, bank: Bank, writes: bool) -> tuple[int, int, int] | None:
+        """The bank's next command: when, what, for which request."""
+        queue = bank.queues[writes]
+        if not queue:
+            return None
+        hit = next((number for number in queue if self.requests[number].row == bank.row), None)
+        if hit is not None:
+            delay = self.timing.cwl if writes else self.timing.cl
+            ready = max(bank.column_ps, self.group_column_ps[bank.group], self.data_ps[writes] - delay)
+            return max(self.now, ready), COLUMN, hit
+        if bank.row is None:
+            allowed = max(self.activations[-1] + self.timing.rrd, self.activations[0] + self.timing.faw)
+            return max(self.now, bank.activate_ps, allowed), ACTIVATE, queue[0]
+        return max(self.now, bank.precharge_ps), PRECHARGE, queue[0]
+
+    def _issue(self, t: int, command: int, number: int) -> int:
+        """Issues a command at `t`; returns how many requests it serves."""
+        request, timing = self.requests[number], self.timing
+        bank = self.banks[request.bank]
         if command == PRECHARGE:
             bank.row, bank.activate_ps = None, t + timing.rp
-        elif command == ACTIVATE:
-            bank.row = requests[number][2]
-            bank.column_ps, bank.precharge_ps = t + timing.rcd, t + timing.ras
-            activations.append(t)
+            return 0
+        if command == ACTIVATE:
+            bank.row, bank.column_ps, bank.precharge_ps = request.row, t + timing.rcd, t + timing.ras
+            self.activations.append(t)
+            return 0
+        bank.queues[request.write].remove(number)
+        self.waiting[request.write] -= 1
+        self.group_column_ps[bank.group] = t + timing.ccd_l
+        end = t + (timing.cwl if request.write else timing.cl) + timing.burst
+        if request.write:
+            self.data_ps = [end + timing.wtr + timing.cl, end]
+            bank.precharge_ps = max(bank.precharge_ps, end + timing.wr)
         else:
-            bank.queue.remove(number)
-            group_column_ps[bank.group] = t + timing.ccd_l
+            self.data_ps = [end, max(end, t + timing.rtw + timing.cwl)]
             bank.precharge_ps = max(bank.precharge_ps, t + timing.rtp)
-            bus_free_ps = t + timing.cl + timing.burst
-            ends[number] = bus_free_ps
-            done += 1
-    return ends
+        self.ends[number] = end
+        return 1

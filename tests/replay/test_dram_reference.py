@@ -17,7 +17,7 @@ import pytest
 
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.twins.cache import fold
-from tests.replay.fr_fcfs import Timing, read_ends
+from tests.replay.fr_fcfs import Channel, Request, Timing
 from tests.replay.mechanisms.hand import NS, load, machine, run
 
 BANKS, GROUPS, ENTRIES, N = 16, 4, 1 << 20, 2000
@@ -81,12 +81,12 @@ def test_reads_wait_as_in_a_first_ready_queue(
         issued_ns = max(now_ns + 1, int(exact_ns))
         entry = entry_of(draw, number)
         ops.append(load(entry, use_distance=0, chain_cycles=issued_ns - now_ns))
-        requests.append(((issued_ns + 50) * NS + before_ps, *location(entry)))
+        requests.append(Request((issued_ns + 50) * NS + before_ps, *location(entry)))
         now_ns = issued_ns
     count = run(CHANNEL, ops, regions=[(0, ENTRIES, 0, 4)])
     assert count["loads_missed"] == N
-    ends = read_ends(requests, BANKS, GROUPS, TIMING)
-    expected = sum(end - request[0] for end, request in zip(ends, requests, strict=True)) / N
+    ends = Channel(requests, BANKS, GROUPS, TIMING).serve()
+    expected = sum(end - request.arrival_ps for end, request in zip(ends, requests, strict=True)) / N
     latency = count["load_ps"] / N - 100 * NS - before_ps - after_ps
     assert latency == pytest.approx(expected, rel=tolerance)
     assert count["now_ps"] == pytest.approx(max(ends) + after_ps + 50 * NS, rel=0.02)
