@@ -60,6 +60,22 @@ def test_an_atomic_fetches_its_sectors_and_leaves_them_dirty():
     assert (count["now_ps"], count["dirty_left"]) == ((201 + 2 + 1) * NS, 2)
 
 
+def test_atomics_take_turns_at_their_slice():
+    """A sector each 40 ns. Both sectors are at the slice at 151: the second atomic's turn comes 40 ns after the bucket's
+    start, the third's 80.
+    """
+    slow = machine(l2__atomic_interval="40 ns")
+    bucket = 151 * NS // BUCKET * BUCKET
+    ends = [time_of(slow, [atomic(0, use_distance=0)] * n) for n in (1, 2, 3)]
+    assert ends == [201 * NS, bucket + (40 + 50) * NS, bucket + (80 + 50) * NS]
+    assert time_of(slow, [atomic((0, 3))]) == 204 * NS  # alone, it waits for nobody
+
+
+def test_loads_do_not_wait_for_atomics():
+    slow = machine(l2__atomic_interval="40 ns")
+    assert time_of(slow, [atomic(0, use_distance=0), load(0, **PAST_L1)]) == 201 * NS
+
+
 def test_a_fill_waits_until_its_victim_has_been_accepted():
     """A sector takes 1 us of the channel. Both dirty victims reach it in the bucket of 390: the second one is accepted
     1 us after the bucket's start, and its way is free 39 ns (to the channel) before that."""
