@@ -99,7 +99,6 @@ def channel_of_entries():
     engine = Engine(
         engine_numbers(P100, Fraction(1)),
         np.array([[0, 4096, 1, 4]]),
-        np.zeros(64, np.uint32),
         np.zeros(4096, np.uint8),
         REGISTRY.find("buddy")(),
     )

@@ -19,9 +19,10 @@ from buddysim.replay.engine.kinds cimport (
 )
 from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
 from buddysim.replay.engine.memory cimport (
-    FillPlan, MemorySystem, Region, Slice, Split, device_read, device_write, link_read, link_write, queue_pass,
+    FillPlan, MemorySystem, Region, Slice, Split, count_wait, device_read, device_write, link_read, link_write, queue_pass,
 )
 from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.port cimport port_turn
 
 
 cdef inline Split split_entry(const MemorySystem* m, int kept, int size_class) noexcept nogil:
@@ -99,7 +100,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
                                            int64_t t) noexcept nogil:
     """Looks an entry's size up at `t`; `write` changes it. `at` is NULL where the entry has not been located."""
     cdef uint32_t line = entry >> m.metadata_shift, left, set
-    cdef int64_t way, known_ps
+    cdef int64_t way, known_ps, turn
     cdef DeviceLocation location, victim
     cdef Row row
     cdef bint guess = False
@@ -107,7 +108,11 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         return MetadataLookup(t, t, False)
     set = at.metadata_set if at else metadata_set(m, line)
     row = cache_row(&m.metadata, set)
-    t = queue_pass(m, METADATA_PORT, m.metadata_ports + divide(m.metadata_unit, set), t, m.metadata_cost) + m.metadata_ps
+    turn = port_turn(m.metadata_ports + divide(m.metadata_unit, set), &m.now_ps, t, m.metadata_cost)
+    if unlikely(turn > t):              # a branch: for a CPU that predicts it the port is not in the chain of times
+        count_wait(m, METADATA_PORT, turn - t)
+        t = turn
+    t += m.metadata_ps
     way = cache_find(&m.metadata, &row, line)
     if way >= 0:
         cache_touch(&m.metadata, &row, way)

@@ -10,7 +10,9 @@ from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_rewrite
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
-from buddysim.replay.engine.kinds cimport HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_READ, QUEUES, REPLY_PORT
+from buddysim.replay.engine.kinds cimport (
+    HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_PORT, METADATA_READ, QUEUES, REPLY_PORT,
+)
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init
 from buddysim.replay.engine.regions cimport region_begin, region_end, region_of_line
@@ -305,6 +307,8 @@ cdef class Engine:
         result["issue_busy_ps"] = self.gpu.issue_busy_ps
         result["now_ps"] = self.gpu.now_ps
         result["loads_missed"] = sum(result["load_histogram"])
+        result["metadata_misses"] = m.count.device[<int>METADATA_READ] // m.metadata_sectors
+        result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_merged + result["metadata_misses"]
         result["waits"] = self.waits(result) if m.waits != NULL else None
         for bins in (result["load_histogram"], result["memory_histogram"], *(result["waits"] or ())):
             bins[SHOWN_BINS - 1:] = [sum(bins[SHOWN_BINS - 1:])]
@@ -317,8 +321,6 @@ cdef class Engine:
         ]
         result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["regions"], strict=True))
         result["scheme"] = self.scheme.counters(m)
-        result["metadata_misses"] = m.count.device[<int>METADATA_READ] // m.metadata_sectors
-        result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_merged + result["metadata_misses"]
         return result
 
     cdef list waits(self, dict counted):
@@ -333,6 +335,7 @@ cdef class Engine:
             (L1_MSHR, counted["loads_missed"]),
             (L1_STORE, counted["l2_lines"] - loads),
             (L2_MSHR, sum(counted["memory_histogram"])),
+            (METADATA_PORT, counted["metadata_accesses"]),
         ):
             waits[queue][0] += total - sum(waits[queue])
         return waits

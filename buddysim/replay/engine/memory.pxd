@@ -10,7 +10,7 @@ from buddysim.replay.engine.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch,
     cache_replace, cache_row, cache_touch, sector_count,
 )
-from buddysim.replay.engine.division cimport Divisor, divide
+from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport DeviceLocation, Dram, dram_idle_ps, dram_read, dram_write, larger
 from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
@@ -18,7 +18,7 @@ from buddysim.replay.engine.kinds cimport (
     SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
 )
 from buddysim.replay.engine.locations cimport LineLocation, LocationRules
-from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass, port_prefetch
+from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
@@ -191,7 +191,7 @@ cdef struct MemorySystem:
     uint32_t* live              # [n_live]: the live regions, by their addresses in the trace
     int64_t n_live
     Counters count
-    int64_t* waits              # [QUEUES][HISTOGRAM_BINS], or NULL: not asked for. Of L1 ports and MSHRs only waits above 0
+    int64_t* waits              # [QUEUES][HISTOGRAM_BINS], or NULL: not asked for; of some only waits above 0 (`Engine`)
 
 
 cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
@@ -298,8 +298,6 @@ cdef inline void l2_prefetch(const MemorySystem* m, const LineLocation* at) noex
     """Prefetches what an access to a line will need into the CPU's cache."""
     cache_prefetch(&m.l2, at.l2_set)
     prefetch(m.state + at.entry)
-    if m.rules.has_metadata:
-        port_prefetch(m.metadata_ports + divide(m.metadata_unit, at.metadata_set), m.at_slice_ps)
 
 
 cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const Row* row, unsigned int* line,

@@ -32,15 +32,15 @@ cdef inline void port_prefetch(const Port* port, int64_t t) noexcept nogil:
     prefetch(&port.used[(t >> BUCKET_BITS) & (PORT_BUCKETS - 1)])
 
 
-cdef inline int64_t port_pass(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:
+cdef inline int64_t port_turn(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:
     """Sends a request of `cost` (1/1024 ps, at least 1) through a port at which it arrives at `t`.
 
-    `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the request's turn comes, at the
-    earliest `t`.
+    `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the port has passed what came before:
+    the request's turn, or a time before `t`.
     """
     cdef int64_t bucket = t >> BUCKET_BITS
     cdef uint64_t before
-    cdef int64_t turn, after
+    cdef int64_t after
     cdef uint32_t* used
     bucket = port.full_until if bucket < port.full_until else bucket
     used = &port.used[bucket & (PORT_BUCKETS - 1)]
@@ -49,5 +49,10 @@ cdef inline int64_t port_pass(Port* port, const int64_t* now, int64_t t, int64_t
     if unlikely(after > BUCKET_FINE or bucket >= port.end):
         return port_wait(port, now, bucket, t, cost)
     used[0] = <uint32_t>after
-    turn = (bucket << BUCKET_BITS) + <int64_t>(before >> FINE_BITS)
+    return (bucket << BUCKET_BITS) + <int64_t>(before >> FINE_BITS)
+
+
+cdef inline int64_t port_pass(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:
+    """As `port_turn`, but returns when the request's turn comes, at the earliest `t`."""
+    cdef int64_t turn = port_turn(port, now, t, cost)
     return turn if turn > t else t
