@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -19,6 +19,8 @@ from buddysim.machine import fields
 from buddysim.machine.section import Section, canonical_figures, figures, parse_section
 
 MAX_PROBLEMS = 5
+#: Keys of earlier versions, and what machine files say now.
+REPLACED = {"dram.write_queue": "dram.write_high and dram.write_low"}
 
 
 class MachineFile(Section):
@@ -57,7 +59,7 @@ class MachineFile(Section):
         content, keys = self.to_dict(), self.dotted_keys()
         for key, value in overrides.items():
             if key not in keys:
-                raise BuddysimError(f"{where}: {unknown_key(key, keys)}")
+                raise BuddysimError(f"{where}: {_unknown(key, keys)}")
             *sections, last = key.split(".")
             table = content
             for section in sections:
@@ -98,7 +100,7 @@ class MachineFile(Section):
         keys = machine.dotted_keys()
         for key in machine.sources:
             if key not in keys and not machine._is_of_others(key):
-                raise BuddysimError(f"{where}: sources: {unknown_key(key, keys)}")
+                raise BuddysimError(f"{where}: sources: {_unknown(key, keys)}")
         return machine
 
     @classmethod
@@ -124,8 +126,15 @@ class MachineFile(Section):
 
     def _found(self, values: Mapping[str, Any], key: str) -> Any:
         if key not in values:
-            raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
+            raise BuddysimError(f"{self.name}: {_unknown(key, self.dotted_keys())}")
         return values[key]
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    """What an error says of a key that no machine has, or none any more."""
+    if key in REPLACED:
+        return f"{key}: no longer a key: expected {REPLACED[key]} instead"
+    return unknown_key(key, known)
 
 
 def _described(problems: Sequence[ErrorDetails], known: list[str]) -> Iterator[str]:
@@ -134,7 +143,7 @@ def _described(problems: Sequence[ErrorDetails], known: list[str]) -> Iterator[s
     for problem in problems[:MAX_PROBLEMS]:
         path = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            yield unknown_key(path, [*known, *sections])
+            yield _unknown(path, [*known, *sections])
         elif problem["type"] == "missing":
             yield f"{path}: {'this section' if path in sections else 'this key'} is missing"
         elif problem["type"] in ("model_type", "model_attributes_type", "dict_type"):

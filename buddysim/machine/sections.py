@@ -208,8 +208,11 @@ class Dram(Section):
     row_bytes: Annotated[int, fields.size("32 B", "1 MiB")] = Field(description="size of a row of one bank")
     banks: Annotated[int, fields.count(1, 1024)] = Field(description="banks per pseudo-channel")
     bank_groups: Annotated[int, fields.count(1, 1024)] = Field(description="bank groups per pseudo-channel")
-    write_queue: Annotated[int, fields.count(1, 128)] = Field(
-        description="write bursts that a pseudo-channel buffers before it drains them together"
+    write_high: Annotated[int, fields.count(1, 128)] = Field(
+        description="queued write bursts of a pseudo-channel at which it writes them although reads wait"
+    )
+    write_low: Annotated[int, fields.count(0, 127)] = Field(
+        description="queued write bursts down to which a drain goes while reads wait; as many start one where none does"
     )
     timing: DramTiming
 
@@ -223,6 +226,8 @@ class Dram(Section):
             raise ValueError(f"channels x pseudo_channels x banks is more than {MAX_BANKS}")
         if self.row_bytes % SECTOR_BYTES:
             raise ValueError(f"row_bytes {self.row_bytes} B are not a multiple of the {SECTOR_BYTES} B burst")
+        if self.write_low >= self.write_high:
+            raise ValueError(f"write_low {self.write_low} is not less than write_high {self.write_high}")
         return self
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.replay.engine.cache import LruTags
-from buddysim.replay.engine.dram import BusCalendar
+from buddysim.replay.engine.calendar import BusCalendar
 from buddysim.replay.engine.events import EventOrder
 from buddysim.replay.engine.port import LonePort
 from buddysim.replay.parameters import engine_numbers

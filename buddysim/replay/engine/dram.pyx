@@ -1,150 +1,94 @@
-"""Set-up of a `Dram`, what its channels rarely do, and a class over a bus calendar that tests compare with its twin."""
-from libc.stdint cimport uint64_t
-
-from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
+"""Set-up of a `Dram`, and its write queues."""
+from buddysim.replay.engine.arena cimport Arena, arena_zeroed
+from buddysim.replay.engine.calendar cimport (
+    calendar_first_free, calendar_forget, calendar_holds, calendar_init, calendar_release, calendar_take, slot_grid,
+)
 from buddysim.replay.engine.port cimport Port
 
-cdef void calendar_mark_refresh(Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
-    """Takes the slots in [first, end) that refreshes need; one that runs over the end goes on at the next call."""
-    cdef int64_t slot, last, past = first * dram.burst_ps - dram.timing.rfc - channel.next_refresh_ps
-    if past > 0:                                    # those that end before the first slot
-        channel.next_refresh_ps += past / dram.timing.refi * dram.timing.refi
-    while channel.next_refresh_ps < end * dram.burst_ps:
-        slot = larger(channel.next_refresh_ps / dram.burst_ps, first)
-        last = (channel.next_refresh_ps + dram.timing.rfc) / dram.burst_ps
-        while slot < last and slot < end:
-            channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
-            slot += 1
-        if last > end:
-            return
-        channel.next_refresh_ps += dram.timing.refi
+cdef extern from *:
+    int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 
-cdef void calendar_advance(Dram* dram, PseudoChannel* channel, int64_t base_slot) noexcept nogil:
-    """Forgets the calendar before `base_slot` (of a word, the first); the space becomes its far end, its refreshes marked."""
-    cdef int64_t word, first_new = channel.base_slot + CALENDAR_SLOTS
-    if base_slot >= first_new:
-        for word in range(CALENDAR_WORDS):
-            channel.calendar[word] = 0
-        first_new = base_slot
+cdef int64_t queue_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+    """Queues a write that leaves the L2 at `t`, and drains the queue where that is due; returns when the queue takes it."""
+    cdef PseudoChannel* channel = location.channel
+    cdef QueuedRow* queue = channel.queue
+    cdef int64_t i = channel.n_queued - 1, taken = t
+    cdef bint idle
+    for _ in range(bursts):
+        taken = larger(taken, channel.free_ps[channel.next_place])
+        channel.next_place = channel.next_place + 1 if channel.next_place + 1 < dram.write_places else 0
+    t = taken + dram.before_ps
+    while i >= 0 and (queue[i].bank != location.bank or queue[i].row != location.row):
+        i -= 1
+    if i < 0:
+        i = channel.n_queued
+        queue[i] = QueuedRow(location.bank, location.row, t, 0)
+        channel.n_queued += 1
+    queue[i].bursts += bursts
+    channel.queued_bursts += bursts
+    idle = channel.bus.last_slot < slot_at(&dram.bus_grid, t) or channel.bus.last_slot == channel.turned_slot
+    if channel.queued_bursts >= dram.write_high:
+        drain(dram, channel, t, 0 if idle else dram.write_low)
+    elif idle and channel.queued_bursts >= dram.write_low:
+        drain(dram, channel, t, 0)
+    return taken
+
+
+cdef void drain(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining) noexcept nogil:
+    """Writes queued rows, the oldest first, until no more than `remaining` bursts are queued, behind the reads booked."""
+    cdef SlotGrid* grid = &dram.bus_grid
+    cdef QueuedRow* row = channel.queue
+    cdef int64_t slot, first, start, end, i
+    calendar_forget(grid, &channel.bus, dram.now_ps)
+    if channel.bus.last_slot == channel.turned_slot:        # no read has come since the last drain: the bus need not have turned back
+        for slot in range(channel.turning_slot, channel.turned_slot + 1):
+            calendar_release(grid, &channel.bus, slot)
+        channel.bus.last_slot = channel.turning_slot - 1
+        first = start = slot_at(grid, t)
     else:
-        for word in range(channel.base_slot >> 6, base_slot >> 6):
-            channel.calendar[word & (CALENDAR_WORDS - 1)] = 0
-    channel.base_slot = base_slot
-    if dram.timing.rfc:
-        calendar_mark_refresh(dram, channel, first_new, base_slot + CALENDAR_SLOTS)
+        first = larger(slot_at(grid, t), channel.bus.last_slot + 1)
+        start = first + dram.read_to_write_slots
+    end = start
+    while channel.queued_bursts > remaining:
+        end = larger(end, write_row(dram, channel, row, start))
+        channel.queued_bursts -= row.bursts
+        row += 1
+    channel.n_queued -= row - channel.queue
+    for i in range(channel.n_queued):
+        channel.queue[i] = row[i]
+    turn_bus(channel, first, start)
+    channel.turning_slot = end
+    turn_bus(channel, end, end + dram.write_to_read_slots)
+    channel.turned_slot = channel.bus.last_slot
 
 
-cdef void calendar_take(PseudoChannel* channel, int64_t slot) noexcept nogil:
-    channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
-    channel.last_slot = larger(channel.last_slot, slot)
-
-
-cdef void calendar_forget(Dram* dram, PseudoChannel* channel) noexcept nogil:
-    """Nothing will be asked of the channel before `dram.now_ps`: the calendar need not go further back."""
-    cdef int64_t base_slot = slot_at(dram, dram.now_ps) & ~<int64_t>63
-    if base_slot > channel.base_slot:
-        calendar_advance(dram, channel, base_slot)
-
-
-cdef bint calendar_holds(const PseudoChannel* channel, int64_t slot) noexcept nogil:
-    return channel.base_slot <= slot < channel.base_slot + CALENDAR_SLOTS
-
-
-cdef void calendar_reach(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
-    """Moves the calendar on, where need be, until it holds `slot` or one before it."""
-    if slot >= channel.base_slot + CALENDAR_SLOTS:
-        calendar_forget(dram, channel)
-    if slot >= channel.base_slot + CALENDAR_SLOTS:
-        calendar_advance(dram, channel, (slot & ~<int64_t>63) - (CALENDAR_SLOTS - 64))
-
-
-cdef int64_t calendar_first_free(Dram* dram, PseudoChannel* channel, int64_t slot) noexcept nogil:
-    """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
-    cdef int64_t found, word
-    cdef uint64_t open_slots
-    slot = calendar_past_full(channel, larger(slot, channel.base_slot))
-    calendar_reach(dram, channel, slot)
-    word = slot >> 6
-    open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
-    while not open_slots:
-        word += 1
-        calendar_reach(dram, channel, word << 6)
-        open_slots = ~channel.calendar[word & (CALENDAR_WORDS - 1)]
-    found = (word << 6) + count_trailing_zeros(open_slots)
-    if found > slot:
-        calendar_full(channel, slot, found - slot)
-    return found
-
-
-cdef int64_t calendar_search(Dram* dram, PseudoChannel* channel, int64_t slot, int bursts, int64_t* first) noexcept nogil:
-    """`calendar_place`, slot after slot: where the few slots that it looks at do not suffice."""
-    slot = first[0] = calendar_first_free(dram, channel, slot)
-    calendar_take(channel, slot)
-    for _ in range(1, bursts):
-        slot = calendar_first_free(dram, channel, slot + dram.timing.ccd_slots)
-        calendar_take(channel, slot)
+cdef int64_t write_row(Dram* dram, PseudoChannel* channel, const QueuedRow* row, int64_t start) noexcept nogil:
+    """Writes the bursts queued for a row, from slot `start` on; returns the slot after the last."""
+    cdef DramTiming* timing = &dram.timing
+    cdef Bank* bank = row.bank
+    # The row is opened while the bus still serves others.
+    cdef int64_t col = bank_open(dram, channel, bank, row.row, row.arrival_ps)
+    cdef int64_t slot = larger(start, slot_at(&dram.bus_grid, col + timing.cwl))
+    for _ in range(row.bursts):
+        slot = calendar_first_free(&dram.bus_grid, &channel.bus, dram.now_ps, slot)
+        calendar_take(&channel.bus, slot)
+        channel.free_ps[channel.next_freed] = slot * dram.burst_ps - dram.before_ps
+        channel.next_freed = channel.next_freed + 1 if channel.next_freed + 1 < dram.write_places else 0
+        slot += timing.ccd_slots
+    bank.col_ps = larger(bank.col_ps, slot * dram.burst_ps - timing.cwl)
+    slot += 1 - timing.ccd_slots
+    bank.ready_ps = larger(bank.ready_ps, slot * dram.burst_ps + timing.wr)
+    channel.bursts += row.bursts
     return slot
 
 
-cdef void calendar_release(PseudoChannel* channel, int64_t slot) noexcept nogil:
-    if calendar_holds(channel, slot):
-        channel.calendar[(slot >> 6) & (CALENDAR_WORDS - 1)] &= ~(<uint64_t>1 << (slot & 63))
-        if calendar_past_full(channel, slot) != slot:
-            channel.full_slots = slot - channel.full_slot
-
-
-cdef void banked_drain(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
-    """Writes everything queued in a pseudo-channel, behind the reads that are scheduled."""
-    cdef QueuedWrite* queue = channel.queue
-    cdef QueuedWrite write
-    cdef DramTiming* timing = &dram.timing
-    cdef Bank* bank
-    cdef int i, j
-    cdef int64_t col, slot, first, start, end
-    for i in range(1, channel.n_queued):        # by bank and row, so that a row is opened once
-        write = queue[i]
-        j = i
-        while j > 0 and (queue[j - 1].bank > write.bank
-                         or (queue[j - 1].bank == write.bank and queue[j - 1].row > write.row)):
-            queue[j] = queue[j - 1]
-            j -= 1
-        queue[j] = write
-    if channel.last_slot == channel.turned_slot:        # no read has come since the last drain: the bus need not have turned back
-        for slot in range(channel.turning_slot, channel.turned_slot + 1):
-            calendar_release(channel, slot)
-        channel.last_slot = channel.turning_slot - 1
-        first = start = slot_at(dram, larger(t, channel.drain_ps))
-    else:
-        first = larger(slot_at(dram, t), channel.last_slot + 1)
-        start = first + (timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
-    end = start
-    for i in range(channel.n_queued):
-        bank = queue[i].bank
-        # While one batch drains, the rows of the next are opened.
-        col = bank_open(dram, channel, bank, queue[i].row, queue[i].arrival_ps if queue[i].arrival_ps < channel.drained_ps else t)
-        slot = larger(start, slot_at(dram, col + timing.cwl))
-        for _ in range(queue[i].bursts):
-            slot = calendar_first_free(dram, channel, slot)
-            calendar_take(channel, slot)
-            end = larger(end, slot + 1)
-            slot += timing.ccd_slots
-        bank.col_ps = larger(bank.col_ps, slot * dram.burst_ps - timing.cwl)
-        bank.pre_ps = larger(bank.pre_ps, (slot - timing.ccd_slots + 1) * dram.burst_ps + timing.wr)
-        channel.bursts += queue[i].bursts
-    channel.drain_ps = larger(first, end - channel.queued_bursts) * dram.burst_ps
-    channel.drained_ps = end * dram.burst_ps
-    for slot in range(first, start):
-        if calendar_holds(channel, slot):
-            calendar_take(channel, slot)
-    channel.turning_slot = first = end
-    end += (timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
+cdef void turn_bus(PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
+    """Takes the slots in [first, end) that the bus needs to turn around."""
+    cdef int64_t slot
     for slot in range(first, end):
-        if calendar_holds(channel, slot):
-            calendar_take(channel, slot)
-    channel.turned_slot = channel.last_slot
-    channel.n_queued = 0
-    channel.queued_bursts = 0
+        if calendar_holds(&channel.bus, slot):
+            calendar_take(&channel.bus, slot)
 
 
 cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
@@ -166,56 +110,32 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
     dram.read_to_pre_ps = dram.timing.rtp - dram.burst_ps - dram.timing.cl
     if not dram.timing.rfc:
         dram.timing.refi = <int64_t>1 << 62     # never
-    dram.slots_per_ps = ~<uint64_t>0 / <uint64_t>dram.burst_ps + 1
+    dram.bus_grid = slot_grid(dram.burst_ps, dram.timing.rfc, dram.timing.refi)
+    dram.limits_activations = dram.timing.act_interval > dram.burst_ps
+    dram.act_grid = slot_grid(larger(dram.timing.act_interval, dram.burst_ps), dram.timing.rfc, dram.timing.refi)
+    dram.write_places = dram.write_high + MOST_BURSTS - 1
+    dram.read_to_write_slots = (dram.timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
+    dram.write_to_read_slots = (dram.timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
     dram.pseudo = <PseudoChannel*>arena_zeroed(arena, dram.n_pseudo, sizeof(PseudoChannel))
     dram.banks = <Bank*>arena_zeroed(arena, <size_t>dram.n_pseudo * dram.n_banks, sizeof(Bank))
     for i in range(dram.n_pseudo * <int>dram.n_banks):
-        dram.banks[i].row = dram.banks[i].left_row = -1
+        dram.banks[i].row = NO_ROW
     for i in range(dram.n_pseudo):
-        dram.pseudo[i].queue = <QueuedWrite*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedWrite))
-        dram.pseudo[i].bus = <Port*>arena_zeroed(arena, 1, sizeof(Port))
-        dram.pseudo[i].last_slot, dram.pseudo[i].turned_slot = -1, -2
-        if dram.timing.rfc:
-            dram.pseudo[i].next_refresh_ps = dram.timing.refi
-            calendar_mark_refresh(dram, &dram.pseudo[i], 0, CALENDAR_SLOTS)
+        dram.pseudo[i].queue = <QueuedRow*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedRow))
+        dram.pseudo[i].free_ps = <int64_t*>arena_zeroed(arena, dram.write_places, sizeof(int64_t))
+        dram.pseudo[i].port = <Port*>arena_zeroed(arena, 1, sizeof(Port))
+        dram.pseudo[i].turned_slot, dram.pseudo[i].latest_act_slot = -2, -2
+        calendar_init(&dram.bus_grid, &dram.pseudo[i].bus)
+        calendar_init(&dram.act_grid, &dram.pseudo[i].activations)
     return 0
 
 
 cdef int dram_set_up(Arena* arena, Dram* dram, dict n) except -1:
     """Device memory of a machine (`parameters.engine_numbers`)."""
     dram.banked, dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
-    dram.n_banks, dram.write_queue = n["dram_banks"], n["dram_write_queue"]
+    dram.n_banks, dram.write_high, dram.write_low = n["dram_banks"], n["dram_write_high"], n["dram_write_low"]
     dram.burst_ps, dram.before_ps = n["dram_burst_ps"], n["dram_before_ps"]
     dram.after_ps, dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
     dram.burst_cost = n["dram_burst_cost"]
     dram.timing = n["dram_timing"]
     return dram_init(arena, dram)
-
-
-cdef class BusCalendar:
-    """The bus of one pseudo-channel without refresh, driven request by request: the twin is `twins.calendar`.
-
-    Parameters
-    ----------
-    burst_ps : length of a slot, at least 2
-    ccd_slots : slots from a burst to the next one of a request, at most 56
-    """
-
-    cdef Arena arena
-    cdef Dram dram
-
-    def __cinit__(self, int64_t burst_ps, int64_t ccd_slots):
-        self.dram.banked = self.dram.n_pseudo = self.dram.n_banks = 1
-        self.dram.burst_ps, self.dram.timing.ccd_slots = burst_ps, ccd_slots
-        dram_init(&self.arena, &self.dram)
-
-    def __dealloc__(self):
-        arena_free(&self.arena)
-
-    def place(self, int64_t now_ps, int64_t slot, int bursts):
-        """Takes slots for a request's bursts, at or after `slot`, which is no earlier than `now_ps`; returns first and last."""
-        cdef PseudoChannel* channel = self.dram.pseudo
-        cdef int64_t first, last
-        self.dram.now_ps = now_ps
-        last = calendar_place(&self.dram, channel, slot, bursts, &first)
-        return first, last

@@ -1,0 +1,98 @@
+"""A calendar: time in slots of equal length, each taken by one user, in any order of time.
+
+A pseudo-channel has two: of its data bus (a slot per burst of 32 B) and of its activations (a slot per activation that the rate
+allows). So neither ever carries more than its rate, whatever the order in which requests are booked.
+
+16,384 slots are kept; what lies before them is past. Slots of refreshes are taken from the start.
+"""
+from libc.stdint cimport int64_t, uint64_t
+
+from buddysim.replay.engine.division cimport high_product
+from buddysim.replay.engine.hints cimport likely, unlikely
+
+cdef extern from *:
+    int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
+
+cdef extern from "calendar.h" nogil:
+    const int CALENDAR_WINDOW
+    uint64_t bits_from(const uint64_t* string, uint64_t bit) noexcept
+    void add_bits(uint64_t* string, uint64_t bit, uint64_t bits) noexcept
+
+cdef enum:
+    CALENDAR_WORDS = 256
+    CALENDAR_SLOTS = 64 * CALENDAR_WORDS        # 16,384: of bursts, 37 us at 14 GB/s
+
+cdef struct SlotGrid:           # what calendars of a kind share
+    int64_t slot_ps             # length of a slot
+    uint64_t slots_per_ps       # 2^64 / slot_ps, rounded up
+    int64_t refresh_ps          # a refresh takes the slots of so long, 0: there is none,
+    int64_t refresh_interval_ps  # every so often
+
+cdef struct Calendar:
+    int64_t base_slot           # the oldest slot
+    int64_t full_slot           # from this slot on
+    int64_t full_slots          # so many are taken
+    int64_t last_slot           # the latest slot taken: the next one is likely near it
+    int64_t next_refresh_ps
+    uint64_t[256] bits          # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
+
+
+cdef int64_t calendar_search(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot, int slots, int64_t spacing,
+                             int64_t* first) noexcept nogil
+cdef int64_t calendar_first_free(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot) noexcept nogil
+cdef void calendar_forget(const SlotGrid* grid, Calendar* calendar, int64_t now_ps) noexcept nogil
+cdef void calendar_take(Calendar* calendar, int64_t slot) noexcept nogil
+cdef void calendar_release(const SlotGrid* grid, Calendar* calendar, int64_t slot) noexcept nogil
+cdef bint calendar_holds(const Calendar* calendar, int64_t slot) noexcept nogil
+cdef SlotGrid slot_grid(int64_t slot_ps, int64_t refresh_ps, int64_t refresh_interval_ps) noexcept
+cdef void calendar_init(const SlotGrid* grid, Calendar* calendar) noexcept
+
+
+cdef inline int64_t slot_at(const SlotGrid* grid, int64_t t) noexcept nogil:
+    """The slot that holds `t`: t / slot_ps, exact for t < 2^64 / slot_ps (two hours, for bursts of 2.3 ns)."""
+    return <int64_t>high_product(<uint64_t>t, grid.slots_per_ps)
+
+
+cdef inline int64_t calendar_past_full(const Calendar* calendar, int64_t slot) noexcept nogil:
+    """`slot`, or the first one after the slots known to be taken, where it is one of them."""
+    if <uint64_t>(slot - calendar.full_slot) < <uint64_t>calendar.full_slots:
+        return calendar.full_slot + calendar.full_slots
+    return slot
+
+
+cdef inline void calendar_full(Calendar* calendar, int64_t slot, int64_t slots) noexcept nogil:
+    """Remembers that so many slots from `slot` on are taken; of such runs the latest is kept."""
+    if slot != calendar.full_slot + calendar.full_slots:
+        calendar.full_slot = slot
+        calendar.full_slots = 0
+    calendar.full_slots += slots
+
+
+cdef inline int64_t calendar_place(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot, int slots,
+                                   int64_t spacing, int64_t* first) noexcept nogil:
+    """Takes the first free slots, the first at or after `slot`, each at least `spacing` after the one before; returns the last."""
+    cdef uint64_t open_slots, latest, taken     # bit i: slot + i
+    cdef uint64_t bit
+    cdef int64_t begin
+    begin = slot = calendar_past_full(calendar, slot)
+    while True:
+        bit = slot & (CALENDAR_SLOTS - 1)
+        if unlikely(bit > CALENDAR_SLOTS - 64 or <uint64_t>(slot - calendar.base_slot) >= CALENDAR_SLOTS - 64):
+            return calendar_search(grid, calendar, now_ps, begin, slots, spacing, first)
+        open_slots = ~bits_from(calendar.bits, bit) & ((<uint64_t>1 << CALENDAR_WINDOW) - 1)
+        if likely(open_slots):
+            break
+        calendar_full(calendar, slot, CALENDAR_WINDOW)
+        slot += CALENDAR_WINDOW
+    first[0] = slot + count_trailing_zeros(open_slots)
+    taken = latest = open_slots & -open_slots
+    for _ in range(1, slots):
+        open_slots &= -(latest << spacing)
+        if unlikely(not open_slots):
+            return calendar_search(grid, calendar, now_ps, begin, slots, spacing, first)
+        latest = open_slots & -open_slots
+        taken |= latest
+    add_bits(calendar.bits, bit, taken)
+    slot += count_trailing_zeros(latest)
+    calendar.last_slot = slot if slot > calendar.last_slot else calendar.last_slot
+    return slot
