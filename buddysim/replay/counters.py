@@ -9,6 +9,9 @@ from buddysim.replay.engine.kinds import Queue, Traffic
 from buddysim.replay.parameters import COST_PER_PS
 from buddysim.replay.schemes import counter_names
 
+#: What is counted by pseudo-channel; what a scheme moves for a reason of its own, the scheme counts.
+CHANNEL_KINDS = tuple(kind for kind in Traffic if kind != Traffic.SCHEME_TRAFFIC)
+
 if TYPE_CHECKING:
     from buddysim.replay.driver import Run
 
@@ -91,6 +94,7 @@ def _memory_counters(raw: dict[str, Any]) -> dict[str, Any]:
         "device.writeback_bytes": SECTOR_BYTES * device[Traffic.WRITE_BACK],
         "device.bus_bytes": SECTOR_BYTES * sum(raw["dram_bursts"]),
         "device.channel_bytes": [SECTOR_BYTES * bursts for bursts in raw["dram_bursts"]],
+        **{f"device.channel_{kind.name.lower()}_bytes": _of_channels(raw, kind) for kind in CHANNEL_KINDS},
         "device.queued_write_bytes": SECTOR_BYTES * sum(raw["dram_queued_bursts"]),
         "device.row_hits": sum(raw["dram_row_hits"]),
         "device.row_misses": sum(raw["dram_row_misses"]),
@@ -101,6 +105,10 @@ def _memory_counters(raw: dict[str, Any]) -> dict[str, Any]:
         "link.read_modify_write_bytes": link_in[Traffic.READ_MODIFY_WRITE],
         "link.writeback_bytes": link_out[Traffic.WRITE_BACK],
     }
+
+
+def _of_channels(raw: dict[str, Any], kind: Traffic) -> list[int]:
+    return [SECTOR_BYTES * moved[kind] for moved in raw["dram_moved"]]
 
 
 def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:

@@ -63,9 +63,11 @@ def test_simple_dram_streams_at_its_bandwidth():
     assert count["now_ps"] == pytest.approx(count["demanded"] * 32 / peak * 1e12, rel=0.03)
 
 
-@pytest.mark.parametrize("kind", ["read", "write", "copy"])
-def test_banked_dram_streams_at_85_to_95_percent_of_peak(kind):
-    """What real GPUs sustain of the peak of their memory; the footprint is eight times the L2."""
+@pytest.mark.parametrize(
+    ("kind", "lowest", "highest"), [("read", 0.85, 0.95), ("write", 0.85, 0.95), ("copy", 0.79, 0.87)]
+)
+def test_banked_dram_streams_at_the_shares_of_a_controller(kind, lowest, highest):
+    """What real GPUs sustain of the peak of their memory (copies: DRAMsim3); the footprint is eight times the L2."""
     n = 3584
     machine = Machine.load("p100-nvlink2")
     store = [(1, 15)]
@@ -82,7 +84,7 @@ def test_banked_dram_streams_at_85_to_95_percent_of_peak(kind):
     entries = n * 64 * (2 if kind == "copy" else 1)
     count, _ = run_warps(machine, warps, regions=[(0, entries, 0, 4)], warps_per_block=8)
     share = sum(count["dram_bursts"]) * 2286 / 64 / count["now_ps"]
-    assert 0.85 <= share <= 0.95
+    assert lowest <= share <= highest
 
 
 def test_random_sectors_are_bound_by_row_activations():

@@ -134,10 +134,10 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         if row.lines[way]:                  # dirty: no other state is kept
             m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             locate_metadata(m, left, &victim)
-            device_write(m, &victim, m.metadata_sectors, larger(t, row.ready_ps[way]))
+            device_write(m, &victim, m.metadata_sectors, METADATA_WRITE, larger(t, row.ready_ps[way]))
             row.lines[way] = 0
         m.count.device[<int>METADATA_READ] += m.metadata_sectors
-        known_ps = row.ready_ps[way] = device_read(m, &location, m.metadata_sectors, t)
+        known_ps = row.ready_ps[way] = device_read(m, &location, m.metadata_sectors, METADATA_READ, t)
         guess = m.guess_on_miss
     if write:
         row.lines[way] = 1 << DIRTY
@@ -154,11 +154,11 @@ cdef inline void fetch_in_vain(MemorySystem* m, const DeviceLocation* location, 
             if dram_would_read(&m.dram, location, 1, size.begin_ps) - dram_idle_ps(&m.dram, 1) >= size.known_ps:
                 fetched = i
                 break
-            device_read(m, location, 1, size.begin_ps)
+            device_read(m, location, 1, OVERFETCH, size.begin_ps)
         m.count.cancelled_sectors += sectors - fetched
         m.count.device[<int>OVERFETCH] -= sectors - fetched
     else:
-        device_read(m, location, sectors, size.begin_ps)
+        device_read(m, location, sectors, OVERFETCH, size.begin_ps)
     m.count.wasted_sectors += fetched
 
 
@@ -176,14 +176,16 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
         size = metadata_lookup(m, at.entry, at, False, t)
         m.count.guessed_fills += size.guess
     plan = plan_at(m, not size.guess, kept, sectors[0], m.state[at.entry] & 7)
-    done = device_read(m, &location, plan.at_once, size.begin_ps) if plan.at_once else size.begin_ps
+    done = device_read(m, &location, plan.at_once, DEMAND, size.begin_ps) if plan.at_once else size.begin_ps
     if unlikely(plan.wasted):
         fetch_in_vain(m, &location, plan.wasted, &size)
     if unlikely(plan.later):
-        done = larger(done, device_read(m, &location, plan.later, size.known_ps))
+        done = larger(done, device_read(m, &location, plan.later, DEMAND, size.known_ps))
     done = larger(done, size.known_ps)
     m.count.device[<int>DEMAND] += plan.demand
     m.count.device[<int>OVERFETCH] += plan.overfetch
+    location.channel.moved[<int>OVERFETCH] += plan.overfetch - plan.wasted
+    location.channel.moved[<int>DEMAND] -= plan.overfetch - plan.wasted
     if plan.buddy:
         buddy_demand = min(sector_count(sectors[0]) - plan.demand, plan.buddy)
         m.count.link_read[<int>OVERFETCH] += SECTOR_BYTES * (plan.buddy - buddy_demand)
@@ -220,7 +222,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
         arrived = t
         if sectors:
             m.count.device[<int>READ_MODIFY_WRITE] += sectors
-            arrived = device_read(m, &location, sectors, t)
+            arrived = device_read(m, &location, sectors, READ_MODIFY_WRITE, t)
         if old.buddy:
             arrived = larger(arrived, link_read(m, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
@@ -229,7 +231,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
     if sectors:
         m.count.device[<int>WRITE_BACK] += sectors
-        taken = device_write(m, &location, sectors, t)
+        taken = device_write(m, &location, sectors, WRITE_BACK, t)
     if new.buddy:
         taken = larger(taken, link_write(m, SECTOR_BYTES * new.buddy, WRITE_BACK, t))
     if buddy:

@@ -2,19 +2,21 @@
 
 `simple`: each pseudo-channel has a bandwidth and a latency, nothing else.
 
-`banked`: each pseudo-channel has a calendar of its data bus in slots of one burst (32 B), in which every burst takes a slot of its
-own, so the bus can never carry more than its peak. A request finds its earliest slot from its bank's state: open row, tRCD, tRP,
-tRAS, tRC, tCCD, and the rate at which rows may be activated (tRRD, tFAW). Requests are placed when they arrive, not in a cycle by
-cycle queue; what a first-ready scheduler would reorder follows from the calendar (a later request to a ready bank takes an earlier
-free slot) and from joined rows (a request for a row that the bank has scheduled but not yet left counts as a row hit).
-Writes wait in a queue and are drained together behind the reads, with the bus turned around once.
-Refresh takes the bus for tRFC every tREFI and closes the rows.
+`banked`: each pseudo-channel has two calendars (`calendar`): of its data bus, a slot for each burst of 32 B, and of its row
+activations, a slot for each that tRRD and tFAW allow. So neither carries more than its rate, and a request takes its slots at its
+own time, whatever the order of booking. A request finds its earliest slot from its bank's state: open row, tRCD, tRP, tRAS, tRC,
+tCCD. Requests are placed when they arrive, not in a cycle by cycle queue; what a first-ready scheduler would reorder follows from
+the calendars (a later request to a ready bank takes an earlier free slot) and from joined rows (a request for a row that the bank
+has scheduled but not yet left counts as a row hit).
+Writes wait in a queue and are drained together, from a high mark to a low one or where the bus is idle, with the bus turned around
+once. Refresh takes bus and activations for tRFC every tREFI and closes the rows.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.calendar cimport CALENDAR_WORDS, Calendar, SlotGrid, calendar_place, slot_at
 from buddysim.replay.engine.hints cimport likely, prefetch, unlikely
+from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.port cimport Port, port_pass
 
 cdef enum:
@@ -55,11 +57,11 @@ cdef struct QueuedRow:          # queued writes to one row
 cdef struct PseudoChannel:
     int64_t latest_act_ps       # of all activations the latest
     int64_t latest_act_slot
-    int64_t bursts              # bursts carried
     int64_t row_misses
     int64_t row_hits
     int64_t turning_slot        # the first slot that turning the bus back for reads took
     int64_t turned_slot         # the last one
+    int64_t[TRAFFIC_KINDS] moved  # bursts by Traffic, queued writes among them
     Calendar bus                # slots of a burst
     Calendar activations        # slots of `act_interval`
     int64_t queued_bursts
@@ -122,7 +124,7 @@ cdef inline int64_t last_refresh(Dram* dram, int64_t t) noexcept nogil:
 
 
 cdef inline int64_t place_activation(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
-    """When a row may be activated that is wanted at `t`: in the first free slot, an interval after the latest where that is before."""
+    """When a row wanted at `t` may be activated: in the first free slot, an interval after the latest one where that is before."""
     cdef int64_t slot, first
     slot = calendar_place(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t), 1, 1, &first)
     t = larger(t, slot * dram.act_grid.slot_ps)
@@ -201,16 +203,15 @@ cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int 
     # Where it was joined, the row now open gives way for as long as the joined bursts took.
     bank.col_ps = bank.col_ps + bursts * dram.joined_ps if joined else done + dram.next_col_ps
     bank.ready_ps = larger(bank.ready_ps, done + dram.read_to_pre_ps)
-    channel.bursts += bursts
     return done
 
 
-cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bursts, Traffic kind, int64_t t) noexcept nogil:
     """When the last of `bursts` bursts of 32 B from one row is back at the L2; the request leaves it at `t`."""
     t += dram.before_ps
+    location.channel.moved[<int>kind] += bursts
     if dram.banked:
         return banked_read(dram, location, bursts, t) + dram.after_ps
-    location.channel.bursts += bursts
     t = port_pass(location.channel.port, &dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
@@ -222,12 +223,11 @@ cdef inline int64_t dram_idle_ps(const Dram* dram, int bursts) noexcept nogil:
     return dram.before_ps + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
-cdef inline int64_t dram_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+cdef inline int64_t dram_write(Dram* dram, const DeviceLocation* location, int bursts, Traffic kind, int64_t t) noexcept nogil:
     """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`. Returns when the channel takes it."""
-    cdef PseudoChannel* channel = location.channel
+    location.channel.moved[<int>kind] += bursts
     if not dram.banked:
-        channel.bursts += bursts
-        return port_pass(channel.port, &dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
+        return port_pass(location.channel.port, &dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
     return queue_write(dram, location, bursts, t)
 
 

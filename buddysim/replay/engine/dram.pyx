@@ -3,6 +3,7 @@ from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.calendar cimport (
     calendar_first_free, calendar_forget, calendar_holds, calendar_init, calendar_release, calendar_take, slot_grid,
 )
+from buddysim.replay.engine.kinds cimport DEMAND
 from buddysim.replay.engine.port cimport Port
 
 cdef extern from *:
@@ -41,7 +42,7 @@ cdef void drain(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining
     cdef QueuedRow* row = channel.queue
     cdef int64_t slot, first, start, end, i
     calendar_forget(grid, &channel.bus, dram.now_ps)
-    if channel.bus.last_slot == channel.turned_slot:        # no read has come since the last drain: the bus need not have turned back
+    if channel.bus.last_slot == channel.turned_slot:        # no read since the last drain: the bus need not have turned back
         for slot in range(channel.turning_slot, channel.turned_slot + 1):
             calendar_release(grid, &channel.bus, slot)
         channel.bus.last_slot = channel.turning_slot - 1
@@ -49,7 +50,7 @@ cdef void drain(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining
     else:
         first = larger(slot_at(grid, t), channel.bus.last_slot + 1)
         start = first + dram.read_to_write_slots
-    end = start
+    end = larger(start, channel.bus.last_slot + 1)
     while channel.queued_bursts > remaining:
         end = larger(end, write_row(dram, channel, row, start))
         channel.queued_bursts -= row.bursts
@@ -79,7 +80,6 @@ cdef int64_t write_row(Dram* dram, PseudoChannel* channel, const QueuedRow* row,
     bank.col_ps = larger(bank.col_ps, slot * dram.burst_ps - timing.cwl)
     slot += 1 - timing.ccd_slots
     bank.ready_ps = larger(bank.ready_ps, slot * dram.burst_ps + timing.wr)
-    channel.bursts += row.bursts
     return slot
 
 
@@ -95,10 +95,10 @@ cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bur
     """What `dram_read` would return: carried out on a copy of the channel and the bank."""
     cdef PseudoChannel channel = location.channel[0]
     cdef Bank bank = location.bank[0]
-    cdef Port bus = location.channel.bus[0]
+    cdef Port port = location.channel.port[0]
     cdef DeviceLocation copy = DeviceLocation(&channel, &bank, location.row)
-    channel.bus = &bus
-    return dram_read(dram, &copy, bursts, t)
+    channel.port = &port
+    return dram_read(dram, &copy, bursts, DEMAND, t)
 
 
 cdef int dram_init(Arena* arena, Dram* dram) except -1:

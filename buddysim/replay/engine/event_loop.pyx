@@ -314,7 +314,7 @@ cdef class Engine:
             bins[SHOWN_BINS - 1:] = [sum(bins[SHOWN_BINS - 1:])]
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
-        for name in ("bursts", "row_hits", "row_misses", "queued_bursts"):
+        for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
             result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
         result["regions"] = [
             (m.regions[i].fills, m.regions[i].writebacks, m.regions[i].buddy) for i in range(m.n_regions)
@@ -350,7 +350,8 @@ cdef class Engine:
         cdef int i
         return [
             {
-                "bursts": self.gpu.m.dram.pseudo[i].bursts,
+                "bursts": sum(self.gpu.m.dram.pseudo[i].moved) - self.gpu.m.dram.pseudo[i].queued_bursts,
+                "moved": self.gpu.m.dram.pseudo[i].moved,
                 "row_hits": self.gpu.m.dram.pseudo[i].row_hits,
                 "row_misses": self.gpu.m.dram.pseudo[i].row_misses,
                 "queued_bursts": self.gpu.m.dram.pseudo[i].queued_bursts,

@@ -211,17 +211,19 @@ cdef inline int64_t queue_pass(MemorySystem* m, Queue queue, Port* port, int64_t
     return turn
 
 
-cdef inline int64_t device_read(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+cdef inline int64_t device_read(MemorySystem* m, const DeviceLocation* location, int bursts, Traffic kind,
+                                int64_t t) noexcept nogil:
     """`dram_read`, with the wait counted: what it takes longer than an open row of an idle channel does."""
-    cdef int64_t done = dram_read(&m.dram, location, bursts, t)
+    cdef int64_t done = dram_read(&m.dram, location, bursts, kind, t)
     if unlikely(m.waits != NULL):
         count_wait(m, DRAM_READ, larger(0, done - t - dram_idle_ps(&m.dram, bursts)))
     return done
 
 
-cdef inline int64_t device_write(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+cdef inline int64_t device_write(MemorySystem* m, const DeviceLocation* location, int bursts, Traffic kind,
+                                 int64_t t) noexcept nogil:
     """`dram_write`, with the wait counted."""
-    cdef int64_t taken = dram_write(&m.dram, location, bursts, t)
+    cdef int64_t taken = dram_write(&m.dram, location, bursts, kind, t)
     count_wait(m, DRAM_WRITE, taken - t)
     return taken
 

@@ -30,7 +30,7 @@ cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLo
         return host_fill(m, wanted, t)
     m.count.device[<int>DEMAND] += sectors
     dram_location(&m.dram, at.bank, at.row, &location)
-    return device_read(m, &location, sectors, t)
+    return device_read(m, &location, sectors, DEMAND, t)
 
 
 cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* slice, uint32_t entry, Line line,
@@ -42,7 +42,7 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* 
         return host_writeback(m, line, t)
     m.count.device[<int>WRITE_BACK] += sectors
     locate_entry(m, slice, entry, &location)
-    return device_write(m, &location, sectors, t)
+    return device_write(m, &location, sectors, WRITE_BACK, t)
 
 
 cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
