@@ -1,0 +1,86 @@
+"""Sectored lines, and caches of them with the least recently used replaced."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass
+class CacheLine:
+    """Masks of sectors; those that are `coming` are there at `ready`. The L1 has none that are dirty or partial.
+
+    `size_class` is the one that the last writer gives the entry.
+    """
+
+    valid: int = 0
+    dirty: int = 0
+    partial: int = 0
+    coming: int = 0
+    ready: int = 0
+    size_class: int | None = None
+
+    def come(self, sectors: int, at: int, seen_from: int) -> None:
+        """Sectors that weren't valid come at a time; one time for all sectors on their way."""
+        if self.coming and self.ready > seen_from:
+            self.coming |= sectors
+            self.ready = max(self.ready, at)
+        else:
+            self.coming, self.ready = sectors, at
+        self.valid |= sectors
+        self.partial &= ~sectors
+
+    def merged(self, wanted: int, t: int) -> int:
+        """Which of the valid sectors wanted at `t` are still on their way."""
+        return self.coming & self.valid & wanted if self.ready > t else 0
+
+
+class Cache:
+    """Lines by their entry.
+
+    Parameters
+    ----------
+    ways : lines of a set
+    set_of : the set of an entry
+    """
+
+    def __init__(self, ways: int, set_of: Callable[[int], object]) -> None:
+        self.ways, self.set_of = ways, set_of
+        self.sets: dict[object, OrderedDict[int, CacheLine]] = {}
+
+    def set_for(self, entry: int) -> OrderedDict[int, CacheLine]:
+        """The set's lines, the least recently used first."""
+        return self.sets.setdefault(self.set_of(entry), OrderedDict())
+
+    def find(self, entry: int) -> CacheLine | None:
+        """The entry's line, which becomes the most recently used."""
+        lines = self.set_for(entry)
+        if entry in lines:
+            lines.move_to_end(entry)
+        return lines.get(entry)
+
+    def peek(self, entry: int) -> CacheLine | None:
+        """The entry's line."""
+        return self.set_for(entry).get(entry)
+
+    def make_room(self, entry: int) -> tuple[int, CacheLine] | None:
+        """Takes out the line that an entry's new line replaces; None where a way is empty."""
+        lines = self.set_for(entry)
+        return lines.popitem(last=False) if len(lines) == self.ways else None
+
+    def add(self, entry: int) -> CacheLine:
+        """A new line, the most recently used; there must be room."""
+        return self.set_for(entry).setdefault(entry, CacheLine())
+
+    def drop(self, entry: int) -> CacheLine | None:
+        """Takes the entry's line out."""
+        return self.set_for(entry).pop(entry, None)
+
+    def clear(self) -> None:
+        """All lines leave."""
+        self.sets.clear()
+
+    def all_lines(self) -> dict[int, CacheLine]:
+        """Every line by its entry."""
+        return {entry: line for lines in self.sets.values() for entry, line in lines.items()}

@@ -1,0 +1,101 @@
+"""How much memory a trace's allocations take, moment by moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from buddysim.buddy import Targets
+from buddysim.trace import Allocation, Kernel, Trace
+
+WHOLE_ENTRY = 128
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes at a moment."""
+
+    allocated: int = 0
+    device: int = 0
+    buddy: int = 0
+    metadata: int = 0
+    host: int = 0
+
+
+class Capacity:
+    """The footprints of a run.
+
+    Parameters
+    ----------
+    trace : the trace
+    chosen : kernels that run
+    scheme : name of the replay scheme
+    targets : target ratios
+    bypass_1x : whether 1x targets need no metadata
+    """
+
+    def __init__(self, trace: Trace, chosen: list[Kernel], scheme: str, targets: Targets, bypass_1x: bool) -> None:
+        self.trace, self.scheme, self.targets, self.bypass_1x = trace, scheme, targets, bypass_1x
+        kernels, end = trace.kernels, len(trace.events)
+        first = chosen[0].event if chosen and chosen[0].index else 0
+        last = chosen[-1].event if chosen and chosen[-1].index < len(kernels) - 1 else end
+        changes = {a.born for a in trace.allocations} | {a.died for a in trace.allocations if a.died is not None}
+        self.moments = [first, *sorted(p for p in changes if first < p <= last)]
+
+    def at(self, position: int) -> Footprint:
+        """What is allocated at a position."""
+        live = [a for a in self.trace.allocations if a.live_at(position)]
+        host = [a for a in live if a.space == "host" or self.scheme == "host"]
+        device = [a for a in live if a not in host]
+        kept = {a.index: self._kept_bytes(a) for a in device}
+        return Footprint(
+            allocated=sum(WHOLE_ENTRY * a.entries for a in device),
+            device=sum(kept[a.index] * a.entries for a in device),
+            buddy=sum((WHOLE_ENTRY - kept[a.index]) * a.entries for a in device),
+            metadata=sum(-(-a.entries // 2) for a in device if self._has_metadata(a)),
+            host=sum(WHOLE_ENTRY * a.entries for a in host),
+        )
+
+    def _kept_bytes(self, allocation: Allocation) -> int:
+        return self.targets.of(allocation.index).device_bytes_per_entry if self.scheme == "buddy" else WHOLE_ENTRY
+
+    def _has_metadata(self, allocation: Allocation) -> bool:
+        return self.scheme == "buddy" and not (self.bypass_1x and self.targets.of(allocation.index).name == "1x")
+
+    @property
+    def most_entries(self) -> int:
+        """The most entries that are allocated at a moment, without host memory."""
+        return max(self.at(moment).allocated for moment in self.moments) // WHOLE_ENTRY
+
+    def counters(self, launches: list[tuple[int, int]], end_ps: int) -> dict[str, float]:
+        """Footprints and ratios by their names in docs/counters.md.
+
+        Parameters
+        ----------
+        launches : of each kernel that ran, in the order of the trace: the position of its launch, and when it was (ps)
+        end_ps : end of the run
+        """
+        moments = [self.at(moment) for moment in self.moments]
+        fullest = max(moments, key=lambda footprint: footprint.device + footprint.metadata)
+        largest = {
+            "allocated": max(footprint.allocated for footprint in moments),
+            "device": fullest.device,
+            "buddy": max(footprint.buddy for footprint in moments),
+            "metadata": fullest.metadata,
+            "host": max(footprint.host for footprint in moments),
+        }
+        ends = [*(launched for _, launched in launches[1:]), end_ps]
+        weighted = [(self.at(at), end - launched) for (at, launched), end in zip(launches, ends, strict=True)]
+        sums = {name: sum(weight * getattr(footprint, name) for footprint, weight in weighted) for name in largest}
+        time = sum(weight for _, weight in weighted)
+        return {
+            "compression.ratio": ratio(largest["allocated"], largest["device"]),
+            "compression.largest_ratio": max(ratio(footprint.allocated, footprint.device) for footprint in moments),
+            "compression.mean_ratio": ratio(sums["allocated"], sums["device"]),
+            **{f"footprint.{name}_bytes": value for name, value in largest.items()},
+            **{f"footprint.mean_{name}_bytes": value // time if time else 0 for name, value in sums.items()},
+        }
+
+
+def ratio(allocated: int, device: int) -> float:
+    """Bytes allocated over bytes of device memory; 1 where there are none."""
+    return allocated / device if device else 1.0

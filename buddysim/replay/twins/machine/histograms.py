@@ -1,0 +1,49 @@
+"""Times by powers of two, and how long requests wait."""
+
+from __future__ import annotations
+
+ELEMENTS = 40
+
+
+class Histogram:
+    """Element b counts times from 2^b to 2^(b + 1) - 1 ps; the last one all longer ones."""
+
+    def __init__(self) -> None:
+        self.elements = [0] * ELEMENTS
+        self.total_ps = 0
+
+    def add(self, time_ps: int) -> None:
+        """Counts a time."""
+        self.total_ps += time_ps
+        self.elements[min(max(0, time_ps.bit_length() - 1), len(self.elements) - 1)] += 1
+
+    @property
+    def count(self) -> int:
+        return sum(self.elements)
+
+    @property
+    def mean_ps(self) -> int:
+        """Rounded down; 0 where nothing was counted."""
+        return self.total_ps // self.count if self.count else 0
+
+
+class Waits:
+    """How long requests wait at each kind of resource (docs/counters.md, Queueing)."""
+
+    def __init__(self) -> None:
+        self.l1_port, self.l1_mshr, self.l1_store = Histogram(), Histogram(), Histogram()
+        self.request_port, self.reply_port, self.slice_port = Histogram(), Histogram(), Histogram()
+        self.l2_mshr, self.codec, self.metadata_port = Histogram(), Histogram(), Histogram()
+        self.dram_read, self.dram_write = Histogram(), Histogram()
+        self.link_read, self.link_write = Histogram(), Histogram()
+
+    def by_name(self) -> dict[str, list[int]]:
+        """The histograms by their names in results."""
+        return {f"queueing.{name}_histogram": histogram.elements for name, histogram in vars(self).items()}
+
+
+class Times:
+    """All times of a run that are counted."""
+
+    def __init__(self) -> None:
+        self.waits, self.l1_miss, self.l2_miss = Waits(), Histogram(), Histogram()

@@ -1,0 +1,91 @@
+"""The L1 of an SM: how the lines of an instruction enter it, and what each then does."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from buddysim.replay.twins.machine.caches import Cache
+from buddysim.replay.twins.machine.hashes import Places
+from buddysim.replay.twins.machine.histograms import Times
+from buddysim.replay.twins.machine.l2 import L2
+from buddysim.replay.twins.machine.numbers import Numbers
+from buddysim.replay.twins.machine.ports import Ring
+from buddysim.replay.twins.machine.program import Line, Op
+from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE
+
+
+class L1:
+    """The L1 of one SM.
+
+    Parameters
+    ----------
+    sm : number of the SM
+    numbers, places : of the machine
+    l2 : what misses and stores go to
+    counts, times : what is counted
+    """
+
+    def __init__(self, sm: int, numbers: Numbers, places: Places, l2: L2, counts: Counter[str], times: Times) -> None:
+        self.sm, self.numbers, self.l2, self.counts, self.times = sm, numbers, l2, counts, times
+        machine = numbers.machine
+        self.enabled = machine.l1.enabled
+        self.cache = Cache(machine.l1.ways, places.l1_set)
+        self.load_mshrs, self.store_mshrs = Ring(machine.l1.mshrs), Ring(machine.l1.mshrs)
+        self.free = 0
+
+    def instruction(self, op: Op, now: int, ordinal: int) -> tuple[int, int]:
+        """Follows the lines of an instruction that issues at `now`, in the kernel of an ordinal.
+
+        Returns
+        -------
+        when the last of them has arrived or is acknowledged, and when the warp's instruction counts as issued (ps)
+        """
+        arrival = now
+        for line in op.lines:
+            t = max(now, self.free)
+            self.times.waits.l1_port.add(t - now)
+            self.free = t + self.numbers.l1_line
+            arrival = max(arrival, self._line(op, line, t, ordinal))
+        return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
+
+    def _line(self, op: Op, line: Line, t: int, ordinal: int) -> int:
+        self.counts["line_accesses"] += 1
+        self.counts["store_sectors" if op.kind == OP_STORE else "load_sectors"] += line.sectors.bit_count()
+        if op.kind == OP_STORE:
+            return self._store(line, t, ordinal)
+        if op.kind == OP_LOAD and self.enabled and not op.bypasses_l1:
+            return self._load(line, t, ordinal)
+        return self.l2.load(self.sm, line.number, line.sectors, t, ordinal, atomic=op.kind == OP_ATOMIC)
+
+    def _store(self, line: Line, t: int, ordinal: int) -> int:
+        free = self.store_mshrs.take()
+        self.times.waits.l1_store.add(max(0, free - t))
+        self.free += max(0, free - t)
+        acknowledged = self.l2.store(self.sm, line.number, line.sectors, line.whole, max(t, free), ordinal)
+        self.store_mshrs.hold(acknowledged)
+        return acknowledged
+
+    def _load(self, line: Line, t: int, ordinal: int) -> int:
+        self.counts["l1.line_accesses"] += 1
+        self.counts["l1.sector_accesses"] += line.sectors.bit_count()
+        entry = self.cache.find(line.number)
+        if entry is None:
+            self.cache.make_room(line.number)
+            entry = self.cache.add(line.number)
+        else:
+            self.counts["l1.line_hits"] += 1
+        present, missing = line.sectors & entry.valid, line.sectors & ~entry.valid
+        merged = entry.merged(present, t)
+        self.counts["l1.sector_merged"] += merged.bit_count()
+        self.counts["l1.sector_hits"] += (present & ~merged).bit_count()
+        result = max(t + self.numbers.l1_hit, entry.ready if merged else 0)
+        if not missing:
+            return result
+        free = self.load_mshrs.take()
+        self.times.waits.l1_mshr.add(max(0, free - t))
+        self.free += max(0, free - t)
+        reply = self.l2.load(self.sm, line.number, missing, max(t, free), ordinal, atomic=False)
+        self.load_mshrs.hold(reply)
+        self.times.l1_miss.add(reply - t)
+        entry.come(missing, reply, seen_from=t)
+        return max(result, reply)

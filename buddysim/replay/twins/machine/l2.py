@@ -1,0 +1,141 @@
+"""Crossbar and L2: requests of SMs on their way through a slice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+from buddysim.replay.twins.machine.caches import Cache, CacheLine
+from buddysim.replay.twins.machine.hashes import Places
+from buddysim.replay.twins.machine.histograms import Times
+from buddysim.replay.twins.machine.numbers import FINE, Numbers
+from buddysim.replay.twins.machine.ports import Clock, Port, Ring
+
+
+class Below(Protocol):
+    """What a replay scheme does for the L2."""
+
+    def arrive(self, entry: int, t: int) -> int:
+        """When an access that has passed its slice's port at `t` looks for its line."""
+
+    def fill(self, entry: int, wanted: int, t: int) -> tuple[int, int]:
+        """Fetches sectors: those that the L2 then has, and when (ps)."""
+
+    def write_back(self, entry: int, line: CacheLine, t: int) -> int:
+        """Writes a dirty line: when its way is free (ps)."""
+
+    def count_write_back(self, entry: int) -> None:
+        """Counts a write-back of an entry for its allocation."""
+
+    def dirtied(self, entry: int, line: CacheLine, ordinal: int) -> None:
+        """A line was written by the kernel of an ordinal."""
+
+
+class L2:
+    """All slices, with the ports of the crossbar.
+
+    Parameters
+    ----------
+    numbers, places : of the machine
+    clock : the run's
+    below : the replay scheme
+    counts, times : what is counted
+    """
+
+    def __init__(
+        self, numbers: Numbers, places: Places, clock: Clock, below: Below, counts: Counter[str], times: Times
+    ) -> None:
+        machine = numbers.machine
+        self.numbers, self.places, self.below, self.counts, self.times = numbers, places, below, counts, times
+        waits = times.waits
+        self.request_ports = [Port(clock, waits.request_port) for _ in range(machine.sm.count)]
+        self.reply_ports = [Port(clock, waits.reply_port) for _ in range(machine.sm.count)]
+        self.slice_ports = [Port(clock, waits.slice_port) for _ in range(machine.l2.slices)]
+        self.atomic_units = [Port(clock) for _ in range(machine.l2.slices)]
+        self.atomic_cost = FINE * machine.ps(machine.l2.atomic_interval)
+        self.mshrs = [Ring(machine.l2.mshrs) for _ in range(machine.l2.slices)]
+        self.cache = Cache(machine.l2.ways, lambda entry: (places.slice_of(entry), places.l2_set(entry)))
+
+    def load(self, sm: int, entry: int, wanted: int, t: int, ordinal: int, *, atomic: bool) -> int:
+        """A load or atomic of an SM; when its reply has arrived (ps)."""
+        count, counts = wanted.bit_count(), self.counts
+        t = self.request_ports[sm].request(t, self.numbers.request_cost) + self.numbers.request_half
+        t = self._pass_slice(entry, t, count)
+        line, t = self._way(entry, t)
+        present, missing = wanted & line.valid, wanted & ~line.valid
+        merged = line.merged(present, t)
+        counts["l2.read_sectors"] += count
+        counts["l2.sector_merged"] += merged.bit_count()
+        counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
+        data = max(t, line.ready if merged else 0)
+        if missing:
+            counts["l2.demand_sectors"] += missing.bit_count()
+            data = max(data, self._fetch(entry, line, missing, t))
+        if atomic:
+            data = self.atomic_units[self.places.slice_of(entry)].request(data, count * self.atomic_cost)
+            self._make_dirty(entry, line, wanted, ordinal)
+        reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
+        return reply + (count - 1) * self.numbers.reply_sector
+
+    def store(self, sm: int, entry: int, touched: int, whole: int, t: int, ordinal: int) -> int:
+        """A store of an SM; when it is acknowledged (ps)."""
+        count = touched.bit_count()
+        t = self.request_ports[sm].request(t, count * self.numbers.request_cost) + self.numbers.request_half
+        t = self._pass_slice(entry, t, count)
+        line, t = self._way(entry, t)
+        self.counts["l2.write_sectors"] += count
+        self.counts["l2.write_sector_hits"] += (touched & (line.valid | line.dirty)).bit_count()
+        self._make_dirty(entry, line, touched, ordinal)
+        line.valid |= whole
+        line.partial = line.partial & ~line.valid | touched & ~line.valid
+        return t + self.numbers.reply_half
+
+    def evict(self, entry: int) -> None:
+        """An entry's line leaves with its page: its dirty sectors count as written back."""
+        line = self.cache.drop(entry)
+        if line is not None and line.dirty:
+            self.counts["l2.writebacks"] += 1
+            self.counts["l2.writeback_sectors"] += line.dirty.bit_count()
+            self.counts["um.evicted_dirty_sectors"] += line.dirty.bit_count()
+            self.below.count_write_back(entry)
+
+    def _pass_slice(self, entry: int, t: int, count: int) -> int:
+        t = self.slice_ports[self.places.slice_of(entry)].request(t, count * self.numbers.slice_cost)
+        return self.below.arrive(entry, t)
+
+    def _make_dirty(self, entry: int, line: CacheLine, sectors: int, ordinal: int) -> None:
+        self.below.dirtied(entry, line, ordinal)
+        self.counts["l2.dirtied_sectors"] += (sectors & ~line.dirty).bit_count()
+        line.dirty |= sectors
+
+    def _way(self, entry: int, t: int) -> tuple[CacheLine, int]:
+        """The entry's line, and from when on it can be used."""
+        self.counts["l2.line_accesses"] += 1
+        line = self.cache.find(entry)
+        if line is not None:
+            self.counts["l2.line_hits"] += 1
+            return line, t
+        t = self.make_room(entry, t)
+        return self.cache.add(entry), t
+
+    def make_room(self, entry: int, t: int) -> int:
+        """Takes out the line that a new one replaces: when its way is free (ps)."""
+        victim = self.cache.make_room(entry)
+        if victim is None or not victim[1].dirty:
+            return t
+        self.counts["l2.writebacks"] += 1
+        self.counts["l2.writeback_sectors"] += victim[1].dirty.bit_count()
+        return self.below.write_back(*victim, t)
+
+    def _fetch(self, entry: int, line: CacheLine, missing: int, t: int) -> int:
+        ring = self.mshrs[self.places.slice_of(entry)]
+        free = ring.take()
+        self.counts["l2.fills"] += 1
+        filled, done = self.below.fill(entry, missing, max(t, free))
+        ring.hold(done)
+        self.times.l2_miss.add(done - t)
+        self.times.waits.l2_mshr.add(max(0, free - t))
+        new = filled & ~line.valid
+        self.counts["l2.fill_sectors"] += new.bit_count()
+        line.come(new, done, seen_from=t)
+        return done

@@ -1,0 +1,72 @@
+"""The machine's numbers, as docs/model-rules.md names them: integer picoseconds and costs of ports."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+from buddysim.machine import Machine
+
+FINE = 1024
+"""Costs of ports are in 1/1024 ps."""
+
+SECTOR_BYTES, LINE_BYTES = 32, 128
+PS_PER_S = 10**12
+LARGEST_DENOMINATOR = 10_000
+
+
+def sector_time(bytes_per_s: int) -> int:
+    """Time of a sector at a bandwidth, in whole ps, rounded up."""
+    return ceil(Fraction(SECTOR_BYTES * PS_PER_S, bytes_per_s))
+
+
+def port_cost(size: int, bytes_per_s: int) -> int:
+    """Cost of `size` bytes at a port of a bandwidth, rounded up."""
+    return ceil(Fraction(size * PS_PER_S * FINE, bytes_per_s))
+
+
+class Numbers:
+    """Times in ps, costs in 1/1024 ps.
+
+    Parameters
+    ----------
+    machine : the machine
+    gap_scale : factor on the trace's gaps and chains
+    """
+
+    def __init__(self, machine: Machine, gap_scale: Fraction) -> None:
+        m = self.machine = machine
+        self.gap_scale = gap_scale.limit_denominator(LARGEST_DENOMINATOR)
+        self.cycle = max(1, int(Fraction(PS_PER_S, m.clock.core.hz) + Fraction(1, 2)))
+        self.step = m.ps(m.sm.step_latency)
+        self.issue_interval = m.ps(m.sm.issue_interval)
+        self.assumed = m.ps(m.sm.assumed_instruction)
+        self.launch_latency = m.ps(m.kernel.launch_latency)
+        self.block_launch_interval = m.ps(m.kernel.block_launch_interval)
+        self.block_latency = m.ps(m.kernel.block_latency)
+        self.l1_hit = m.ps(m.l1.load_to_use)
+        self.l1_line = max(1, self.cycle // m.l1.lines_per_cycle)
+        self.l1_queue = 32 * self.l1_line
+        self.l1_sets = m.l1.size // (m.l1.ways * LINE_BYTES)
+        request, reply, l2 = (
+            m.bytes_per_s(rate) for rate in (m.crossbar.request_bandwidth, m.crossbar.reply_bandwidth, m.l2.bandwidth)
+        )
+        self.request_cost = port_cost(SECTOR_BYTES, request)
+        self.reply_cost = port_cost(SECTOR_BYTES, reply)
+        self.slice_cost = port_cost(SECTOR_BYTES, l2)
+        self.reply_sector = max(sector_time(reply), sector_time(l2))
+        self.l2_hit = m.ps(m.l2.load_to_use)
+        self.request_half = self.l2_hit // 2
+        self.reply_half = self.l2_hit - self.request_half
+        self.l2_sets = m.l2.size // (m.l2.slices * m.l2.ways * LINE_BYTES)
+        self.pseudo_channels = m.dram.channels * m.dram.pseudo_channels
+
+    def scaled(self, value: int) -> int:
+        """A gap or chain with the run's factor, rounded to the nearest, halves up."""
+        return int(value * self.gap_scale + Fraction(1, 2))
+
+    def span(self, instructions: int, cycles: int, steps: int, timed: bool) -> int:
+        """Time of a dependent chain, scaled."""
+        if not timed:
+            return self.scaled(instructions * self.assumed)
+        return self.scaled(max(cycles * self.cycle + steps * self.step, instructions * self.issue_interval))

@@ -1,0 +1,69 @@
+"""A machine's parts, put together for a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from buddysim.replay.twins.machine.blocks import Sm
+from buddysim.replay.twins.machine.dram import Dram
+from buddysim.replay.twins.machine.hashes import Places
+from buddysim.replay.twins.machine.histograms import Times
+from buddysim.replay.twins.machine.l1 import L1
+from buddysim.replay.twins.machine.l2 import L2
+from buddysim.replay.twins.machine.link import Link
+from buddysim.replay.twins.machine.numbers import Numbers
+from buddysim.replay.twins.machine.ports import Clock
+from buddysim.replay.twins.machine.schedulers import Scheduler
+from buddysim.replay.twins.machine.schemes import Below
+from buddysim.replay.twins.machine.sizes import Sizes
+from buddysim.replay.twins.machine.space import Placed
+from buddysim.replay.twins.machine.um import Pages, page_room
+
+
+@dataclass
+class Parts:
+    """Everything that a run's requests pass.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    scheme : name of the replay scheme
+    n_entries : of the address space
+    sizes : of entries
+    on_device : allocations that the program doesn't have in host memory
+    most_entries : of these, the most entries at any moment
+    """
+
+    numbers: Numbers
+    scheme: str
+    n_entries: int
+    sizes: Sizes
+    on_device: list[Placed]
+    most_entries: int
+    clock: Clock = field(default_factory=Clock)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        machine, numbers, counts, clock = self.numbers.machine, self.numbers, self.counts, self.clock
+        self.times = Times()
+        waits = self.times.waits
+        places = Places(numbers, self.n_entries)
+        self.dram, self.link = Dram(numbers, clock, counts, waits), Link(numbers, clock, counts, waits)
+        self.below = Below(numbers, places, self.scheme, clock, self.dram, self.link, self.sizes, counts, waits)
+        self.l2 = L2(numbers, places, clock, self.below, counts, self.times)
+        sms = range(machine.sm.count)
+        self.l1s = [L1(sm, numbers, places, self.l2, counts, self.times) for sm in sms]
+        self.schedulers = [[Scheduler(numbers, counts) for _ in range(machine.sm.schedulers)] for _ in sms]
+        if self.scheme == "um":
+            room = page_room(numbers, self.most_entries)
+            self.below.pages = Pages(numbers, self.link, counts, self.on_device, room, self._leave_caches)
+        self.sms = [Sm(numbers, own) for own in self.schedulers]
+
+    def _leave_caches(self, entries: range) -> None:
+        """Lines leave with their page; the L2 keeps those of host memory."""
+        for entry in entries:
+            if not self.below.on_host(entry):
+                self.l2.evict(entry)
+            for l1 in self.l1s:
+                l1.cache.drop(entry)

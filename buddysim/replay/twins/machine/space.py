@@ -1,0 +1,141 @@
+"""The run's address space: when frees take effect, and which entries an allocation gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from buddysim.trace import Allocation, KernelLaunch, Trace
+
+FRAME = 16384
+"""Entries of a 2 MiB page."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An allocation and its first entry."""
+
+    allocation: Allocation
+    first: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.allocation.entries
+
+
+class Space:
+    """The places of a trace's allocations.
+
+    Parameters
+    ----------
+    trace : the trace
+
+    Attributes
+    ----------
+    placed : by the allocation's index
+    freed_at : position at which each free takes effect, by the allocation's index
+    n_entries : of the address space
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.allocations = trace.allocations
+        self.freed_at = effects_of_frees(trace)
+        self.placed: dict[int, Placed] = {}
+        self._frames: dict[int, int] = {}  # frame: how many allocations use it
+        self._page_of: dict[int, int] = {}  # frame: the page that it was given last
+        self._frame_of: dict[int, int] = {}  # page: the frame that it was given last
+        for position in range(len(trace.events) + 1):
+            self._at(position)
+        self.n_entries = max([64, *(-(-placed.end // 64) * 64 for placed in self.placed.values())])
+
+    def freed(self, position: int) -> list[Placed]:
+        """Allocations whose free takes effect at a position, in the order of the frees."""
+        gone = [a for a in self.allocations if self.freed_at.get(a.index) == position and a.born != a.died]
+        return [self.placed[a.index] for a in sorted(gone, key=lambda a: (a.died or 0, a.index))]
+
+    def born(self, position: int) -> list[Placed]:
+        """Allocations that are born at a position and not freed at once."""
+        return [self.placed[a.index] for a in self.allocations if a.born == position and a.died != position]
+
+    def entry(self, line: int, position: int) -> int:
+        """The entry of a line (address / 128) that an event at a position touches."""
+        for allocation in self.allocations:
+            if allocation.live_at(position) and allocation.base <= 128 * line < allocation.end:
+                return self.placed[allocation.index].first + line - allocation.base // 128
+        raise ValueError(f"line {line:#x} lies in no live allocation")
+
+    def _at(self, position: int) -> None:
+        for placed in self.freed(position):
+            self._give_back(placed)
+        births = sorted((a for a in self.allocations if a.born == position), key=lambda a: a.base)
+        for allocation in births:
+            self._place(allocation)
+        for allocation in births:
+            if allocation.died == position:
+                self._give_back(self.placed[allocation.index])
+
+    def _place(self, allocation: Allocation) -> None:
+        line = allocation.base // 128
+        pages = range(line // FRAME, (line + allocation.entries - 1) // FRAME + 1)
+        frame = next(f for f in self._candidates(pages) if self._fits(f, pages))
+        for page in pages:
+            at = frame + page - pages[0]
+            self._frames[at] = self._frames.get(at, 0) + 1
+            self._page_of[at], self._frame_of[page] = page, at
+        self.placed[allocation.index] = Placed(allocation, frame * FRAME + line % FRAME)
+
+    def _candidates(self, pages: range) -> list[int]:
+        candidates = []
+        for page, less in ((pages[0], 0), (pages[-1], len(pages) - 1)):
+            frame = self._frame_of.get(page)
+            if frame is not None and self._page_of[frame] == page:
+                candidates.append(frame - less)
+        beyond = max(self._frames, default=-1) + 1
+        free = (f for f in range(beyond + 1) if not any(self._frames.get(f + i) for i in range(len(pages))))
+        return [*candidates, next(free)]
+
+    def _fits(self, frame: int, pages: range) -> bool:
+        return frame >= 0 and all(
+            not self._frames.get(frame + i) or self._page_of[frame + i] == page for i, page in enumerate(pages)
+        )
+
+    def _give_back(self, placed: Placed) -> None:
+        for frame in range(placed.first // FRAME, (placed.end - 1) // FRAME + 1):
+            self._frames[frame] -= 1
+
+
+def effects_of_frees(trace: Trace) -> dict[int, int]:
+    """The position at which each free takes effect, by the allocation's index."""
+    may_run: list[tuple[int, int]] = []  # stream, position
+    waiting = [a for a in trace.allocations if a.died is not None]
+    effects: dict[int, int] = {}
+    for position in range(len(trace.events) + 1):
+        event = trace.events[position] if position < len(trace.events) else None
+        stream = trace.kernels[event.kernel].stream if isinstance(event, KernelLaunch) else None
+        if not stream or _comes_back(trace.allocations, position, effects):
+            may_run = []
+        else:
+            may_run = [run for run in may_run if run[0] not in (stream, 0)]
+        for allocation in waiting:
+            died = allocation.died
+            if died is not None and died <= position and not any(at < died for _, at in may_run):
+                effects.setdefault(allocation.index, position)
+        if stream is not None:
+            may_run.append((stream, position))
+    return effects
+
+
+def waits_for_all(trace: Trace, space: Space, position: int) -> bool:
+    """Whether an event may start only where nothing runs, so that an address can be used again."""
+    effects = {index: at for index, at in space.freed_at.items() if at < position}
+    return _comes_back(trace.allocations, position, effects)
+
+
+def _comes_back(allocations: list[Allocation], position: int, effects: dict[int, int]) -> bool:
+    """Whether an allocation born here has an address that one has whose free has not taken effect."""
+    born = [a for a in allocations if a.born == position]
+    held = [a for a in allocations if a.born < position and a.index not in effects]
+    return any(a.base < _end(b) and b.base < _end(a) for a in born for b in held)
+
+
+def _end(allocation: Allocation) -> int:
+    return allocation.base + 128 * allocation.entries

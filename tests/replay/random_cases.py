@@ -1,0 +1,418 @@
+"""Small random traces on small random machines, each made from a seed: what `test_whole_twin.py` replays twice.
+
+The machines are so small and slow that every mechanism of docs/model.md binds in many of them: caches of a few lines, a
+few MSHRs, narrow ports, short write queues, frequent refresh. A case is plain data: one that fails can be cut down by
+hand.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import buddysim.trace as bt
+from buddysim.buddy import TARGET, Targets
+from buddysim.machine import Machine
+from tests.trace.builders import records
+
+Op = tuple[dict[str, int], list[int]]
+Warp = tuple[dict[str, int], list[Op]]
+Block = tuple[int, list[Warp]]
+
+MIB = 1 << 20
+RATIOS = [*TARGET, "16x", "16x"]
+
+
+@dataclass
+class Launch:
+    """A kernel of a case."""
+
+    stream: int
+    grid: int
+    threads: int
+    registers: int
+    shared_memory: int
+    ordinal: int
+    blocks: list[Block]
+
+
+@dataclass
+class Case:
+    """A machine, a trace and the options of a run."""
+
+    seed: int
+    scheme: str
+    machine: dict[str, Any]
+    allocations: list[tuple[str, int, int, str]] = field(default_factory=list)
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+    targets: dict[int, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def make_machine(self) -> Machine:
+        return Machine.load("p100-nvlink2").with_overrides(self.machine)
+
+    def make_targets(self, trace: bt.Trace) -> Targets:
+        return Targets(trace, {index: TARGET[name] for index, name in self.targets.items()})
+
+
+def write_case(case: Case, path: Path) -> Path:
+    """The case's trace as a file."""
+    indices: dict[int, int] = {}
+    with bt.TraceWriter(path, bt.Provenance("test", "1", "random", "CC0", "", {})) as writer:
+        for word, *rest in case.events:
+            if word == "allocate":
+                name, base, size, space = case.allocations[rest[0]]
+                indices[rest[0]] = writer.add_allocation(name, base, size, space)
+                assert indices[rest[0]] == rest[0]
+            elif word == "free":
+                writer.free_allocation(rest[0])
+            elif word == "copy":
+                writer.memcpy(*rest)
+            elif word == "fill":
+                writer.memset(*rest)
+            elif word == "snapshot":
+                point, classes = rest
+                snapshot = writer.add_snapshot(point, "")
+                for allocation, sizes in classes.items():
+                    writer.add_size_map(snapshot, allocation, np.array(sizes, np.uint8))
+            else:
+                launch = rest[0]
+                writer.begin_kernel(
+                    f"kernel{launch.ordinal}",
+                    (launch.grid, 1, 1),
+                    (launch.threads, 1, 1),
+                    launch.registers,
+                    launch.shared_memory,
+                    launch.stream,
+                    launch.ordinal,
+                )
+                if launch.blocks:
+                    writer.add_blocks(*records(launch.blocks))
+                writer.end_kernel()
+    return path
+
+
+def _cycles(number: object) -> str:
+    return f"{number} core_cycles"
+
+
+def _sm_keys(r: random.Random) -> dict[str, Any]:
+    warps = r.choice([1, 2, 3, 4, 8, 8, 16])
+    return {
+        "clock.core": r.choice(["1.3 GHz", "1 GHz", "777 MHz", "1500 MHz"]),
+        "clock.dram": r.choice(["875 MHz", "1 GHz", "613 MHz"]),
+        "sm.count": r.choice([1, 1, 2, 3]),
+        "sm.schedulers": r.choice([1, 1, 2, 3]),
+        "sm.policy": r.choice(["gto", "lrr"]),
+        "sm.warps": warps,
+        "sm.blocks": r.choice([1, 2, 3, 8]),
+        "sm.threads": 32 * warps + r.choice([0, 0, 31, 64]),
+        "sm.issue_interval": _cycles(r.choice([1, 1, 2, 3])),
+        "sm.step_latency": _cycles(r.choice([0, 4, 9])),
+        "sm.assumed_instruction": _cycles(r.choice([1, 6, "2.5"])),
+        "sm.blocking_atomics": r.random() < 0.3,
+        "kernel.launch_latency": r.choice(["0 ns", "100 ns", "1 us"]),
+        "kernel.block_launch_interval": _cycles(r.choice([0, 1, 20, 300])),
+        "kernel.block_latency": _cycles(r.choice([0, 0, 5, 200])),
+        "kernel.concurrent": r.random() < 0.75,
+    }
+
+
+def _cache_keys(r: random.Random) -> dict[str, Any]:
+    l1_ways, l2_ways, slices, meta_ways, meta_slices = (
+        r.choice([1, 2, 4]), r.choice([1, 2, 4, 8]), r.choice([1, 2, 4]), r.choice([1, 2]), r.choice([1, 2, 3]),
+    )  # fmt: skip
+    l1_sets = r.choice([1, 2, 3, 8])
+    meta_line = r.choice([32, 32, 64, 128])
+    return {
+        "l1.enabled": r.random() < 0.85,
+        "l1.ways": l1_ways,
+        "l1.size": f"{128 * l1_ways * max(l1_sets, -(-4 // l1_ways))} B",
+        "l1.load_to_use": _cycles(r.choice([10, 28, 82])),
+        "l1.lines_per_cycle": r.choice([1, 1, 2, 4]),
+        "l1.mshrs": r.choice([1, 2, 3, 8, 64]),
+        "crossbar.request_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
+        "crossbar.reply_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
+        "l2.slices": slices,
+        "l2.ways": l2_ways,
+        "l2.size": f"{128 * l2_ways * slices * -(-r.choice([32, 32, 33, 48, 96]) // (slices * l2_ways))} B",
+        "l2.load_to_use": _cycles(r.choice([100, 193, 234])),
+        "l2.bandwidth": r.choice(["64 B/core_cycle", "5 B/core_cycle", "1 B/core_cycle", "11 GB/s"]),
+        "l2.mshrs": r.choice([1, 2, 3, 8, 64]),
+        "l2.atomic_interval": _cycles(r.choice([1, 1, 40, 200])),
+        "l2.fill_on_memcpy": r.random() < 0.6,
+        "metadata_cache.ways": meta_ways,
+        "metadata_cache.slices": meta_slices,
+        "metadata_cache.line": f"{meta_line} B",
+        "metadata_cache.size": f"{meta_line * meta_ways * meta_slices * r.choice([1, 1, 2, 3])} B",
+        "metadata_cache.hit_latency": _cycles(r.choice([0, 0, 5, 40])),
+        "metadata_cache.interval": _cycles(r.choice([0, 1, 30, 200])),
+        "metadata_cache.overlap": r.random() < 0.7,
+        "metadata_cache.pending": r.choice(["guess", "wait"]),
+        "metadata_cache.cancel": r.random() < 0.5,
+        "metadata_cache.perfect": r.random() < 0.15,
+    }
+
+
+def _dram_keys(r: random.Random, model: str) -> dict[str, Any]:
+    slices_of = r.choice([1, 2, 4])
+    banks = r.choice([1, 2, 4, 8, 16])
+    groups = r.choice([g for g in (1, 2, 4) if g <= banks])
+    write_high = r.choice([1, 2, 4, 7, 16, 32])
+    refresh = r.random() < 0.5
+    timing = {
+        "tRCD": r.choice(["14 ns", "3 ns", "30 ns"]),
+        "tRP": r.choice(["14 ns", "0 ns", "40 ns"]),
+        "tCL": r.choice(["14 ns", "5 ns", "25 ns"]),
+        "tCWL": r.choice(["5 dram_cycles", "1 ns", "20 ns"]),
+        "tRAS": r.choice(["34 ns", "10 ns", "120 ns"]),
+        "tCCD_S": r.choice(["2 dram_cycles", "1 dram_cycles", "6 ns"]),
+        "tCCD_L": r.choice(["4 dram_cycles", "2 dram_cycles", "9 ns"]),
+        "tRRD_S": r.choice(["4 dram_cycles", "1 ns", "20 ns"]),
+        "tRRD_L": r.choice(["4 dram_cycles", "6 ns", "30 ns"]),
+        "tFAW": r.choice(["16 ns", "0 ns", "100 ns"]),
+        "tWR": r.choice(["16 ns", "3 ns", "80 ns"]),
+        "tWTR": r.choice(["8 ns", "1 ns", "60 ns"]),
+        "tRTW": r.choice(["12 dram_cycles", "1 dram_cycles", "50 ns"]),
+        "tRTP": r.choice(["5 ns", "1 ns", "50 ns"]),
+        "tRFC": r.choice(["260 ns", "20 ns", "100 ns"]),
+        "tREFI": r.choice(["3.9 us", "500 ns", "1100 ns"]) if refresh else "0 ns",
+    }
+    return {
+        "dram.model": model,
+        "dram.channels": slices_of,
+        "dram.pseudo_channels": r.choice([1, 1, 2, 3]),
+        "dram.pseudo_channel_bandwidth": r.choice(["14 GB/s", "3 GB/s", "9.7 GB/s", "32 GB/s"]),
+        "dram.load_to_use": r.choice(["500 ns", "433 ns", "612 ns"]),
+        "dram.row_bytes": r.choice(["1 KiB", "256 B", "128 B", "2 KiB"]),
+        "dram.banks": banks,
+        "dram.bank_groups": groups,
+        "dram.write_queue": write_high,
+        **{f"dram.timing.{name}": value for name, value in timing.items()},
+    }
+
+
+def _scheme_keys(r: random.Random) -> dict[str, Any]:
+    page = r.choice([4, 4, 8])
+    return {
+        "link.bandwidth": r.choice(["150 GB/s", "5 GB/s", "1.1 GB/s"]),
+        "link.load_to_use": r.choice(["430 ns", "900 ns"]),
+        "link.header": r.choice(["0 B", "0 B", "16 B", "32 B"]),
+        "link.packet": r.choice(["128 B", "32 B", "64 B", "100 B", "256 B"]),
+        "compression.latency": r.choice(["11 dram_cycles", "0 ns", "100 ns"]),
+        "compression.interval": r.choice(["1 dram_cycles", "0 ns", "60 ns", "20 ns"]),
+        "compression.whole_raw_entry": r.random() < 0.3,
+        "buddy.bypass_1x": r.random() < 0.6,
+        "buddy.eight_byte_state": r.random() < 0.5,
+        "um.oversubscription": r.choice([0, 0.3, 0.5, 0.9]),
+        "um.page": f"{page} KiB",
+        "um.prefetch": f"{page * r.choice([1, 2, 8])} KiB",
+        "um.fault_latency": r.choice(["30 us", "1 us", "100 ns"]),
+        "um.fault_batch": r.choice([1, 2, 4, 256]),
+    }
+
+
+def _allocations(r: random.Random) -> list[tuple[str, int, int, str]]:
+    found = []
+    at = (1 << 33) + 128 * r.choice([0, 0, 1, 77, 4096])
+    for number in range(r.choice([1, 2, 3, 4])):
+        size = r.choice([128, 1000, 4096, 8192, 20000, 65536]) + r.choice([0, 0, 128, 37])
+        space = "host" if r.random() < 0.1 else "device"
+        found.append((f"a{number}", at, size, space))
+        at += -(-size // 128) * 128 + r.choice([0, 128, 4096, 8192, 2 * MIB])
+    return found
+
+
+def _lines(r: random.Random, live: list[tuple[str, int, int, str]]) -> list[tuple[int, int]]:
+    """A kernel's working set: (line, sectors that lie within the allocation)."""
+    whole = []
+    count = r.choice([3, 12, 60, 120, 300])
+    for _, base, size, _ in live:
+        entries = -(-size // 128)
+        stride = r.choice([1, 1, 1, 2, 8, 64])
+        first = r.randrange(entries)
+        for k in range(count):
+            entry = (first + k * stride) % entries
+            left = size - 128 * entry
+            whole.append((base // 128 + entry, 15 if left >= 128 else (1 << -(-left // 32)) - 1))
+    return whole
+
+
+def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str, Any]) -> Op:
+    kind = r.choices([0, 1, 2, 3], style["kinds"])[0]
+    fields = {
+        "kind": kind,
+        "gap": r.choice(style["gaps"]),
+        "unit_slots": r.choice([0, 0, 0, 3, 17]) if style["units"] else 0,
+        "bytes_per_lane": r.choice([0, 4, 8]),
+        "chain_cycles": r.choice(style["chains"]),
+        "chain_steps": r.choice([0, 0, 1, 3]) if len(style["chains"]) > 2 else 0,
+        "flags": bt.FLAG_TIMED if r.random() < style["timed"] else 0,
+    }
+    if kind == bt.OP_BARRIER:
+        return fields, []
+    if kind != bt.OP_STORE:
+        fields["use_distance"] = r.choice([0, 1, 1, 2, 5, 12])
+        fields["use_cycles"], fields["use_steps"] = r.choice([0, 1, 12]), r.choice([0, 0, 1, 2])
+        if style["patient"]:
+            fields["use_distance"], fields["use_cycles"] = 9, r.choice([100, 300])
+        if r.random() < style["bypass"]:
+            fields["flags"] |= bt.FLAG_BYPASS_L1
+    if kind == bt.OP_ATOMIC and r.random() < 0.4:
+        fields["flags"] |= bt.FLAG_NO_RETURN
+        fields["use_distance"] = 0
+    count = min(r.choices([1, 2, 4, 8, 40], style["widths"])[0], len(set(lines)))
+    if style["sequential"]:
+        chosen = [lines[(at + k) % len(lines)] for k in range(count)]
+    else:
+        chosen = [r.choice(lines) for _ in range(count)]
+    touched = []
+    for number, inside in dict(chosen).items():
+        mask = inside if r.random() < style["full"] else (r.randint(1, 15) & inside) or 1
+        whole = 0
+        if kind == bt.OP_STORE:
+            whole = mask if r.random() < style["full"] else mask & r.randint(0, 15)
+        touched.append(number << 8 | whole << 4 | mask)
+    return fields, touched
+
+
+def _launch(r: random.Random, machine: dict[str, Any], live: list[tuple[str, int, int, str]], ordinal: int) -> Launch:
+    lines = _lines(r, live)
+    warps = r.randint(1, min(6, machine["sm.warps"]))
+    grid = r.choice([1, 2, 4, 7, 12])
+    loads, stores, atomics = r.choice([1, 3, 6]), r.choice([0, 1, 3, 6, 12]), r.choice([0, 0, 1])
+    style = {
+        "kinds": [loads, stores, atomics, r.choice([0, 0, 1])],
+        "gaps": r.choice([[0], [0, 1, 2], [0, 3, 20, 100]]),
+        "chains": r.choice([[0], [0, 1], [0, 1, 5, 30]]),
+        "units": r.random() < 0.3,
+        "timed": r.choice([0, 0.5, 1, 1]),
+        "bypass": r.choice([0, 0, 0.3]),
+        "widths": r.choice([[1, 0, 0, 0, 0], [6, 2, 2, 1, 0], [6, 2, 2, 2, 1], [1, 1, 1, 1, 3]]),
+        "sequential": r.random() < 0.5,
+        "full": r.choice([0, 0.5, 0.9, 1]),
+        "patient": r.random() < 0.06,
+    }
+    blocks: list[Block] = []
+    at = 0
+    length = r.choice([1, 3, 6, 10, 14])
+    if style["patient"]:
+        grid, length = min(grid, 2), 50
+    missing = r.choice([0, 0, 0.05, 0.5])
+    for number in range(grid):
+        if r.random() < 0.05:
+            continue
+        block = []
+        for warp in range(warps):
+            if r.random() < missing:
+                continue
+            ops = []
+            for _ in range(r.randint(0, length) if r.random() < 0.3 else length):
+                ops.append(_op(r, lines, at, style))
+                at += len(ops[-1][1])
+            tail = {
+                "tail_gap": r.choice([0, 0, 3, 40]),
+                "tail_cycles": r.choice([0, 2, 50]),
+                "tail_steps": r.choice([0, 1]),
+            }
+            block.append(({"warp": warp, **tail}, ops))
+        if block or r.random() < 0.1:
+            if r.random() < 0.1:
+                r.shuffle(block)
+            blocks.append((number, block))
+    if r.random() < 0.1:
+        r.shuffle(blocks)
+    threads = 32 * warps - r.choice([0, 0, 5])
+    registers, shared_memory = r.choice([0, 16, 33, 33, 255]), r.choice([0, 100, 300, 1000])
+    return Launch(r.choice([0, 1, 1, 2, 3]), grid, threads, registers, shared_memory, ordinal, blocks)
+
+
+def _tighten(r: random.Random, case: Case) -> None:
+    """Registers and shared memory of an SM for a few thread blocks; two, but for the rounding of registers."""
+    launches = [rest[0] for word, *rest in case.events if word == "kernel"]
+    one = r.choice(launches)
+    warps = {launch.ordinal: -(-launch.threads // 32) for launch in launches}
+    least = max(warps[launch.ordinal] * -(-launch.registers * 32 // 256) * 256 for launch in launches)
+    registers = r.choice([65536, 65536, 2 * warps[one.ordinal] * one.registers * 32, 7 * one.registers * 32])
+    case.machine["sm.registers"] = max(least, registers, 32)
+    memory = r.choice([65536, 65536, one.shared_memory, 2 * one.shared_memory])
+    case.machine["sm.shared_memory"] = f"{max(memory, *(launch.shared_memory for launch in launches), 0)} B"
+
+
+def _sizes(r: random.Random, allocations: list[tuple[str, int, int, str]]) -> dict[int, list[int]]:
+    found = {}
+    for index, (_, _, size, _) in enumerate(allocations):
+        if r.random() < 0.15:
+            continue
+        entries = -(-size // 128)
+        usual = r.choice([[0, 1], [7], [1], [1, 3], [0, 1, 2, 3, 4, 5, 6, 7], [1, 7], [4, 5, 15]])
+        found[index] = [r.choice(usual) for _ in range(entries)]
+    return found
+
+
+def _moves(r: random.Random, live: list[tuple[str, int, int, str]]) -> list[tuple[Any, ...]]:
+    """Copies and fills."""
+    found: list[tuple[Any, ...]] = []
+    for _ in range(r.choice([0, 0, 1, 3])):
+        _, base, size, _ = r.choice(live)
+        first = r.choice([0, 0, r.randrange(size), r.randrange(-(-size // 128)) * 128])
+        count = min(size - first, r.choice([1, 32, 128, 700, 4096, size]))
+        word = r.choice(["htod", "htod", "dtoh", "dtod", "fill"])
+        if word == "fill":
+            found.append(("fill", base + first, count, r.choice([0, None])))
+        elif word == "dtod":
+            _, other, other_size, _ = r.choice(live)
+            found.append(("copy", "dtod", base + first, min(count, other_size), other))
+        else:
+            found.append(("copy", word, base + first, count))
+    return found
+
+
+def random_case(seed: int, scheme: str, model: str) -> Case:
+    """The case of a seed, for a replay scheme and a model of device memory."""
+    r = random.Random(f"{seed} {scheme} {model}")
+    case = Case(seed, scheme, _sm_keys(r) | _cache_keys(r) | _dram_keys(r, model) | _scheme_keys(r))
+    case.allocations = _allocations(r)
+    late = {i for i in range(1, len(case.allocations)) if r.random() < 0.15}
+    early = [i for i in range(len(case.allocations)) if i not in late]
+    # allocations are numbered in the order in which they begin
+    case.allocations = [case.allocations[i] for i in (*early, *sorted(late))]
+    born = len(early)
+    case.events = [("allocate", i) for i in range(born)]
+    live = list(range(born))
+    ordinal = 0
+    snapshots = r.random() < 0.8
+    known: list[tuple[Any, ...]] = [("snapshot", 0, _sizes(r, case.allocations))] if snapshots else []
+    for _ in range(r.choice([1, 1, 2, 3, 5])):
+        case.events += _moves(r, [case.allocations[i] for i in live])
+        case.events.append(("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], ordinal)))
+        ordinal += r.choice([1, 1, 1, 2])
+        if snapshots and r.random() < 0.5:
+            known.append(("snapshot", ordinal, _sizes(r, case.allocations)))
+        if len(live) > 1 and r.random() < 0.1:
+            gone = r.choice(live)
+            live.remove(gone)
+            case.events.append(("free", gone))
+        if born < len(case.allocations):
+            case.events.append(("allocate", born))
+            live.append(born)
+            born += 1
+    case.events += [("allocate", i) for i in range(born, len(case.allocations))]
+    case.events += known
+    _tighten(r, case)
+    case.targets = {
+        i: r.choice(RATIOS) for i, (*_, space) in enumerate(case.allocations) if space == "device" and r.random() < 0.8
+    }
+    case.options = {"seed": r.randrange(100), "distribution": r.choice(["isca20-hpc", "isca20-dl"])}
+    if r.random() < 0.1:
+        case.options["gap_scale"] = r.choice([0.5, 2, 1.05, Fraction(1, 3)])
+    launches = sum(word == "kernel" for word, *_ in case.events)
+    if r.random() < 0.15:
+        first = r.randrange(launches)
+        case.options["kernels"] = slice(first, r.randint(first + 1, launches))
+    return case
