@@ -23,11 +23,12 @@ class Frames:
 
     def take(self, page: int, pages: int) -> int:
         """Frames that follow each other, for an allocation of that many pages from `page` on; the first one."""
+        lowest = self._lowest(pages)
         first = self._frame.get(page, -1)
-        if not self._fits(first, page, pages):
+        if not self._fits(first, page, pages, lowest):
             first = self._frame.get(page + pages - 1, -1) - pages + 1
-        if not self._fits(first, page, pages):
-            first = self._lowest(pages)
+        if not self._fits(first, page, pages, lowest):
+            first = lowest
         while len(self._users) < first + pages:
             self._users.append(0)
             self._page.append(-1)
@@ -51,8 +52,8 @@ class Frames:
             if not self._users[frame]:
                 self._free(frame)
 
-    def _fits(self, first: int, page: int, pages: int) -> bool:
-        if first < 0:
+    def _fits(self, first: int, page: int, pages: int, lowest: int) -> bool:
+        if first < 0 or first + pages > max(self.count, lowest + pages):  # no more frames than it takes
             return False
         known = range(first, min(first + pages, self.count))
         return all(not self._users[frame] or self._page[frame] == page + frame - first for frame in known)

@@ -1,0 +1,32 @@
+"""Atomics take turns at their slice's atomic unit."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.replay.bare import run_warps, tiny_machine
+
+BUCKET_PS = 1 << 16  # within which the order at a port is not resolved
+
+
+def time_of(interval: str, entries: list[int]) -> int:
+    """A warp for each entry, with one atomic on its first sector."""
+    machine = tiny_machine(l2__atomic_interval=interval, l1__enabled=False, l2__size="64 KiB")
+    return run_warps(machine, [[(2, [(entry, 1, 0)])] for entry in entries])[0]["now_ps"]
+
+
+@pytest.mark.parametrize("nanoseconds", [20, 100, 1000])
+def test_atomics_on_one_sector_follow_each_other(nanoseconds):
+    """Sixteen warps: the last one waits for fifteen turns."""
+    turns = 15 * nanoseconds * 1000
+    waited = time_of(f"{nanoseconds} ns", [0] * 16) - time_of("1 ps", [0] * 16)
+    assert turns - BUCKET_PS <= waited <= turns + BUCKET_PS
+
+
+def test_slices_have_atomic_units_of_their_own():
+    entries = [0, 1, 2, 3]  # one of each slice
+    assert time_of("1000 ns", entries) == time_of("1 ps", entries)
+
+
+def test_a_lone_atomic_takes_as_long_as_a_load():
+    assert time_of("1000 ns", [0]) == time_of("1 ps", [0])

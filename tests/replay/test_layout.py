@@ -1,0 +1,120 @@
+"""Places of allocations: what comes back to an address comes back to its entries; the space is what lives at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import buddysim
+import buddysim.trace as bt
+from buddysim.machine import Machine
+from buddysim.replay.frames import Frames
+from buddysim.replay.layout import LINES_PER_PAGE, Layout
+from buddysim.trace import open_trace
+from tests.replay.events import BASE, load_block, provenance
+from tests.replay.test_dirty_sectors import LINE, accesses
+from tests.trace.builders import records
+
+PAGE = 2 << 20
+
+
+def layout_of(path):
+    with open_trace(path) as trace:
+        return Layout(trace)
+
+
+def churn(path, bases, size=LINE, stream=0):
+    """An allocation at each base, freed before the next; a copy to each."""
+    with bt.TraceWriter(path, provenance()) as writer:
+        for base in bases:
+            allocation = writer.add_allocation("a", base, size)
+            writer.memcpy("htod", base, size)
+            writer.free_allocation(allocation)
+    return path
+
+
+def test_an_address_that_comes_back_has_its_entries_again(tmp_path):
+    bases = [BASE + 640, BASE + 9 * PAGE, BASE + 640]
+    placed = layout_of(churn(tmp_path / "t.bin", bases)).placed
+    assert placed[0].first_entry == placed[2].first_entry == 5
+    with bt.TraceWriter(tmp_path / "u.bin", provenance()) as writer:
+        numbers = [writer.add_allocation("a", BASE + at * PAGE, 2 * PAGE) for at in (0, 4, 8)]
+        writer.memset(BASE, 1, 0)
+        for number in numbers:
+            writer.free_allocation(number)
+        for at in (8, 5, 0):
+            writer.add_allocation("b", BASE + at * PAGE, PAGE)
+            writer.memset(BASE + at * PAGE, 1, 0)
+    pages = [placed.first_entry // LINES_PER_PAGE for placed in layout_of(tmp_path / "u.bin").placed]
+    assert pages == [0, 2, 4, 4, 3, 0]
+
+
+def test_the_space_is_what_lives_at_once(tmp_path):
+    """20,000 allocations, one after the other, at the same addresses, at new ones, of several pages."""
+    for step, size in ((0, LINE), (PAGE, LINE), (PAGE, 3 * PAGE)):
+        bases = [BASE + number * step for number in range(20_000)]
+        layout = layout_of(churn(tmp_path / f"{step}-{size}.bin", bases, size))
+        assert layout.n_entries <= 2 * max(LINES_PER_PAGE, size // LINE)
+
+
+def test_many_short_lives_run(tmp_path):
+    path = churn(tmp_path / "t.bin", [BASE + number % 32 * LINE for number in range(20_000)])
+    with bt.open_trace(path) as trace:
+        assert len(trace.allocations) == 20_000
+    counters = buddysim.simulate(path, "p100-nvlink2", "buddy", distribution="all-zero").counters
+    assert counters["trace.skipped_copies"] == 0
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5), st.booleans()), max_size=60),
+)
+def test_frames_are_shared_only_by_the_same_page(steps):
+    frames, live = Frames(), []
+    for page, pages, leaves in steps:
+        if leaves and live:
+            _, first, count = live.pop(page % len(live))
+            frames.give_back(first, count)
+        live.append((page, frames.take(page, pages), pages))
+        owner = {}
+        for page_, first, count in live:
+            for offset in range(count):
+                assert owner.setdefault(first + offset, page_ + offset) == page_ + offset
+    assert frames.count <= sum(pages for _, pages, _ in steps)
+
+
+def test_a_reallocated_address_has_the_sizes_of_the_new_allocation(tmp_path):
+    with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        numbers = []
+        for _ in range(2):
+            numbers.append(writer.add_allocation("a", BASE, 64 * LINE))
+            accesses(writer, [(0, BASE + at * LINE, 1, 0) for at in range(64)])
+            writer.free_allocation(numbers[-1])
+        for point, size_class in ((0, 7), (1, 0)):
+            snapshot = writer.add_snapshot(point, "")
+            writer.add_size_map(snapshot, numbers[point], np.full(64, size_class, np.uint8))
+    machine = Machine.load("p100-nvlink2").with_overrides({"l2.fill_on_memcpy": False})
+    counters = buddysim.simulate(tmp_path / "t.bin", machine, "bandwidth").counters
+    assert counters["device.read_bytes"] == 64 * 32  # of the first one; the second one is zeros, and finds no line
+
+
+def spans(path):
+    kernels = buddysim.simulate(path, "p100-nvlink2", "ideal").per_kernel
+    return {k["index"]: (k["launched_ps"], k["launched_ps"] + k["time_ps"]) for k in kernels}
+
+
+def test_a_free_waits_for_what_runs_and_so_does_what_takes_its_address(tmp_path):
+    for reused in (False, True):
+        with bt.TraceWriter(tmp_path / f"{reused}.bin", provenance()) as writer:
+            first = writer.add_allocation("a", BASE, 1 << 16)
+            writer.begin_kernel("k0", (1, 1, 1), (32, 1, 1), stream=1)
+            writer.add_blocks(*records([load_block(range(BASE, BASE + (1 << 16), LINE))]))
+            writer.end_kernel()
+            writer.free_allocation(first)
+            base = BASE if reused else BASE + 2 * PAGE
+            writer.add_allocation("b", base, 1 << 12)
+            writer.begin_kernel("k1", (1, 1, 1), (32, 1, 1), stream=2)
+            writer.add_blocks(*records([load_block([base])]))
+            writer.end_kernel()
+        found = spans(tmp_path / f"{reused}.bin")
+        assert found[1][0] == (found[0][1] if reused else 0)
