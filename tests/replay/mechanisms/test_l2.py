@@ -61,7 +61,7 @@ def test_an_atomic_fetches_its_sectors_and_leaves_them_dirty():
 
 
 def test_atomics_take_turns_at_their_slice():
-    """A sector each 40 ns. Both sectors are at the slice at 151: the second atomic's turn comes 40 ns after the bucket's
+    """A sector each 40 ns. All are at the slice at 151: the second atomic's turn comes 40 ns after the bucket's
     start, the third's 80.
     """
     slow = machine(l2__atomic_interval="40 ns")
