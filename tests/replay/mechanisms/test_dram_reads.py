@@ -7,7 +7,7 @@ in each of four groups, in which neighbouring entries lie.
 
 import pytest
 
-from tests.replay.mechanisms.hand import NS, load, machine, time_of
+from tests.replay.mechanisms.hand import NS, load, machine, store, time_of
 
 ONE_BANK = {"dram__model": "banked", "dram__banks": 1, "dram__bank_groups": 1, "dram__timing__tRAS": "20 ns"}
 FOUR_BANKS = {**ONE_BANK, "dram__banks": 4, "dram__bank_groups": 4}
@@ -76,3 +76,11 @@ def test_a_refresh_closes_rows():
     assert time_of(chosen, [first, load((0, 2), chain_cycles=700)]) == (701 + 190) * NS
     assert time_of(chosen, [first, load((0, 2), chain_cycles=1400)]) == (1401 + 200) * NS
     assert time_of(chosen, [first, load((0, 2), chain_cycles=1010)]) == (1222 + 89) * NS
+
+
+def test_a_request_joins_a_row_that_the_bank_has_scheduled_but_not_left():
+    """Row 0 is open. Rows 1 and 2 are wanted at 390 and 391: opened at 400 and 430. A request for row 1 at 392 reads
+    behind the first one, which has the bus until 422, before row 2 is opened.
+    """
+    ops = [load(0, use_distance=0), load(8, 16, chain_cycles=300, use_distance=0), load(9), store(1)]
+    assert time_of(one_bank(), ops) == (424 + 89 + 100) * NS
