@@ -1,0 +1,143 @@
+"""Prints tests/replay/data/dramsim3.toml's figures anew, with a built DRAMsim3 (github.com/umd-memsys/DRAMsim3).
+
+    python tools/dramsim3_reference.py DRAMSIM3_FOLDER [PRESET ...]
+
+DRAMSIM3_FOLDER has its sources and the libdramsim3.so that its own make builds; g++ compiles the driver below.
+"""
+
+import math
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+from buddysim.machine import Machine
+
+BURSTS = 60_000
+QUEUES = ((32, 8), (64, 16))
+ROWS = 16384
+DRIVER = r"""
+#include <cstdio>
+#include <utility>
+#include <vector>
+#include "memory_system.h"
+int main(int, char **argv) {
+  dramsim3::MemorySystem memory(argv[1], argv[2], [](uint64_t) {}, [](uint64_t) {});
+  std::vector<std::pair<bool, unsigned long>> requests;
+  char kind;
+  unsigned long address, clock = 0, began = 0;
+  while (scanf(" %c %lx", &kind, &address) == 2) requests.push_back({kind == 'W', address});
+  for (size_t i = 0, first = requests.size() / 4; i < requests.size(); clock++) {
+    memory.ClockTick();
+    for (int n = 0; n < 2 && i < requests.size(); n++) {
+      if (!memory.WillAcceptTransaction(requests[i].second, requests[i].first)) break;
+      memory.AddTransaction(requests[i].second, requests[i].first);
+      if (++i == first) began = clock;
+    }
+  }
+  printf("\n%lu\n", clock - began);
+}
+"""
+
+
+def configuration(machine: Machine, transactions: int, commands: int) -> tuple[str, int]:
+    """DRAMsim3's configuration of one pseudo-channel, and the cycles of a burst."""
+    dram, timing, hz = machine.dram, machine.dram.timing, Fraction(machine.clock.dram.hz)
+
+    def cycles(key: str) -> int:
+        return math.ceil(machine.ps(getattr(timing, key)) * hz / 10**12 - Fraction(1, 50))
+
+    burst = round(32 * hz / machine.bytes_per_s(dram.pseudo_channel_bandwidth))
+    length = 2 * burst
+    width = 256 // length
+    columns = dram.row_bytes * 8 // width
+    same = ("tRP", "tRAS", "tRRD_S", "tRRD_L", "tFAW", "tWR", "tCCD_S", "tCCD_L", "tRTP")
+    numbers = {key: cycles(key) for key in same} | {
+        "tCK": float(10**9 / hz),
+        "CL": cycles("tCL"),
+        "CWL": cycles("tCWL"),
+        "tRCDRD": cycles("tRCD"),
+        "tRCDWR": cycles("tRCD"),
+        "tRFC": max(1, cycles("tRFC")),
+        "tREFI": cycles("tREFI") or 10**9,
+        "tWTR_S": cycles("tWTR"),
+        "tWTR_L": cycles("tWTR"),
+        "tRTRS": cycles("tRTW") - cycles("tCL") - burst + cycles("tCWL"),
+    }
+    timings = "".join(f"{key}={value}\n" for key, value in numbers.items())
+    return (
+        f"[dram_structure]\nprotocol=HBM\nbankgroups={dram.bank_groups}\n"
+        f"banks_per_group={dram.banks // dram.bank_groups}\nrows={ROWS}\ncolumns={columns}\ndevice_width={width}\n"
+        f"BL={length}\nnum_dies=4\n[timing]\n{timings}[system]\n"
+        f"channel_size={columns * width // 8 * ROWS // 2**20 * dram.banks}\nchannels=1\nbus_width={width}\n"
+        f"address_mapping=rochrababgco\nqueue_structure=PER_BANK\nrow_buf_policy=OPEN_PAGE\n"
+        f"cmd_queue_size={commands}\ntrans_queue_size={transactions}\nunified_queue=False\n"
+        "[other]\nepoch_period=100000000\noutput_level=0\n"
+    ), burst
+
+
+def address(machine: Machine, entry: int, sector: int) -> int:
+    """Where a pseudo-channel's entry lies, as the preset's address map has it, in DRAMsim3's order of fields."""
+    groups, per_group = machine.dram.bank_groups, machine.dram.banks // machine.dram.bank_groups
+    per_row = machine.dram.row_bytes // 128
+    piece, column = entry // (groups * per_row), entry // groups % per_row * 4 + sector
+    row = piece // per_group
+    bank = (piece ^ row ^ row >> 5 ^ row >> 10) % per_group
+    return (((row % ROWS * per_group + bank) * groups + entry % groups) * per_row * 4 + column) * 32
+
+
+def stream(machine: Machine, kind: str) -> Iterator[tuple[bool, int]]:
+    """Endless bursts of a kind: is it a write, and its address."""
+    entries = machine.dram.row_bytes // 128 * machine.dram.banks * ROWS
+    draw, entry = random.Random(1), 0
+    parts = kind.split("_")
+    if parts[0] == "random":
+        run, share = int(parts[1]) // 32, {"mixed": 1 / 3, "write": 1.0}.get(parts[-1], 0.0)
+        while True:
+            entry, sector = draw.randrange(entries), draw.randrange(5 - run)
+            write = draw.random() < share
+            for i in range(run):
+                yield write, address(machine, entry, sector + i)
+    reads, writes = (int(parts[1]), int(parts[3])) if len(parts) > 1 else (int(kind == "read"), int(kind == "write"))
+    while True:
+        for array in range(reads + writes):
+            for sector in range(4):
+                yield array >= reads, address(machine, (entries // 4 + 31676) * array + entry, sector)
+        entry += 1
+
+
+def share(machine: Machine, kind: str, queues: tuple[int, int], driver: Path) -> float:
+    """The share of the peak that DRAMsim3 reaches."""
+    text, burst = configuration(machine, *queues)
+    bursts = stream(machine, kind)
+    requests = "".join(f"{'RW'[write]} {at:x}\n" for write, at in (next(bursts) for _ in range(BURSTS)))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "machine.ini")
+        file.write_text(text)
+        ran = subprocess.run([driver, file, folder], input=requests, capture_output=True, text=True, check=True)
+    return (BURSTS - BURSTS // 4) * burst / int(ran.stdout.split()[-1])
+
+
+def main() -> None:
+    """Prints every preset's figures."""
+    folder, names = Path(sys.argv[1]).resolve(), sys.argv[2:] or Machine.presets()
+    kinds = ["read", "write", "read_1_write_1", "read_2_write_1"]
+    kinds += [f"random_{size}{end}" for end in ("", "_mixed") for size in (32, 64, 128)] + ["random_32_write"]
+    with tempfile.TemporaryDirectory() as scratch:
+        source, driver = Path(scratch, "driver.cc"), Path(scratch, "driver")
+        source.write_text(DRIVER)
+        includes = [f"-I{folder / 'src'}", f"-I{folder / 'ext/headers'}"]
+        library = [f"-L{folder}", "-ldramsim3", f"-Wl,-rpath,{folder}"]
+        subprocess.run(["g++", "-O2", "-std=c++11", *includes, source, "-o", driver, *library], check=True)
+        for name in names:
+            print(f'\n["{name}"]')
+            for kind in kinds:
+                found = [share(Machine.load(name), kind, queues, driver) for queues in QUEUES]
+                print(f"{kind} = [{found[0]:.3f}, {found[1]:.3f}]", flush=True)
+
+
+if __name__ == "__main__":
+    main()
