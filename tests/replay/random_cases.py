@@ -192,7 +192,8 @@ def _dram_keys(r: random.Random, model: str) -> dict[str, Any]:
         "dram.row_bytes": r.choice(["1 KiB", "256 B", "128 B", "2 KiB"]),
         "dram.banks": banks,
         "dram.bank_groups": groups,
-        "dram.write_queue": write_high,
+        "dram.write_high": write_high,
+        "dram.write_low": r.randrange(write_high),
         **{f"dram.timing.{name}": value for name, value in timing.items()},
     }
 

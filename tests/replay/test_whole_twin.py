@@ -19,8 +19,8 @@ from buddysim.replay.twins.machine import replay
 from buddysim.trace import open_trace
 from tests.replay.random_cases import random_case, write_case
 
-CASES = [(scheme, model) for scheme in REGISTRY.names() for model in ("simple",)]
-QUICK, SLOW = range(20), range(1000, 1400)
+CASES = [(scheme, model) for scheme in REGISTRY.names() for model in ("simple", "banked")]
+QUICK, SLOW = range(12), range(1000, 1300)
 #: What no simulation decides.
 ELSEWHERE = ("speed.", "provenance", "sensitivity.", "slowdown.", "scheme", "sizes.extrapolated_mean_share")
 

@@ -46,7 +46,7 @@ class BankedChannel:
         self.latest_slot, self.turned, self.turning = -1, -2, 0
         self.queue: list[QueuedRow] = []
         self.queued = self.bytes = 0
-        self.places = [0] * (keys.write_queue + MORE_PLACES)
+        self.places = [0] * (keys.write_high + MORE_PLACES)
         self.next_taken = self.next_freed = 0
 
     def read(self, location: Location, count: int, t: int) -> int:
@@ -94,9 +94,9 @@ class BankedChannel:
             self.queue.append(QueuedRow(location.bank, location.row, at, count))
         self.queued += count
         idle = self.latest_slot < at // self.timing.burst or self.latest_slot == self.turned
-        if self.queued >= self.keys.write_queue:
-            self._drain(at, 0 if idle else self.keys.write_queue // 2, before)
-        elif idle and self.queued >= self.keys.write_queue // 2:
+        if self.queued >= self.keys.write_high:
+            self._drain(at, 0 if idle else self.keys.write_low, before)
+        elif idle and self.queued >= self.keys.write_low:
             self._drain(at, 0, before)
         return taken
 

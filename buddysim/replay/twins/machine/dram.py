@@ -14,6 +14,16 @@ from buddysim.replay.twins.machine.histograms import Waits
 from buddysim.replay.twins.machine.numbers import FINE, SECTOR_BYTES, Numbers, sector_time
 from buddysim.replay.twins.machine.ports import Clock, Port
 
+#: What is moved, as lists of the channels' name it, and the counter of all channels.
+KINDS = {
+    "demand": "demand",
+    "overfetch": "overfetch",
+    "read_modify_write": "read_modify_write",
+    "write_back": "writeback",
+    "metadata_read": "metadata",
+    "metadata_write": "metadata",
+}
+
 
 class Channel(Protocol):
     """A pseudo-channel, and the bytes that it has moved."""
@@ -68,14 +78,17 @@ class Dram:
     """
 
     def __init__(self, numbers: Numbers, clock: Clock, counts: Counter[str], waits: Waits) -> None:
-        machine, self.waits = numbers.machine, waits
+        machine, self.counts, self.waits = numbers.machine, counts, waits
         self.timing = timing = timing_of(numbers)
         around = machine.ps(machine.dram.load_to_use) - numbers.l2_hit - timing.trcd - timing.tcl - timing.burst
         self.before, self.after = around // 2, around - around // 2
         self.idle = around + timing.tcl + timing.burst
+        self.burst_step = timing.ccd * timing.burst
         if machine.dram.model == "simple":
             self.idle += timing.trcd
+            self.burst_step = timing.burst
         self.channels: list[Channel] = []
+        self.by_kind = {kind: [0] * numbers.pseudo_channels for kind in KINDS}
         for _ in range(numbers.pseudo_channels):
             if machine.dram.model == "simple":
                 self.channels.append(SimpleChannel(clock, timing))
@@ -87,7 +100,7 @@ class Dram:
         if not count:
             return t
         back = self.channels[location.channel].read(location, count, t + self.before) + self.after
-        self.waits.dram_read.add(back - t - self.idle - (count - 1) * self.timing.burst)
+        self.waits.dram_read.add(back - t - self.idle - (count - 1) * self.burst_step)
         return back
 
     def begins_after(self, location: Location, t: int, after: int) -> bool:
@@ -102,6 +115,11 @@ class Dram:
         if count:
             self.waits.dram_write.add(taken - t)
         return taken
+
+    def count(self, kind: str, location: Location, sectors: int) -> None:
+        """Counts sectors of a kind that are moved, or queued."""
+        self.by_kind[kind][location.channel] += SECTOR_BYTES * sectors
+        self.counts[f"device.{KINDS[kind]}_bytes"] += SECTOR_BYTES * sectors
 
     @property
     def bytes(self) -> list[int]:

@@ -55,9 +55,9 @@ class MetadataCache:
             victim = self.cache.make_room(number)
             bursts = self.line_bytes // SECTOR_BYTES
             if victim is not None and victim[1].dirty:
-                self.counts["device.metadata_bytes"] += self.line_bytes
+                self.dram.count("metadata_write", self.places.metadata_location(victim[0]), bursts)
                 self.dram.write(self.places.metadata_location(victim[0]), bursts, max(looked_up, victim[1].ready))
-            self.counts["device.metadata_bytes"] += self.line_bytes
+            self.dram.count("metadata_read", self.places.metadata_location(number), bursts)
             line = self.cache.add(number)
             line.ready = self.dram.read(self.places.metadata_location(number), bursts, looked_up)
             found = Found(looked_up, line.ready, "misses")

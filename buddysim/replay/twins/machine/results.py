@@ -92,6 +92,7 @@ def results_of(run: Run, capacity: Capacity) -> dict[str, Any]:
         "device.write_bytes": counts["device.writeback_bytes"],
         "device.bus_bytes": sum(parts.dram.bytes),
         "device.channel_bytes": parts.dram.bytes,
+        **{f"device.channel_{kind}_bytes": moved for kind, moved in parts.dram.by_kind.items()},
         "device.queued_write_bytes": parts.dram.queued_bytes,
         "buddy.accesses": buddy,
         "buddy.access_share": share(buddy, touched),

@@ -123,8 +123,9 @@ class Below:
         if region.placement is Placement.HOST:
             self.counts["link.demand_bytes"] += SECTOR_BYTES * count
             return wanted, self.link.read(SECTOR_BYTES * count, t)
-        self.counts["device.demand_bytes"] += SECTOR_BYTES * count
-        return wanted, self.dram.read(self.places.location(entry), count, t)
+        location = self.places.location(entry)
+        self.dram.count("demand", location, count)
+        return wanted, self.dram.read(location, count, t)
 
     def write_back(self, entry: int, line: CacheLine, t: int) -> int:
         """Writes a dirty line: when its way is free (ps)."""
@@ -136,8 +137,9 @@ class Below:
         if region.placement is Placement.HOST:
             self.counts["link.writeback_bytes"] += SECTOR_BYTES * count
             return self.link.write(SECTOR_BYTES * count, t)
-        self.counts["device.writeback_bytes"] += SECTOR_BYTES * count
-        return self.dram.write(self.places.location(entry), count, t)
+        location = self.places.location(entry)
+        self.dram.count("write_back", location, count)
+        return self.dram.write(location, count, t)
 
     def count_write_back(self, entry: int) -> None:
         """Counts a write-back of an entry for its allocation."""
@@ -173,6 +175,7 @@ class Below:
 
     def _fill_compressed(self, region: Region, entry: int, wanted: int, t: int) -> tuple[int, int]:
         size_class, kept, counts = self.sizes.now[entry], region.kept, self.counts
+        location = self.places.location(entry)
         device, buddy = self._parts(size_class, kept)
         raw, count = self._stored_raw(size_class, kept), wanted.bit_count()
         needed = count if raw else device
@@ -181,10 +184,10 @@ class Below:
             read, arrived = self._guess(entry, region, wanted, found)
         else:
             read = needed
-            arrived = self.dram.read(self.places.location(entry), needed, found.known)
+            arrived = self.dram.read(location, needed, found.known)
         demand = min(needed, count)
-        counts["device.demand_bytes"] += SECTOR_BYTES * demand
-        counts["device.overfetch_bytes"] += SECTOR_BYTES * (read - demand)
+        self.dram.count("demand", location, demand)
+        self.dram.count("overfetch", location, read - demand)
         if buddy:
             arrived = max(arrived, self.link.read(SECTOR_BYTES * buddy, found.known))
             region.counts["buddy"] += 1
@@ -243,7 +246,7 @@ class Below:
         invalid = (~line.valid & 15).bit_count()
         if invalid:
             count = invalid if old_raw else old_device
-            self.counts["device.read_modify_write_bytes"] += SECTOR_BYTES * count
+            self.dram.count("read_modify_write", location, count)
             arrived = self.dram.read(location, count, t)
             if old_buddy:
                 self.counts["link.read_modify_write_bytes"] += SECTOR_BYTES * old_buddy
@@ -251,7 +254,7 @@ class Below:
             t = arrived if old_raw else self._compressor(entry, arrived)
         taken = t = self._compressor(entry, t)
         count = line.dirty.bit_count() if old_raw and new == LARGEST else device
-        self.counts["device.writeback_bytes"] += SECTOR_BYTES * count
+        self.dram.count("write_back", location, count)
         if count:
             taken = self.dram.write(location, count, t)
         if buddy:
