@@ -80,6 +80,17 @@ def test_room_goes_to_the_kernel_that_started_first():
     assert ends(chosen, Launch(second.chunks), first) == [101 * NS, 303 * NS]
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_room_that_appears_on_an_sm_does_not_move_the_turn(cut):
+    """The first kernel's third block follows its first on SM 0, at 150, though its chunk has to be asked for then. So
+    at 260 it is SM 0's turn, which starts blocks again at 300.
+    """
+    chosen = machine(sm__count=2, sm__blocks=1, kernel__block_launch_interval="150 ns")
+    blocks = [[[store(number)]] for number in range(3)]
+    chunks = [grid(*blocks[:2]), grid(blocks[2])] if cut else [grid(*blocks)]
+    assert ends(chosen, Launch(chunks), Launch([grid([[store(3)]])], start_ps=260 * NS)) == [251 * NS, 401 * NS]
+
+
 @given(
     sizes=st.lists(st.integers(1, 6), min_size=2, max_size=3),
     cuts=st.lists(st.booleans(), min_size=18, max_size=18),

@@ -65,7 +65,8 @@ def test_34_loads_may_be_pending_and_no_35th():
 
 
 def test_a_scheduler_issues_one_instruction_per_cycle():
-    assert time_of(M, [store(0)], [store(1)], [store(2)]) == (3 + 100) * NS
+    wide = machine(l1__lines_per_cycle=4, crossbar__request_bandwidth="128 GB/s")
+    assert time_of(wide, [store(0)], [store(1)], [store(2)]) == (3 + 100) * NS
 
 
 def test_instructions_between_take_issue_slots():
