@@ -218,21 +218,20 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
     }
 
 
-def _allocations(r: random.Random) -> list[tuple[str, int, int, str]]:
+def _allocations(r: random.Random, busy: bool) -> list[tuple[str, int, int, str]]:
     found = []
     at = (1 << 33) + 128 * r.choice([0, 0, 1, 77, 4096])
     for number in range(r.choice([1, 2, 3, 4])):
-        size = r.choice([128, 1000, 4096, 8192, 20000, 65536]) + r.choice([0, 0, 128, 37])
+        size = r.choice([20000, 65536] if busy else [128, 1000, 4096, 8192, 20000, 65536]) + r.choice([0, 0, 128, 37])
         space = "host" if r.random() < 0.1 else "device"
         found.append((f"a{number}", at, size, space))
         at += -(-size // 128) * 128 + r.choice([0, 128, 4096, 8192, 2 * MIB])
     return found
 
 
-def _lines(r: random.Random, live: list[tuple[str, int, int, str]]) -> list[tuple[int, int]]:
+def _lines(r: random.Random, live: list[tuple[str, int, int, str]], count: int) -> list[tuple[int, int]]:
     """A kernel's working set: (line, sectors that lie within the allocation)."""
     whole = []
-    count = r.choice([3, 12, 60, 120, 300])
     for _, base, size, _ in live:
         entries = -(-size // 128)
         stride = r.choice([1, 1, 1, 2, 8, 64])
@@ -282,8 +281,10 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
     return fields, touched
 
 
-def _launch(r: random.Random, machine: dict[str, Any], live: list[tuple[str, int, int, str]], ordinal: int) -> Launch:
-    lines = _lines(r, live)
+def _launch(
+    r: random.Random, machine: dict[str, Any], live: list[tuple[str, int, int, str]], ordinal: int, busy: bool
+) -> Launch:
+    lines = _lines(r, live, r.choice([60, 120, 300] if busy else [3, 12, 60, 120, 300]))
     warps = r.randint(1, min(6, machine["sm.warps"]))
     grid = r.choice([1, 2, 4, 7, 12])
     loads, stores, atomics = r.choice([1, 3, 6]), r.choice([0, 1, 3, 6, 12]), r.choice([0, 0, 1])
@@ -302,8 +303,12 @@ def _launch(r: random.Random, machine: dict[str, Any], live: list[tuple[str, int
     blocks: list[Block] = []
     at = 0
     length = r.choice([1, 3, 6, 10, 14])
-    if style["patient"]:
-        grid, length = min(grid, 2), 50
+    if busy:
+        style["kinds"] = [1, r.choice([2, 4]), r.choice([0, 0, 1]), 0]
+        length = max(length, 6)
+    if style["patient"]:  # more loads than a warp can have pending
+        style |= {"kinds": [19, 1, 0, 0], "gaps": [0], "chains": [0], "widths": [6, 1, 0, 0, 0], "timed": 1}
+        grid, length = min(grid, 2), 60
     missing = r.choice([0, 0, 0.05, 0.5])
     for number in range(grid):
         if r.random() < 0.05:
@@ -378,7 +383,8 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
     """The case of a seed, for a replay scheme and a model of device memory."""
     r = random.Random(f"{seed} {scheme} {model}")
     case = Case(seed, scheme, _sm_keys(r) | _cache_keys(r) | _dram_keys(r, model) | _scheme_keys(r))
-    case.allocations = _allocations(r)
+    busy = scheme in ("bandwidth", "buddy") and r.random() < 0.7  # many write-backs of entries that change
+    case.allocations = _allocations(r, busy)
     late = {i for i in range(1, len(case.allocations)) if r.random() < 0.15}
     early = [i for i in range(len(case.allocations)) if i not in late]
     # allocations are numbered in the order in which they begin
@@ -387,13 +393,13 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
     case.events = [("allocate", i) for i in range(born)]
     live = list(range(born))
     ordinal = 0
-    snapshots = r.random() < 0.8
+    snapshots = r.random() < 0.9
     known: list[tuple[Any, ...]] = [("snapshot", 0, _sizes(r, case.allocations))] if snapshots else []
-    for _ in range(r.choice([1, 1, 2, 3, 5])):
+    for _ in range(r.choice([3, 4] if busy else [1, 1, 2, 3, 5])):
         case.events += _moves(r, [case.allocations[i] for i in live])
-        case.events.append(("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], ordinal)))
+        case.events.append(("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], ordinal, busy)))
         ordinal += r.choice([1, 1, 1, 2])
-        if snapshots and r.random() < 0.5:
+        if snapshots and r.random() < (0.9 if busy else 0.5):
             known.append(("snapshot", ordinal, _sizes(r, case.allocations)))
         if len(live) > 1 and r.random() < 0.1:
             gone = r.choice(live)

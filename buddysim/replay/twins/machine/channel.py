@@ -136,5 +136,6 @@ class BankedChannel:
 
     def _turn(self, first: int, end: int) -> None:
         """Slots in which the bus turns round."""
-        self.bus.taken |= {slot for slot in range(first, end) if self.bus.holds(slot)}
-        self.latest_slot = max(self.latest_slot, end - 1)
+        turning = {slot for slot in range(first, end) if self.bus.holds(slot)}
+        self.bus.taken |= turning
+        self.latest_slot = max(self.latest_slot, *turning, -1)

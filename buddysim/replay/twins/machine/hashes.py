@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from buddysim.machine import Machine
 from buddysim.replay.twins.machine.numbers import Numbers
@@ -10,6 +11,7 @@ from buddysim.replay.twins.machine.numbers import Numbers
 WORD = 2**32
 
 
+@lru_cache(maxsize=1 << 16)
 def fold(x: int) -> int:
     """A mixing of 32 bits."""
     x = x % WORD

@@ -62,8 +62,10 @@ class Parts:
 
     def _leave_caches(self, entries: range) -> None:
         """Lines leave with their page; the L2 keeps those of host memory."""
-        for entry in entries:
-            if not self.below.on_host(entry):
+        for entry in self.l2.cache.all_lines():
+            if entry in entries and not self.below.on_host(entry):
                 self.l2.evict(entry)
-            for l1 in self.l1s:
-                l1.cache.drop(entry)
+        for l1 in self.l1s:
+            for entry in l1.cache.all_lines():
+                if entry in entries:
+                    l1.cache.drop(entry)
