@@ -1,12 +1,15 @@
 """How far a matrix product stays below the rate that its class of layer reaches at best.
 
-Long, wide and deep products run at a constant share of the peak rate, the efficiency. Each extent that is short costs
-as if it were longer by a constant (tiles that overhang, prologues of loops), and too few tiles leave multiprocessors
-idle at the end. Only the four basic operations are used, so that every machine computes the same bits.
+Long, wide and deep products run at a constant share of the peak rate, the efficiency. Columns are computed in whole
+tiles, rows and the inner extent cost as if they were longer by a constant (prologues of loops), and at the end
+multiprocessors idle for the time of some whole tiles, however many there were before. Every term grows with every
+extent or doesn't depend on it, so that a smaller product never takes longer. Only the four basic operations and
+rounding up are used: every machine computes the same bits.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from buddysim.machine.training import TrainingMachine
@@ -47,8 +50,9 @@ class Curve:
 
     Attributes
     ----------
-    rows, cols, inner : by how much each extent of the product counts longer than it is, in elements
-    tail : tiles' worth of time that a multiprocessor idles at the end
+    rows, inner : by how much these extents of the product count longer than they are, in elements
+    cols : columns of a tile: columns are computed in multiples of it
+    tail : whole tiles' worth of time that every multiprocessor idles at the end
     bandwidth : share of the peak bandwidth that operands are moved with
     launch_us : fixed time of a pass, in microseconds
     """
@@ -62,10 +66,9 @@ class Curve:
 
     def compute_s(self, product: Product, peak: Peak) -> float:
         """Seconds that the product would take at an efficiency of one."""
-        tiles = product.rows * product.cols * product.count / TILE
-        stretched = 1.0 + self.rows / product.rows + self.tail * peak.multiprocessors / tiles
-        stretched *= (1.0 + self.cols / product.cols) * (1.0 + self.inner / product.inner)
-        return product.flops / peak.flops * stretched
+        outputs = (product.rows + self.rows) * self.cols * math.ceil(product.cols / self.cols) * product.count
+        idle = self.tail * peak.multiprocessors * TILE
+        return 2.0 * (outputs + idle) * (product.inner + self.inner) / peak.flops
 
     def memory_s(self, moved: float, peak: Peak) -> float:
         """Seconds to move the operands."""

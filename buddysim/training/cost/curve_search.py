@@ -18,7 +18,7 @@ SHORTEST_S = 2e-6
 
 GRID: dict[str, tuple[float, ...]] = {
     "rows": (0, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048),
-    "cols": (0, 4, 8, 12, 16, 24, 32, 48, 64, 96),
+    "cols": (1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128),
     "inner": (0, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024),
     "tail": (0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 4),
     "bandwidth": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
@@ -72,9 +72,9 @@ class _Timings:
         self.rows = column(lambda one: one.product.rows)
         self.cols = column(lambda one: one.product.cols)
         self.inner = column(lambda one: one.product.inner)
-        self.tiles = column(lambda one: one.product.rows * one.product.cols * one.product.count / TILE)
-        self.base_s = column(lambda one: one.product.flops * one.waste / one.peak.flops)
-        self.multiprocessors = column(lambda one: one.peak.multiprocessors)
+        self.count = column(lambda one: one.product.count)
+        self.tile = column(lambda one: TILE * one.peak.multiprocessors)
+        self.flops = column(lambda one: one.peak.flops)
         self.moved_s = column(lambda one: one.moved / one.peak.bytes_per_s)
         self.seconds = column(lambda one: one.seconds)
         names = sorted({(one.machine, one.group) for one in measured})
@@ -84,10 +84,8 @@ class _Timings:
 
     def compute_s(self, curve: Curve) -> NDArray[np.float64]:
         """Seconds at an efficiency of one."""
-        stretched = 1 + curve.rows / self.rows + curve.tail * self.multiprocessors / self.tiles
-        result: NDArray[np.float64] = (
-            self.base_s * stretched * (1 + curve.cols / self.cols) * (1 + curve.inner / self.inner)
-        )
+        outputs = (self.rows + curve.rows) * curve.cols * np.ceil(self.cols / curve.cols) * self.count
+        result: NDArray[np.float64] = 2 * (outputs + curve.tail * self.tile) * (self.inner + curve.inner) / self.flops
         return result
 
     def loss(self, curve: Curve) -> float:

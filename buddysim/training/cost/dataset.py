@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from buddysim.training.cost.calibration import version_of
 from buddysim.training.cost.curve import Peak
 from buddysim.training.cost.timings import Timing
-from buddysim.training.cost.work import PASSES, WINOGRAD_CLASSES, Pass, Product
+from buddysim.training.cost.work import PASSES, Pass, Product
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,6 @@ class Measured:
     Attributes
     ----------
     group : timings of one group and GPU share an efficiency
-    waste : operations that the fastest algorithm does over those needed, since its tiles overhang the map
     moved : bytes
     """
 
@@ -25,7 +24,6 @@ class Measured:
     peak: Peak
     group: str
     product: Product
-    waste: float
     moved: float
     seconds: float
 
@@ -54,20 +52,15 @@ class Dataset:
         return [self._measured(timing, pass_) for timing in self.of_pass(pass_, kind)]
 
     def _measured(self, timing: Timing, pass_: Pass) -> Measured:
-        product = product_of(timing, pass_)
+        product = self.product(timing, pass_)
         moved = float(timing.work.bytes) if timing.kind == "conv" else product.bytes
-        waste = self.waste(timing, pass_)
-        return Measured(self.machine, self.peak, timing.group, product, waste, moved, timing.ms / 1e3)
+        return Measured(self.machine, self.peak, timing.group, product, moved, timing.ms / 1e3)
 
-    def waste(self, timing: Timing, pass_: str) -> float:
-        """Operations that the fastest algorithm does over those needed, since its tiles overhang the map."""
-        overhangs = self.winograd and timing.group in WINOGRAD_CLASSES and pass_ != "backward_filter"
-        return timing.work.tile_waste if overhangs else 1.0
-
-
-def product_of(timing: Timing, pass_: Pass) -> Product:
-    """The matrix product of a CONV's or an FC's pass."""
-    return timing.work.product(pass_) if timing.kind == "conv" else timing.product.of_pass(pass_)
+    def product(self, timing: Timing, pass_: Pass) -> Product:
+        """The matrix product of a CONV's or an FC's pass, as the fastest algorithm computes it."""
+        if timing.kind != "conv":
+            return timing.product.of_pass(pass_)
+        return timing.work.tiled_product(pass_) if self.winograd else timing.work.product(pass_)
 
 
 def passes_of(timing: Timing) -> tuple[Pass, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 from buddysim.training.cost.calibration import GROUPS, Calibration, Common
 from buddysim.training.cost.curve import Curve, curve_name
 from buddysim.training.cost.curve_search import SHORTEST_S
-from buddysim.training.cost.dataset import Dataset, passes_of, product_of
+from buddysim.training.cost.dataset import Dataset, passes_of
 from buddysim.training.cost.traffic import unweighted_bytes
 from buddysim.training.cost.work import PASSES
 
@@ -51,7 +51,7 @@ def implied_efficiencies(data: Dataset, curves: Mapping[str, Curve]) -> dict[str
         compute = launch = 0.0
         for pass_ in passes:
             curve = curves[curve_name(pass_, timing.group, data.winograd) if timing.kind == "conv" else "fc"]
-            compute += curve.compute_s(product_of(timing, pass_), data.peak) * data.waste(timing, pass_)
+            compute += curve.compute_s(data.product(timing, pass_), data.peak)
             launch += curve.launch_s
         implied = math.log(compute / max(timing.ms / 1e3 - launch, SHORTEST_S))
         for pass_ in passes:

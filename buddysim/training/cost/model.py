@@ -15,7 +15,7 @@ from buddysim.training.cost.algorithms import MEMORY_OPTIMAL, Algorithm, availab
 from buddysim.training.cost.calibration import Calibration, Common, common, read_calibration, shipped, version_of
 from buddysim.training.cost.curve import Curve, Peak, curve_name
 from buddysim.training.cost.traffic import layer_elements
-from buddysim.training.cost.work import WINOGRAD_CLASSES, ConvWork, Pass, Product
+from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, Pass, Product
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm, Layer
 
@@ -30,6 +30,9 @@ _COMPLEX_FLOPS = 4
 
 _FFT_BANDWIDTH = 0.7
 """Share of the peak bandwidth that transforms move their data with: that of other layers bound by memory."""
+
+_DEPTHWISE_RATE = 0.25
+"""Share of the peak rate that a kernel without matrix products reaches where each channel has filters of its own."""
 
 _STATE_TRAFFIC = 2
 """A recurrent layer's saved states are written forward and read backward, besides the products' operands."""
@@ -175,9 +178,16 @@ class CostModel:
         return self.product_ps(product, pass_) * times
 
     def _conv_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
-        """Seconds of one algorithm."""
+        """Seconds of one algorithm, of this CONV or padded to one of a faster class."""
+        found = [self._unpadded_s(algorithm, work, pass_)]
+        found += [self._conv_s(algorithm, padded, pass_) for padded in work.paddings]
+        return min(found)
+
+    def _unpadded_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
         curve = self._curve(work, pass_)
         moved = curve.memory_s(work.bytes, self._peak)
+        if work.conv_class == GROUPED:
+            moved = work.bytes / (self._peak.bytes_per_s * self.shared.bandwidth["relu"]["forward"])
         direct, winograd = self.compute_s(work, pass_)
         ratio = self.shared.ratio[pass_]
         if algorithm.name == _DIRECT:
@@ -202,16 +212,26 @@ class CostModel:
 
     def compute_s(self, work: ConvWork, pass_: Pass) -> tuple[float, float]:
         """Seconds of multiplications by the direct method and by Winograd's, without moving and launching."""
-        compute = self._curve(work, pass_).compute_s(work.product(pass_), self._peak)
-        fitted = compute / self._efficiency[pass_][work.conv_class]
+        if work.conv_class == GROUPED:
+            grouped = self._grouped_s(work, pass_)
+            return grouped, grouped
+        curve, efficiency = self._curve(work, pass_), self._efficiency[pass_][work.conv_class]
+        direct = curve.compute_s(work.product(pass_), self._peak) / efficiency
         least = work.flops / self._peak.flops
         if work.conv_class not in WINOGRAD_CLASSES:
-            return max(fitted, least), fitted
+            return max(direct, least), direct
+        winograd = curve.compute_s(work.tiled_product(pass_), self._peak) / efficiency
         gain = self.shared.ratio[pass_]["winograd"]
-        waste = 1.0 if pass_ == "backward_filter" else work.tile_waste
         if self._winograd_fitted:
-            return max(fitted / gain, least), fitted * waste
-        return max(fitted, least), fitted * gain * waste
+            return max(direct / gain, least), winograd
+        return max(direct, least), winograd * gain
+
+    def _grouped_s(self, work: ConvWork, pass_: Pass) -> float:
+        """The faster of products side by side, one per group, and of a kernel without products."""
+        group = "1x1" if work.window == 1 else "strided"
+        compute = self._curve(work, pass_).compute_s(work.product(pass_), self._peak)
+        least = work.flops / self._peak.flops
+        return max(least, min(compute / self._efficiency[pass_][group], least / _DEPTHWISE_RATE))
 
     def _fft_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
         """Transforms bound by memory and products of spectra bound by multiplications, one after the other.
@@ -267,6 +287,8 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
     assumptions = {
         "conv_algorithms": "only the fastest algorithm of each class was timed on each GPU; the times of the others "
         "follow from ratios and FFT rates that were fitted to whole networks on a Titan X (Maxwell)",
+        "grouped": "no grouped or depthwise CONV was timed: they move their bytes at an activation's share of the "
+        "bandwidth, and compute at 25 % of the peak rate or as products side by side",
         "workspace": "from what each algorithm keeps, one formula for every network, held against published cuDNN "
         "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered",
     }

@@ -164,8 +164,8 @@ def _same(rate: float) -> dict[str, float]:
 def _winograd_gain(four: CostModel, five: CostModel, work: ConvWork, pass_: Pass) -> float:
     """Time of the multiplications with Winograd, tiles not counted twice, over that of the direct method."""
     direct = four.compute_s(work, pass_)[0]
-    waste = 1.0 if pass_ == "backward_filter" else work.tile_waste
-    return five.compute_s(work, pass_)[1] / waste / direct
+    tiles = work.tiled_product(pass_).rows / work.product(pass_).rows
+    return five.compute_s(work, pass_)[1] / tiles / direct
 
 
 def _slower(model: CostModel, measured: Sequence[Total]) -> float:

@@ -7,7 +7,7 @@ columns and an inner extent of ``C R S``; backward-data has the input's pixels, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -26,6 +26,9 @@ CLASSES = ("first", "1x1", "1x1-strided", "3x3", "3x3-wide", "large", "strided")
 """Classes of CONV by what its kernel can be: few input channels, then stride, then the size of the window."""
 
 WINOGRAD_CLASSES = ("3x3", "3x3-wide")
+
+GROUPED = "grouped"
+"""The class of a CONV in groups, depthwise ones included: none was timed, so that no calibration has it."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,9 @@ class ConvWork:
 
     @cached_property
     def conv_class(self) -> str:
-        """One of `CLASSES`."""
+        """One of `CLASSES`, or `GROUPED`."""
+        if self.conv.groups > 1:
+            return GROUPED
         if self.conv.in_channels <= FIRST_CHANNELS:
             return "first"
         if self.strided:
@@ -111,6 +116,24 @@ class ConvWork:
         if self.window > 9:
             return "large"
         return "3x3-wide" if min(self.conv.in_channels, self.conv.out_channels) >= WIDE_CHANNELS else "3x3"
+
+    @property
+    def paddings(self) -> tuple[ConvWork, ...]:
+        """CONVs that this one can be computed as, with channels padded to the least of another class.
+
+        A CONV never takes longer than its paddings, so that none takes longer than one with more channels or groups
+        that is in a faster class.
+        """
+        conv = self.conv
+        if conv.groups > 1:
+            return ()
+        found = [replace(conv, groups=2, in_channels=2 * conv.in_channels, out_channels=2 * conv.out_channels)]
+        if self.conv_class == "first":
+            found.append(replace(conv, in_channels=FIRST_CHANNELS + 1))
+        if self.conv_class == "3x3":
+            channels, outputs = max(conv.in_channels, WIDE_CHANNELS), max(conv.out_channels, WIDE_CHANNELS)
+            found.append(replace(conv, in_channels=channels, out_channels=outputs))
+        return tuple(replace(self, conv=one) for one in found)
 
     def product(self, pass_: Pass) -> Product:
         """The matrix product that a pass is; backward-data of a strided CONV has its zeros left out."""
@@ -124,9 +147,10 @@ class ConvWork:
         steps = conv.stride_h * conv.stride_w
         return Product(self.batch * conv.in_h * conv.in_w, inputs, outputs * self.window / steps, groups)
 
-    @property
-    def tile_waste(self) -> float:
-        """By how much output tiles of 2 x 2 elements overhang the output map: Winograd's F(2x2, 3x3) computes them."""
-        conv = self.conv
-        even = (conv.out_h + conv.out_h % 2) * (conv.out_w + conv.out_w % 2)
-        return even / (conv.out_h * conv.out_w)
+    def tiled_product(self, pass_: Pass) -> Product:
+        """The same where Winograd's F(2x2, 3x3) computes it: tiles of 2 x 2 elements overhang maps of odd extents."""
+        if self.conv_class not in WINOGRAD_CLASSES or pass_ == "backward_filter":
+            return self.product(pass_)
+        conv, product = self.conv, self.product(pass_)
+        height, width = (conv.out_h, conv.out_w) if pass_ == "forward" else (conv.in_h, conv.in_w)
+        return replace(product, rows=self.batch * (height + height % 2) * (width + width % 2))

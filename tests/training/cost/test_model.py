@@ -74,14 +74,15 @@ def test_no_direct_algorithm_beats_the_machine(model: CostModel, conv: Conv, pas
 
 
 def test_a_product_by_hand() -> None:
-    """64 rows, 32 columns, inner 10, twice: 81,920 operations in one tile's half, twice."""
+    """64 rows, 32 columns, inner 10, twice: 81,920 operations; 20 columns are one tile of 32 too."""
     curve = Curve(rows=64.0, cols=32.0, inner=10.0, tail=0.5, bandwidth=0.5, launch_us=5.0)
     peak = Peak(flops=1e9, bytes_per_s=1e6, multiprocessors=2.0)
     product = Product(64, 32, 10, count=2)
-    tiles = 64 * 32 * 2 / 4096
-    compute = 81_920 / 1e9 * (1 + 1 + 0.5 * 2 / tiles) * 2 * 2
+    outputs, idle = (64 + 64) * 32 * 2, 0.5 * 2 * 4096
+    compute = 2 * (outputs + idle) * (10 + 10) / 1e9
     assert product.flops == 81_920
     assert curve.compute_s(product, peak) == pytest.approx(compute)
+    assert curve.compute_s(replace(product, cols=20), peak) == pytest.approx(compute)
     assert product.bytes == 2 * 4 * (64 * 10 + 10 * 32 + 64 * 32)
     assert curve.seconds(product, 100.0, 0.5, peak) == pytest.approx(5e-6 + 2 * compute)
     assert curve.seconds(product, 1e6, 0.5, peak) == pytest.approx(5e-6 + 2.0)
@@ -233,15 +234,15 @@ def test_memory_optimal_costs_what_the_vdnn_paper_says_in_kind() -> None:
 def test_results_are_pinned() -> None:
     """The same integers on every machine: only the four basic operations are used on given numbers.
 
-    By hand, direct: 2 x 802,816 x 128 x 1152 operations at 7 TFLOPS are 33.82 ms; 1.0028 for 25.4 multiprocessors and
-    25,088 tiles, 1 + 8 / 128 and 1 + 32 / 1152 make it 37.04 ms, at 75 % 49.38 ms, and 10 us.
+    By hand, direct: (802,816 + 192) x 128 outputs and 2.5 x 25.4 x 4096 idle ones, 2 x (1152 + 32) operations each, at
+    7 TFLOPS are 34.86 ms, at 75 % 46.48 ms, and 10 us.
     """
     model = CostModel(TrainingMachine.load("titan-x"), "cudnn4", PINNED, replace(common(), **PINNED_SHARED))
     found = model.conv_algorithms(layer("vgg19", "conv2_2"), 64, "forward")
     assert [(one.name, one.workspace_bytes, one.time_ps) for one in found] == [
         ("fft_tiling", 1_212_153_856, 25_404_786_128),
         ("fft", 2_181_038_080, 33_132_291_926),
-        ("implicit_precomp_gemm", 54_784, 49_393_323_927),
-        ("implicit_gemm", 0, 74_084_985_890),
-        ("gemm", 3_699_376_128, 98_776_647_854),
+        ("implicit_precomp_gemm", 54_784, 46_488_422_519),
+        ("implicit_gemm", 0, 69_727_633_779),
+        ("gemm", 3_699_376_128, 92_966_845_039),
     ]

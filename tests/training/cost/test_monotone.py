@@ -1,0 +1,137 @@
+"""Time never rises when a dimension shrinks: every layer of the zoo, random CONVs and products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from buddysim.training import Conv, Network
+from buddysim.training.cost import PASSES, CostModel
+from buddysim.training.cost.work import ConvWork, Pass, Product
+from buddysim.training.networks import zoo
+
+LIMIT = 1.1
+"""A smaller step may take this much longer: tiles that fit worse."""
+
+MODELS = {
+    (machine, library): CostModel.load(machine, library)
+    for machine, library in [
+        ("titan-x", "cudnn4"),
+        ("titan-x", "cudnn5"),
+        ("1080-ti", "cudnn5"),
+        ("p100", "cudnn5"),
+        ("v100", "cudnn7"),
+        ("a100", "generic"),
+    ]
+}
+models = st.sampled_from(sorted(MODELS)).map(MODELS.__getitem__)
+
+
+def fastest_ps(model: CostModel, work: ConvWork, pass_: Pass) -> int:
+    return model.algorithms(work, pass_)[0].time_ps
+
+
+def conv_of(channels: int, outputs: int, extent: int, window: int, stride: int, groups: int) -> Conv:
+    """A CONV by its channels and outputs of a group."""
+    pad = window // 2
+    out = (extent + 2 * pad - window) // stride + 1
+    sides = (extent, extent, out, out, window, window, stride, stride, pad, pad)
+    return Conv(channels * groups, outputs * groups, *sides, groups=groups)
+
+
+def smaller(conv: Conv) -> Iterator[Conv]:
+    """The same CONV with one dimension less by one, and by half."""
+    channels, outputs = conv.in_channels // conv.groups, conv.out_channels // conv.groups
+    for less in (lambda value: value - 1, lambda value: value // 2):
+        for name, value in (("in_channels", channels), ("out_channels", outputs)):
+            if less(value):
+                yield replace(conv, **{name: less(value) * conv.groups})
+        if conv.groups > 1 and less(conv.groups):
+            groups = less(conv.groups)
+            yield replace(conv, groups=groups, in_channels=channels * groups, out_channels=outputs * groups)
+        for extent, out, kernel, stride, pad in (
+            ("in_h", "out_h", conv.kernel_h, conv.stride_h, conv.pad_h),
+            ("in_w", "out_w", conv.kernel_w, conv.stride_w, conv.pad_w),
+        ):
+            length = less(getattr(conv, extent))
+            if length + 2 * pad >= kernel and length:
+                yield replace(conv, **{extent: length, out: (length + 2 * pad - kernel) // stride + 1})
+
+
+def assert_not_slower(model: CostModel, conv: Conv, batch: int) -> None:
+    for pass_ in PASSES:
+        most = fastest_ps(model, ConvWork(conv, batch), pass_) * LIMIT
+        for less in smaller(conv):
+            assert fastest_ps(model, ConvWork(less, batch), pass_) <= most, (pass_, conv, less)
+        if batch > 1:
+            assert fastest_ps(model, ConvWork(conv, batch - 1), pass_) <= most, (pass_, conv)
+
+
+@given(
+    models,
+    st.builds(
+        conv_of,
+        st.one_of(st.integers(1, 8), st.integers(1, 600)),
+        st.one_of(st.integers(1, 8), st.integers(1, 600)),
+        st.integers(1, 230),
+        st.sampled_from((1, 2, 3, 5, 7, 11)),
+        st.sampled_from((1, 2, 4)),
+        st.sampled_from((1, 1, 1, 2, 32, 512)),
+    ),
+    st.integers(1, 300),
+)
+@settings(max_examples=120, deadline=None)
+def test_a_smaller_conv_never_takes_longer(model: CostModel, conv: Conv, batch: int) -> None:
+    assume(conv.out_h > 0)
+    assert_not_slower(model, conv, batch)
+
+
+@pytest.mark.parametrize("channels", [5, 128])
+@pytest.mark.parametrize("window", [1, 3, 5])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_nor_at_the_edges_of_classes(channels: int, window: int, stride: int) -> None:
+    """Five input channels are no first CONV, 128 in and out a wide one."""
+    for model in MODELS.values():
+        for outputs in (16, 128, 512):
+            for batch in (1, 64):
+                assert_not_slower(model, conv_of(channels, outputs, 56, window, stride, 1), batch)
+
+
+def test_nor_any_conv_of_the_zoo() -> None:
+    networks = [Network.load(name) for name in zoo.names()]
+    convs = dict.fromkeys(layer.conv for network in networks for layer in network.layers if layer.conv is not None)
+    assert len(convs) > 100
+    for conv in convs:
+        for key in (("titan-x", "cudnn4"), ("v100", "cudnn7")):
+            assert_not_slower(MODELS[key], conv, 64)
+
+
+@given(models, st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 64))
+@settings(max_examples=120, deadline=None)
+def test_a_smaller_product_never_takes_longer(model: CostModel, rows: int, cols: int, inner: int, count: int) -> None:
+    product = Product(rows, cols, inner, count)
+    for pass_ in PASSES:
+        most = model.product_ps(product, pass_) * LIMIT
+        for name in ("rows", "cols", "inner", "count"):
+            for less in (getattr(product, name) - 1, getattr(product, name) // 2, 1):
+                if less:
+                    assert model.product_ps(replace(product, **{name: less}), pass_) <= most, name
+
+
+def test_one_output_takes_no_longer_than_a_thousand() -> None:
+    """FC 4096 -> 1, 64 rows, on a Titan X."""
+    model = MODELS["titan-x", "cudnn4"]
+    for pass_ in PASSES:
+        assert model.product_ps(Product(64, 1, 4096), pass_) < model.product_ps(Product(64, 1000, 4096), pass_)
+
+
+def test_depthwise_is_bound_by_memory_in_every_pass() -> None:
+    """MobileNet's first depthwise CONV, batch 64, on a V100: 411 MB each, so no pass takes far longer than another."""
+    conv = conv_of(1, 1, 112, 3, 1, 32)
+    spent = [fastest_ps(MODELS["v100", "cudnn7"], ConvWork(conv, 64), pass_) for pass_ in PASSES]
+    assert max(spent) < 1.1 * min(spent)
+    assert min(spent) / 1e12 > ConvWork(conv, 64).bytes / 900e9
