@@ -379,38 +379,45 @@ def _moves(r: random.Random, live: list[tuple[str, int, int, str]]) -> list[tupl
     return found
 
 
+def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
+    """Makes the case's events; the points of its snapshots."""
+    late = {i for i in range(1, len(case.allocations)) if r.random() < 0.2}
+    early = [i for i in range(len(case.allocations)) if i not in late]
+    # allocations are numbered in the order in which they begin
+    case.allocations = [case.allocations[i] for i in (*early, *sorted(late))]
+    born = len(early)
+    case.events = [("allocate", i) for i in range(born)]
+    live, points = list(range(born)), [0]
+    ordinal = 0
+    for _ in range(r.choice([3, 4] if busy else [1, 1, 2, 3, 5])):
+        case.events += _moves(r, [case.allocations[i] for i in live])
+        case.events.append(("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], ordinal, busy)))
+        ordinal += r.choice([1, 1, 1, 2])
+        if r.random() < (0.9 if busy else 0.5):
+            points.append(ordinal)
+        gone = r.choice(live) if len(live) > 1 and r.random() < 0.3 else None
+        if gone is not None:
+            live.remove(gone)
+            case.events.append(("free", gone))
+            if r.random() < 0.6:  # comes back to the same address, perhaps while kernels still run
+                case.allocations.insert(born, (f"again{ordinal}", *case.allocations[gone][1:]))
+        if born < len(case.allocations):
+            case.events.append(("allocate", born))
+            live.append(born)
+            born += 1
+    case.events += [("allocate", i) for i in range(born, len(case.allocations))]
+    return points
+
+
 def random_case(seed: int, scheme: str, model: str) -> Case:
     """The case of a seed, for a replay scheme and a model of device memory."""
     r = random.Random(f"{seed} {scheme} {model}")
     case = Case(seed, scheme, _sm_keys(r) | _cache_keys(r) | _dram_keys(r, model) | _scheme_keys(r))
     busy = scheme in ("bandwidth", "buddy") and r.random() < 0.7  # many write-backs of entries that change
     case.allocations = _allocations(r, busy)
-    late = {i for i in range(1, len(case.allocations)) if r.random() < 0.15}
-    early = [i for i in range(len(case.allocations)) if i not in late]
-    # allocations are numbered in the order in which they begin
-    case.allocations = [case.allocations[i] for i in (*early, *sorted(late))]
-    born = len(early)
-    case.events = [("allocate", i) for i in range(born)]
-    live = list(range(born))
-    ordinal = 0
-    snapshots = r.random() < 0.9
-    known: list[tuple[Any, ...]] = [("snapshot", 0, _sizes(r, case.allocations))] if snapshots else []
-    for _ in range(r.choice([3, 4] if busy else [1, 1, 2, 3, 5])):
-        case.events += _moves(r, [case.allocations[i] for i in live])
-        case.events.append(("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], ordinal, busy)))
-        ordinal += r.choice([1, 1, 1, 2])
-        if snapshots and r.random() < (0.9 if busy else 0.5):
-            known.append(("snapshot", ordinal, _sizes(r, case.allocations)))
-        if len(live) > 1 and r.random() < 0.1:
-            gone = r.choice(live)
-            live.remove(gone)
-            case.events.append(("free", gone))
-        if born < len(case.allocations):
-            case.events.append(("allocate", born))
-            live.append(born)
-            born += 1
-    case.events += [("allocate", i) for i in range(born, len(case.allocations))]
-    case.events += known
+    points = _run_of_events(r, case, busy)
+    if r.random() < 0.9:
+        case.events += [("snapshot", point, _sizes(r, case.allocations)) for point in points]
     _tighten(r, case)
     case.targets = {
         i: r.choice(RATIOS) for i, (*_, space) in enumerate(case.allocations) if space == "device" and r.random() < 0.8
