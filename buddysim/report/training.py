@@ -107,7 +107,14 @@ def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
 
 
 def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(
+        title=_conditions(next(iter(results.values()))),
+        title_justify="left",
+        title_style="none",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
     table.add_column("scheme", no_wrap=True)
     columns = list(COLUMNS)
     if batches is not None:
@@ -122,6 +129,16 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
             cells = ["any", *[""] * (len(columns) - 1)]
         table.add_row(name, *cells)
     return table
+
+
+def _conditions(result: Flat) -> str:
+    """What every time of the table depends on: precision, calibration, link."""
+    run = result["provenance"]
+    calibrated = f"calibrated ({run['library']})" if run["calibrated"] else f"UNCALIBRATED ({run['library']})"
+    return (
+        f"{run['precision']}; layer times {calibrated}; link {run['link']}: "
+        f"{run['link_offload_bytes_per_s'] / 1e9:g} GB/s out, {run['link_prefetch_bytes_per_s'] / 1e9:g} GB/s back"
+    )
 
 
 def _decisions(results: Results) -> Group:
@@ -140,8 +157,5 @@ def _calibration(results: Results) -> Group:
     run = next(iter(results.values()))["provenance"]
     return Group(
         Text(f"layer times: {run['library']}, {run['calibration']}", no_wrap=True, overflow="ellipsis"),
-        Text(
-            f"link: {run['link']}, {run['link_offload_bytes_per_s'] / 1e9:g} GB/s out, "
-            f"{run['link_prefetch_bytes_per_s'] / 1e9:g} GB/s back, at the same time; prefetch: {run['prefetch']}",
-        ),
+        Text(f"link: both directions at the same time; prefetch: {run['prefetch']}"),
     )

@@ -39,6 +39,25 @@ def test_the_machine_of_the_vdnn_paper() -> None:
     assert machine.link_rate.offload_bytes_per_s == machine.link_rate.prefetch_bytes_per_s == 12_800_000_000
 
 
+@pytest.mark.parametrize(
+    ("name", "link", "out", "back", "host_gb"),
+    [
+        ("v100", "pcie3", 12.8, 12.8, 68),
+        ("a100", "pcie4", 25.6, 25.6, 128),
+        ("h100", "pcie5", 51.2, 51.2, 256),
+        ("h200", "pcie5", 51.2, 51.2, 256),
+        ("gh200", "nvlink-c2c", 297, 375, 480),
+    ],
+)
+def test_link_and_host_of_its_own_time(name: str, link: str, out: float, back: float, host_gb: int) -> None:
+    machine = TrainingMachine.load(name)
+    assert machine.link == link
+    assert machine.link_rate.offload_bytes_per_s == pytest.approx(out * 1e9)
+    assert machine.link_rate.prefetch_bytes_per_s == pytest.approx(back * 1e9)
+    assert machine.host_memory_bytes // 10**9 == host_gb
+    assert machine.host_memory_bytes - machine.host_pinned_bytes < 3 * 10**9
+
+
 @pytest.mark.parametrize("name", BOTH)
 def test_both_tables_of_a_file_agree(name: str) -> None:
     replayed, trained = Machine.load(name), TrainingMachine.load(name)

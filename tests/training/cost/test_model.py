@@ -165,7 +165,7 @@ def test_what_is_calibrated_says_so() -> None:
     assert "convnet-benchmarks" in model.source
     assert CostModel.load("titan-x", "cudnn5").calibrated
     assert "DeepBench" in CostModel.load("titan-xp").source
-    for machine in ("k40", "2080-ti", "a100", "h100", "h200"):
+    for machine in ("k40", "2080-ti", "a100", "h100", "h200", "gh200"):
         model = CostModel.load(machine)
         assert not model.calibrated
         assert "uncalibrated" in model.source
