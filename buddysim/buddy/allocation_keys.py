@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from buddysim.trace import Allocation
 
 Place = tuple[str, int]
+_ADDRESS = re.compile(r"\s*(?<![0-9a-z])0x([0-9a-f]+)(?![0-9a-z])", re.IGNORECASE)
 
 
 def places(allocations: Iterable[Allocation]) -> dict[int, Place]:
@@ -20,11 +21,14 @@ def places(allocations: Iterable[Allocation]) -> dict[int, Place]:
     seen: Counter[str] = Counter()
     found = {}
     for a in allocations:
-        address = rf"\s*(?<![0-9a-z])0x0*{a.base:x}(?![0-9a-z])"
-        name = re.sub(address, "", a.name, flags=re.IGNORECASE)
+        name = _without_address(a.name, a.base)
         found[a.index] = (name, seen[name])
         seen[name] += 1
     return found
+
+
+def _without_address(name: str, base: int) -> str:
+    return _ADDRESS.sub(lambda found: "" if int(found[1], 16) == base else found[0], name)
 
 
 def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:
