@@ -13,8 +13,9 @@ from buddysim.machine import Machine
 from buddysim.replay.comparison import slowdown
 from buddysim.replay.result import ReplayResult
 from buddysim.synthetic import make_trace
+from buddysim.trace import FLAG_TIMED, OP_STORE
 from tests.replay.events import load_block, provenance
-from tests.trace.builders import records
+from tests.trace.builders import line, records
 
 LINK = "link.bandwidth"
 BASE = 1 << 33
@@ -187,7 +188,8 @@ def test_sizes_of_neighbours_are_counted_over_all_snapshots_used(tmp_path: Path)
     with buddysim.trace.TraceWriter(path, provenance()) as writer:  # type: ignore[attr-defined]
         index = writer.add_allocation("data", BASE, 4 * 8192)
         writer.begin_kernel("kernel", (1, 1, 1), (32, 1, 1))
-        writer.add_blocks(*records([load_block([BASE])]))
+        store = ({"kind": OP_STORE, "flags": FLAG_TIMED}, [line(BASE, 15, 15)])
+        writer.add_blocks(*records([(0, [({"warp": 0}, [store])])]))
         writer.end_kernel()
         writer.add_contents(writer.add_snapshot(0), index, entries([4] * 64), pages=[1])
         writer.add_contents(writer.add_snapshot(1), index, entries([4] * 256))

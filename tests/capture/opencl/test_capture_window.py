@@ -98,7 +98,7 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
         assert found == {point: direct[point] for point in points}
         assert found[10] != found[11] != found[12] != found[13]
         source = SizeSource(trace)
-        assert [trace.snapshots[source.next_snapshot(ordinal) or 0].point for ordinal in (10, 11, 12)] == [11, 12, 13]
+        assert [trace.snapshots[source.after_store(ordinal, 0) or 0].point for ordinal in (10, 11, 12)] == [11, 12, 13]
         of_run = [snapshot.index for snapshot in trace.snapshots if not snapshot.for_replay]
         assert len(of_run) == 4
         assert profile(trace).rows[0].snapshots == tuple(of_run)

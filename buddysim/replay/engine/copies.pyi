@@ -1,0 +1,1 @@
+# For other extensions only (copies.pxd): nothing here is visible from Python.
