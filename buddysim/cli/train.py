@@ -30,6 +30,7 @@ _SCHEME_OPTION = "scheme_option_"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.base.pool import FITS
+    from buddysim.training.cost.precision import PRECISIONS
     from buddysim.training.iteration.plan import PREFETCHES, Options
 
     defaults = Options()
@@ -56,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"when offloaded maps come back: {', '.join(PREFETCHES)} (default: {defaults.prefetch})",
     )
     parser.add_argument("--library", metavar="NAME", help="version of the CONV library, for example cudnn4")
+    parser.add_argument(
+        "--precision",
+        metavar="NAME",
+        default=defaults.precision,
+        help=f"what layers compute in: {', '.join(PRECISIONS)} (default: {defaults.precision})",
+    )
     parser.add_argument("--calibration", metavar="FILE", help="layer times of your own GPU (buddysim calibrate)")
     parser.add_argument("--fit", choices=FITS, default=defaults.fit, help="how the memory pool picks a free piece")
     search = parser.add_mutually_exclusive_group()
@@ -208,7 +215,9 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.base.errors import BuddysimError
     from buddysim.machine.units import parse_size
 
-    options: dict[str, Any] = {name: getattr(args, name) for name in ("link", "prefetch", "library", "fit")}
+    options: dict[str, Any] = {
+        name: getattr(args, name) for name in ("link", "prefetch", "library", "precision", "fit")
+    }
     if args.budget is not None:
         try:
             options["memory_bytes"] = parse_size(args.budget)
@@ -227,7 +236,7 @@ def _simulate(
     from buddysim.training.search import largest_batch
 
     options = make_options(**chosen)
-    cost = CostModel.load(machine, options.library, args.calibration)
+    cost = CostModel.load(machine, options.library, args.calibration, options.precision)
 
     def simulated(scheme: str, batch: int) -> TrainingResult:
         return simulate(network, batch, machine, scheme, options=options, cost=cost)

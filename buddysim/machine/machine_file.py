@@ -72,7 +72,7 @@ class MachineFile(Section):
         """The whole machine as a machine file has it, every default filled in."""
         parts = {"name": self.name, "description": self.description, **self._parts()}
         content = {
-            name: part.model_dump() if isinstance(part, Section) else part
+            name: part.model_dump(exclude_none=True) if isinstance(part, Section) else part
             for name, part in parts.items()
             if part is not None
         }

@@ -44,6 +44,15 @@ class Training(Section):
     fp32: Annotated[int, fields.flops()] = Field(
         description="peak single-precision rate; a multiplication and an addition count as two"
     )
+    tf32: Annotated[int, fields.flops()] | None = Field(
+        default=None, description="peak rate of tensor cores on TF32 operands, dense; none: not offered"
+    )
+    fp16: Annotated[int, fields.flops()] | None = Field(
+        default=None, description="peak rate of tensor cores on FP16 operands, dense, sums in FP32; none: not offered"
+    )
+    bf16: Annotated[int, fields.flops()] | None = Field(
+        default=None, description="peak rate of tensor cores on BF16 operands, dense, sums in FP32; none: not offered"
+    )
     sms: Annotated[int, fields.count(1, 1024)] = Field(description="SMs, over which thread blocks run in waves")
     clock: Annotated[Frequency, fields.frequency()] = Field(description="clock at which the peak rate is reached")
     dram_bandwidth: SteadyRate = Field(description="peak bandwidth of device memory")

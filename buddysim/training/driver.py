@@ -58,7 +58,12 @@ def simulate_outcome(
     batch = _whole("batch", batch)
     if not 1 <= batch <= LARGEST_BATCH:
         raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
-    cost = cost or CostModel.load(machine, options.library)
+    cost = cost or CostModel.load(machine, options.library, precision=options.precision)
+    if cost.precision.name != options.precision:
+        raise BuddysimError(
+            f"precision {options.precision}: expected {cost.precision.name}, that of the layer times given"
+        )
+    network = network.stored_in(cost.precision.element_bytes)
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
     return carry_out(network, batch, machine, cost, plan, options)
 

@@ -188,7 +188,7 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
         "link_offload_bytes_per_s": link.offload_bytes_per_s,
         "link_prefetch_bytes_per_s": link.prefetch_bytes_per_s,
         "dram_bytes_per_s": machine.dram_bytes_per_s,
-        "precision": "fp32",
+        "precision": cost.precision.name,
         "library": cost.library,
         "calibrated": cost.calibrated,
         "calibration": cost.source if cost.calibrated else _uncalibrated(cost.source),

@@ -26,6 +26,8 @@ def test_every_key_is_documented_as_it_is() -> None:
         assert rows[key]["meaning"] == field.description, key
         if field.is_required():
             expected = "-"
+        elif field.default is None:
+            expected = "none"
         elif rows[key]["kind"] == "size":
             expected = f"`{format_size(field.default)}`"
         else:

@@ -220,6 +220,36 @@ def independent_networks() -> Iterator[Independent]:
             yield Independent(*key, row["version"], row["network"], batch, *measured, forward, data + filters)
 
 
+@dataclass(frozen=True)
+class Iteration:
+    """A whole iteration measured by others and part of no fit, with its modelled time."""
+
+    machine: str
+    precision: str
+    network: str
+    batch: int
+    ms: float
+    by: str
+    modelled_ms: float
+    calibrated: bool
+
+    @property
+    def ratio(self) -> float:
+        """Modelled over measured."""
+        return self.modelled_ms / self.ms
+
+
+def outside_iterations() -> Iterator[Iteration]:
+    """The iterations of `iterations-outside.csv`, without the gradient of the image, on the machine's own library."""
+    with (DATA_FOLDER / "iterations-outside.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            model = CostModel.load(row["machine"], precision=row["precision"])
+            network, batch = Network.load(row["network"]), int(row["batch"])
+            modelled = sum(network_ms(model, network, batch, pass_, image_gradient=False) for pass_ in PASSES)
+            names = (row["machine"], row["precision"], row["network"])
+            yield Iteration(*names, batch, float(row["ms"]), row["by"], modelled, model.calibrated)
+
+
 def seen(total: Total) -> bool:
     """Whether a whole network took part in the fit of ratios and FFT rates."""
     return total.network in FITTED_NETWORKS and total.library in ("cudnn2", "cudnn4")

@@ -6,7 +6,7 @@ docs/cost-model.md says where each number comes from and how far the times are o
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
@@ -14,6 +14,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.algorithms import MEMORY_OPTIMAL, Algorithm, available, fft_frequencies
 from buddysim.training.cost.calibration import Calibration, Common, common, read_calibration, shipped, version_of
 from buddysim.training.cost.curve import Curve, Peak, curve_name
+from buddysim.training.cost.precision import MATRIX_SHARE, PRECISIONS, Precision, find_precision
 from buddysim.training.cost.traffic import layer_elements
 from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, Pass, Product
 from buddysim.training.networks import kinds
@@ -25,6 +26,7 @@ NEWEST = 7
 """Version of cuDNN whose algorithms are taken where the library's name holds none."""
 
 _DIRECT = "implicit_precomp_gemm"
+_ON_TENSOR_CORES = (MEMORY_OPTIMAL, _DIRECT, "gemm")
 _COMPLEX_FLOPS = 4
 """A complex multiplication and addition is eight operations, four times a real one."""
 
@@ -52,19 +54,30 @@ class CostModel:
 
     Attributes
     ----------
-    calibrated : whether the efficiencies were fitted to timings of this GPU and library
+    calibrated : whether the efficiencies were fitted to timings of this GPU and library in this precision
     library : version of the CONV library
     source : where the efficiencies come from
     assumptions : what is not measured, by topic
     """
 
-    def __init__(self, machine: TrainingMachine, library: str, calibration: Calibration | None, shared: Common) -> None:
+    def __init__(
+        self,
+        machine: TrainingMachine,
+        library: str,
+        calibration: Calibration | None,
+        shared: Common,
+        precision: Precision = PRECISIONS["fp32"],
+    ) -> None:
         self.machine = machine
         self.library = library
         self.calibration = calibration
         self.shared = shared
-        self.calibrated = calibration is not None and calibration.library == library
-        self._peak = Peak.of(machine)
+        known = calibration is not None and calibration.library == library
+        self.calibrated = known and precision.name == "fp32"
+        self.precision = precision
+        single = Peak.of(machine)
+        self._peak = replace(single, bytes_per_s=single.bytes_per_s * ELEMENT_BYTES / precision.element_bytes)
+        self._matrix_peak = replace(self._peak, flops=precision.matrix_flops(machine))
         self._efficiency = shared.efficiency if calibration is None else calibration.efficiency
         self._version = version_of(library) or NEWEST
         fitted = None if calibration is None else version_of(calibration.library)
@@ -79,6 +92,7 @@ class CostModel:
         machine: TrainingMachine | str | os.PathLike[str],
         library: str | None = None,
         calibration: Calibration | str | os.PathLike[str] | None = None,
+        precision: str = "fp32",
     ) -> CostModel:
         """The model of a machine.
 
@@ -87,18 +101,19 @@ class CostModel:
         machine : a machine, its name, or the path of its file
         library : for example ``"cudnn4"``; None: the version that the calibration or the machine names
         calibration : a calibration, or the path of its file; None: the shipped one, if there is one
+        precision : a name of `PRECISIONS`; the machine must have a rate for it
         """
-        loaded = TrainingMachine.load(machine)
+        loaded, computed = TrainingMachine.load(machine), find_precision(precision)
         if calibration is not None:
             own = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
-            return cls(loaded, library or own.library, own, common())
+            return cls(loaded, library or own.library, own, common(), computed)
         wanted = library or loaded.library
         if wanted != GENERIC and version_of(wanted) is None:
             known = sorted({GENERIC, "cudnn2", "cudnn3", *(name for _, name in shipped())})
             raise BuddysimError(
                 f"library {shortened(wanted)} is unknown: expected one of {', '.join(known)}{hint(wanted, known)}"
             )
-        return cls(loaded, wanted, _nearest(loaded.name, wanted), common())
+        return cls(loaded, wanted, _nearest(loaded.name, wanted), common(), computed)
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
         """The algorithms of a CONV's pass, fastest first; of equally fast ones, that with less workspace first.
@@ -123,6 +138,7 @@ class CostModel:
         found = [
             ConvAlgorithm(algorithm.name, algorithm.workspace(work), _ps(self._conv_s(algorithm, work, pass_)))
             for algorithm in available(work, pass_, self._version)
+            if self.precision.name == "fp32" or algorithm.name in _ON_TENSOR_CORES
         ]
         return tuple(sorted(found, key=lambda one: (one.time_ps, one.workspace_bytes, one.name)))
 
@@ -143,15 +159,19 @@ class CostModel:
     def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
         """Time of a layer of a kind that is bound by device memory, for so many bytes."""
         share = self.bandwidth_share(kind, pass_)
-        return self.machine.launch_ps + _ps(moved / (self._peak.bytes_per_s * share))
+        return self.machine.launch_ps + _ps(moved / (self.machine.dram_bytes_per_s * share))
 
     def product_ps(self, product: Product, pass_: Pass) -> int:
         """Time of a pass of a fully connected layer that is this product."""
         efficiency = self._efficiency[pass_]["fc"]
-        return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._peak))
+        return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._matrix_peak))
 
     def dram_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
         """Bytes that a pass of a layer moves to and from device memory, at least."""
+        return self._single_bytes(layer, batch, pass_) * self.precision.element_bytes // ELEMENT_BYTES
+
+    def _single_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
+        """The same in single precision."""
         if layer.conv is not None:
             return ConvWork(layer.conv, batch).bytes * len(_parts(pass_))
         if layer.gemms:
@@ -216,11 +236,12 @@ class CostModel:
             grouped = self._grouped_s(work, pass_)
             return grouped, grouped
         curve, efficiency = self._curve(work, pass_), self._efficiency[pass_][work.conv_class]
-        direct = curve.compute_s(work.product(pass_), self._peak) / efficiency
-        least = work.flops / self._peak.flops
+        peak = self._matrix_peak
+        direct = curve.compute_s(work.product(pass_), peak) / efficiency
+        least = work.flops / peak.flops
         if work.conv_class not in WINOGRAD_CLASSES:
             return max(direct, least), direct
-        winograd = curve.compute_s(work.tiled_product(pass_), self._peak) / efficiency
+        winograd = curve.compute_s(work.tiled_product(pass_), peak) / efficiency
         gain = self.shared.ratio[pass_]["winograd"]
         if self._winograd_fitted:
             return max(direct / gain, least), winograd
@@ -292,12 +313,18 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
         "workspace": "from what each algorithm keeps, one formula for every network, held against published cuDNN "
         "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered",
     }
+    if model.precision.name != "fp32":
+        assumptions["precision"] = (
+            f"{model.precision.name}: products at {MATRIX_SHARE:g} of their FP32 efficiency (DeepBench, FP16, V100 and "
+            "T4), of the tensor cores' peak; grouped and depthwise CONV at FP32's rates; weights, gradients "
+            "of weights and saved statistics in FP32, casts take no time, workspace as in FP32"
+        )
     calibration = model.calibration
     if calibration is None:
         assumptions["efficiencies"] = "uncalibrated: mean efficiencies of the GPUs with timings"
         assumptions["bandwidth"] = "uncalibrated: shares of the peak bandwidth measured on a Titan X (Maxwell)"
         return "uncalibrated: no timings of this GPU", assumptions
-    if not model.calibrated:
+    if calibration.library != model.library:
         assumptions["efficiencies"] = f"uncalibrated: no timings with {model.library}; those with {calibration.library}"
     if not calibration.bandwidth:
         assumptions["bandwidth"] = "shares of the peak bandwidth measured on a Titan X (Maxwell)"

@@ -90,6 +90,7 @@ class Options:
     link : name in the machine's ``links``; None takes its default
     prefetch : how offloaded maps come back
     library : version of the CONV library; None takes the one that the machine is calibrated for
+    precision : that layers compute in: a name of `cost.precision.PRECISIONS`
     fit : how the pool picks a free piece
     memory_bytes : GPU memory to use; None takes the machine's
     extra : options that schemes declare (`buddysim.training.option`), by name
@@ -98,6 +99,7 @@ class Options:
     link: str | None = None
     prefetch: Prefetch = "published"
     library: str | None = None
+    precision: str = "fp32"
     fit: FitPolicy = "best-fit"
     memory_bytes: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)

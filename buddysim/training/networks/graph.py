@@ -227,6 +227,14 @@ class Network:
         wanted = {self._owners[layer.index] for layer in self.layers if "y" in layer.needs}
         return tuple(owner for owner in self.buffers if self._readers[owner] or owner in wanted)
 
+    def stored_in(self, element_bytes: int) -> Network:
+        """The same network with feature maps of so many bytes an element; weights stay single."""
+        if element_bytes == self.element_bytes:
+            return self
+        network = Network(self.name, self.layers, self.source, self.description)
+        network.element_bytes = element_bytes
+        return network
+
     def output_bytes(self, index: int, batch: int) -> int:
         """Bytes of a layer's output Y."""
         return self.layers[index].output_elements * self.element_bytes * batch
@@ -237,11 +245,11 @@ class Network:
 
     def layer_parameter_bytes(self, index: int) -> int:
         """Bytes of a layer's weights and biases."""
-        return self.layers[index].parameters * self.element_bytes
+        return self.layers[index].parameters * ELEMENT_BYTES
 
     def parameter_bytes(self) -> int:
         """Bytes of all weights and biases."""
-        return self.parameters * self.element_bytes
+        return self.parameters * ELEMENT_BYTES
 
     def forward_flops(self, index: int, batch: int) -> int:
         """FLOPs of a layer's forward step."""

@@ -28,6 +28,7 @@ from buddysim.training.cost.evaluate import (
     median_error,
     median_interval,
     of_kind,
+    outside_iterations,
     predicted_ms,
     shipped_model,
 )
@@ -66,7 +67,9 @@ def test_the_same_shapes_are_held_out_on_every_gpu_of_a_source() -> None:
 
 def test_both_parts_are_of_the_same_gpus_and_each_names_source_and_licence() -> None:
     assert PARTS["calibration"].keys() == PARTS["validation"].keys() == shipped().keys()
-    for path in (*DATA_FOLDER.glob("*/*.csv"), *DATA_FOLDER.glob("*.csv")):
+    outside = DATA_FOLDER / "iterations-outside.csv"
+    assert "no licence stated" in outside.read_text(encoding="utf-8")
+    for path in {*DATA_FOLDER.glob("*/*.csv"), *DATA_FOLDER.glob("*.csv")} - {outside}:
         first = path.read_text(encoding="utf-8").splitlines()[0]
         assert first.startswith("# source: github.com/")
         assert "MIT" in first or "Apache-2.0" in first
@@ -108,6 +111,18 @@ def test_networks_that_no_fit_has_seen() -> None:
     assert len(older) == 21
     assert median_error([one.forward_error for one in older]) < 0.06
     assert median_error([one.backward_error for one in older]) < 0.12
+
+
+def test_iterations_measured_elsewhere() -> None:
+    """Calibrated GPUs in FP32 agree within 15 %, the A100 in TF32 within 20 %; nothing is further off than 2.5."""
+    found = list(outside_iterations())
+    assert {one.machine for one in found} == {"1080-ti", "2080-ti", "v100", "a100", "h100"}
+    for one in found:
+        assert 0.4 < one.ratio < 1.4
+        if one.precision == "fp32" and one.calibrated:
+            assert one.ratio == pytest.approx(1, abs=0.15)
+    tf32 = [one.ratio for one in found if one.precision == "tf32" and one.machine == "a100"]
+    assert tf32 == pytest.approx([1] * len(tf32), abs=0.2)
 
 
 def made_timings(model: CostModel, seed: int) -> list[Timing]:

@@ -1,0 +1,66 @@
+"""Precisions that a network is trained in: the size of its feature maps, and the rate of its matrix products.
+
+TF32 rounds the operands of FP32 products for tensor cores; FP16 and BF16 are mixed precision, as frameworks' automatic
+casting does it: maps and their gradients are halves, weights and their gradients stay single.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+
+MATRIX_SHARE = 0.85
+"""Efficiency of products on tensor cores over that of the same products in FP32, each of its own peak rate.
+
+Median of DeepBench's FP16 sheets on V100 and T4, 0.85 on both (CONV, forward); assumed: on newer GPUs and in TF32 too.
+"""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """A precision.
+
+    Attributes
+    ----------
+    element_bytes : of an element of a feature map and of its gradient
+    """
+
+    name: str
+    element_bytes: int
+
+    def matrix_flops(self, machine: TrainingMachine) -> float:
+        """Rate that products are measured against: the peak in FP32, else what tensor cores are worth next to it.
+
+        Raises
+        ------
+        BuddysimError
+            where the machine file names no rate in this precision
+        """
+        if self.name == "fp32":
+            return float(machine.fp32_flops)
+        rate: int | None = getattr(machine.training, self.name)
+        if rate is None:
+            offered = ", ".join(name for name in PRECISIONS if getattr(machine.training, name) is not None)
+            raise BuddysimError(f"precision {self.name}: {machine.name} has no rate for it: expected one of {offered}")
+        return rate * MATRIX_SHARE
+
+
+PRECISIONS: Mapping[str, Precision] = {
+    name: Precision(name, element_bytes) for name, element_bytes in (("fp32", 4), ("tf32", 4), ("fp16", 2), ("bf16", 2))
+}
+
+
+def find_precision(name: str) -> Precision:
+    """A precision by its name; a BuddysimError names the nearest of an unknown one."""
+    if name not in PRECISIONS:
+        raise BuddysimError(
+            f"precision {shortened(name)}: expected one of {', '.join(PRECISIONS)}{hint(name, PRECISIONS)}"
+        )
+    return PRECISIONS[name]

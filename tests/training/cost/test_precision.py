@@ -1,0 +1,78 @@
+"""Precisions: rates and bytes by hand, what isn't offered, memory of an iteration."""
+
+from __future__ import annotations
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.machine import TrainingMachine
+from buddysim.training import Network, simulate
+from buddysim.training.cost import PASSES, CostModel
+from buddysim.training.cost.precision import MATRIX_SHARE, PRECISIONS
+from buddysim.training.cost.work import Product
+
+LARGE = Product(1 << 17, 1 << 14, 1 << 14)
+
+
+@pytest.mark.parametrize(("precision", "tflops"), [("tf32", 156), ("fp16", 312), ("bf16", 312)])
+def test_large_products_run_at_the_rate_of_tensor_cores(precision: str, tflops: float) -> None:
+    """The same efficiency, but for one factor, of the data sheet's rate."""
+    single, other = CostModel.load("a100"), CostModel.load("a100", precision=precision)
+    faster = single.product_ps(LARGE, "forward") / other.product_ps(LARGE, "forward")
+    assert faster == pytest.approx(tflops * MATRIX_SHARE / 19.49, rel=0.01)
+
+
+def test_layers_bound_by_memory_move_half_the_bytes_in_half_precision() -> None:
+    network = Network.load("vgg16")
+    relu = next(layer for layer in network.layers if layer.kind == "relu")
+    single, tf32, half = (CostModel.load("a100", precision=name) for name in ("fp32", "tf32", "fp16"))
+    assert half.dram_bytes(relu, 64, "forward") * 2 == single.dram_bytes(relu, 64, "forward")
+    assert tf32.time_ps(relu, 64, "forward") == single.time_ps(relu, 64, "forward")
+    launch = single.machine.launch_ps
+    assert half.time_ps(relu, 64, "forward") - launch == pytest.approx(
+        (single.time_ps(relu, 64, "forward") - launch) / 2, abs=2
+    )
+
+
+def test_no_pass_is_slower_on_tensor_cores() -> None:
+    single, tf32, half = (CostModel.load("a100", precision=name) for name in ("fp32", "tf32", "fp16"))
+    for layer in Network.load("resnet50").layers:
+        if layer.conv is not None:
+            for pass_ in PASSES:
+                spent = [model.conv_algorithms(layer, 64, pass_)[0].time_ps for model in (single, tf32, half)]
+                assert spent == sorted(spent, reverse=True)
+
+
+def test_maps_are_halves_and_weights_stay_single() -> None:
+    results = {name: simulate("vgg16", 16, "a100", "base-p", precision=name) for name in PRECISIONS}
+    single, half = results["fp32"].counters, results["fp16"].counters
+    assert half["memory.weights_bytes"] == single["memory.weights_bytes"]
+    assert half["memory.weight_gradient_bytes"] == single["memory.weight_gradient_bytes"]
+    assert half["memory.gradient_map_bytes"] * 2 == single["memory.gradient_map_bytes"]
+    assert half["memory.feature_map_bytes"] < 0.52 * single["memory.feature_map_bytes"]
+    assert results["tf32"].counters["memory.feature_map_bytes"] == single["memory.feature_map_bytes"]
+    assert results["bf16"].counters == half
+    assert {name: result.provenance["precision"] for name, result in results.items()} == {n: n for n in PRECISIONS}
+    assert "precision" in results["fp16"].provenance["assumptions"]
+    assert "precision" not in results["fp32"].provenance["assumptions"]
+
+
+def test_times_in_another_precision_are_uncalibrated() -> None:
+    assert CostModel.load("v100").calibrated
+    assert not CostModel.load("v100", precision="fp16").calibrated
+
+
+def test_what_a_machine_does_not_have_is_refused() -> None:
+    with pytest.raises(BuddysimError, match="precision bf16: v100 has no rate for it: expected one of fp32, fp16"):
+        CostModel.load("v100", precision="bf16")
+    with pytest.raises(BuddysimError, match=r"precision 'fp61': expected one of .*\(nearest: fp16\)"):
+        simulate("alexnet", 1, "a100", precision="fp61")
+    cost = CostModel.load("a100", precision="tf32")
+    with pytest.raises(BuddysimError, match="precision fp32: expected tf32, that of the layer times given"):
+        simulate("alexnet", 1, "a100", cost=cost)
+
+
+def test_a_rate_of_ones_own() -> None:
+    machine = TrainingMachine.load("a100").with_overrides({"training.tf32": "78 TFLOPS"})
+    slow, fast = CostModel.load(machine, precision="tf32"), CostModel.load("a100", precision="tf32")
+    assert slow.product_ps(LARGE, "forward") == pytest.approx(2 * fast.product_ps(LARGE, "forward"), rel=1e-3)
