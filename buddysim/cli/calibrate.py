@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.hints import shortened
     from buddysim.machine.training import TrainingMachine
-    from buddysim.training.cost.calibration import common, version_of
+    from buddysim.training.cost.calibration import check_version, common, version_of
     from buddysim.training.cost.curve import Peak
     from buddysim.training.cost.dataset import Dataset
     from buddysim.training.cost.fit import fit_calibration
@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
     machine = TrainingMachine.load(args.machine)
     if version_of(args.library) is None:
         raise BuddysimError(f"--library: {shortened(args.library)} is not a version of cuDNN, for example cudnn7")
+    check_version(args.library)
     timings = read_timings(args.timings)
     if not any(timing.has_products for timing in timings):
         raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer to fit efficiencies to")

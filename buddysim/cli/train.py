@@ -6,7 +6,6 @@ import argparse
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -234,6 +233,7 @@ def _simulate(
     from buddysim.training.cost import CostModel
     from buddysim.training.driver import make_options, simulate
     from buddysim.training.search import largest_batch
+    from buddysim.training.trial import Trials
 
     options = make_options(**chosen)
     cost = CostModel.load(machine, options.library, args.calibration, options.precision)
@@ -245,7 +245,8 @@ def _simulate(
         return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None
     results, batches = {}, {}
     for scheme in schemes:
-        batches[scheme], results[scheme] = largest_batch(partial(simulated, scheme))
+        batches[scheme] = largest_batch(Trials(network, machine, cost, scheme, options))
+        results[scheme] = simulated(scheme, max(batches[scheme], 1))
     return results, batches
 
 

@@ -11,7 +11,7 @@ from buddysim.figures.drawing.source import Source
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.networks import NETWORKS
 
-TITLE = "cDMA, Fig. 13: performance of the feature layers over the oracle's (cuDNN 5, 12.8 GB/s)"
+TITLE = "cDMA, Fig. 13: performance of the feature layers over the oracle's (cuDNN 5, 12.8 GB/s, joins offloaded)"
 ORDER = 213
 
 SCHEMES = {

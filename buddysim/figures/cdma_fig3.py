@@ -11,7 +11,7 @@ from buddysim.figures.drawing.source import Source
 from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.stated import value
 
-TITLE = "cDMA, Fig. 3: what vDNN costs with newer libraries and GPUs (PCIe gen3, 12.8 GB/s)"
+TITLE = "cDMA, Fig. 3: what vDNN costs with newer libraries and GPUs (PCIe gen3, 12.8 GB/s, joins offloaded)"
 ORDER = 203
 
 LIBRARIES = ("cudnn4", "cudnn5")  # those of the paper that published timings exist for

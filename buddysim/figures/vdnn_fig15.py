@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
 from buddysim.papers.stated import value
+from buddysim.papers.vdnn.memory import gpu_bytes
 from buddysim.papers.vdnn.networks import DEEP, GIB
 
 TITLE = "vDNN, Fig. 15: memory of very deep networks (batch 32), baseline and dyn"
@@ -26,7 +27,7 @@ def data(source: Source) -> list[dict[str, Any]]:
             {
                 "network": label,
                 "baseline_gib": result["memory.baseline_bytes"] / GIB,
-                "gpu_gib": result["memory.peak_bytes"] / GIB,
+                "gpu_gib": gpu_bytes(result) / GIB,
                 "host_gib": result["host.pinned_bytes"] / GIB,
                 "time": result["features.time_ms"] / result["features.oracle_ms"],
             }

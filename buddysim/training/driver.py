@@ -20,6 +20,7 @@ from buddysim.training.result import TrainingResult
 from buddysim.training.schemes import baseline as network_wide
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.search import LARGEST_BATCH
+from buddysim.training.trial import capacity_bytes
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -122,7 +123,7 @@ def carry_out(
     """The iteration that a scheme planned."""
     link = link_rate(machine, options.link)
     program = build(network, batch, cost, plan, link)
-    capacity = None if plan.unlimited else options.memory_bytes or machine.memory_bytes
+    capacity = capacity_bytes(plan, machine, options)
     placement = memory.place(program, capacity, options.fit)
     failure = placement.failure
     if failure:

@@ -102,12 +102,6 @@ class Outcome:
         return self.failure is None
 
     @property
-    def could_fit(self) -> bool:
-        """Whether it would fit without fragmentation; where a batch could not, no larger one could."""
-        enough = self.capacity is None or memory.least_bytes(self.program) <= self.capacity
-        return self.fits or (enough and self.pinned_bytes <= self.machine.host_pinned_bytes)
-
-    @property
     def program(self) -> Program:
         """The steps."""
         return self.schedule.program

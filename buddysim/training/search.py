@@ -3,51 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from buddysim.training.result import TrainingResult
+if TYPE_CHECKING:
+    from buddysim.training.result import TrainingResult
+    from buddysim.training.trial import Excess, Trials
 
 LARGEST_BATCH = 1 << 20
 
 
-def largest_batch(simulated: Callable[[int], TrainingResult], limit: int = LARGEST_BATCH) -> tuple[int, TrainingResult]:
-    """The largest batch that fits, and its result; 0 with the result of batch 1 where none does.
+def largest_batch(trials: Trials, limit: int = LARGEST_BATCH) -> int:
+    """The largest batch that fits; 0 where none does.
 
-    Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through. The memory that is
-    live at once is monotone, so the largest batch that could fit is found by bisection, and from there downwards each
-    batch is tried until one fits. (A larger batch may let faster algorithms with more workspace win; batches beyond one
-    that can't fit for that reason are not searched.)
+    Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through, and a larger batch
+    may get CONV algorithms with less workspace. Maps grow with the batch, so without workspace the largest batch that
+    could fit is found from what is missing at two batches, which is close to linear. From there downwards, range by
+    range of batches with the same algorithms, whose workspace grows too, the largest one that could fit is found in
+    the same way, and from it each batch is tried until one fits.
 
     Parameters
     ----------
-    simulated : the result of a batch
     limit : no larger batch is tried; a result of `limit` samples means that memory is no bound
     """
-    fits: dict[int, bool] = {}
+    high = _last(lambda batch: trials.at(batch).least_excess, 1, limit)
+    while high:
+        low = _first_alike(trials, high)
+        for batch in range(_last(lambda batch: trials.at(batch).excess, low, high), low - 1, -1):
+            if trials.at(batch).fits:
+                return batch
+        high = low - 1
+    return 0
 
-    def could_fit(batch: int) -> bool:
-        result = simulated(batch)
-        fits[batch] = bool(result.counters["fits"])
-        return result.outcome.could_fit
 
-    possible, impossible = 0, 0
-    while not impossible and possible < limit:
-        batch = min(max(2 * possible, 1), limit)
-        if could_fit(batch):
-            possible = batch
+def _first_alike(trials: Trials, high: int) -> int:
+    """The first of the batches up to `high` that have its CONV algorithms."""
+    chosen = trials.algorithms(high)
+    alike, step = high, 1
+    while alike > 1 and trials.algorithms(max(alike - step, 1)) == chosen:
+        alike, step = max(alike - step, 1), 2 * step
+    other = max(alike - step, 0)
+    while alike - other > 1:
+        middle = (alike + other) // 2
+        if trials.algorithms(middle) == chosen:
+            alike = middle
         else:
-            impossible = batch
-    while impossible - possible > 1:
-        middle = (possible + impossible) // 2
-        if could_fit(middle):
-            possible = middle
+            other = middle
+    return alike
+
+
+def _last(excess: Callable[[int], Excess], low: int, high: int) -> int:
+    """The last batch from `low` to `high` at which neither excess is above 0, where both grow; `low` - 1 if none.
+
+    The secant between a batch that could fit and one that could not gives the next to try; every third is the middle.
+    """
+    if max(excess(low)) > 0:
+        return low - 1
+    if max(excess(high)) <= 0:
+        return high
+    tried = 0
+    while high - low > 1:
+        pairs = zip(excess(low), excess(high), strict=True)
+        crossings = [low + (high - low) * -below // (above - below) for below, above in pairs if above > 0]
+        tried += 1
+        middle = (low + high) // 2 if tried % 3 == 0 else min(crossings)
+        batch = min(max(middle, low + 1), high - 1)
+        if max(excess(batch)) > 0:
+            high = batch
         else:
-            impossible = middle
-    for batch in range(possible, 0, -1):
-        if fits.get(batch, True):
-            result = simulated(batch)
-            if result.counters["fits"]:
-                return batch, result
-    return 0, simulated(1)
+            low = batch
+    return low
 
 
 def fastest_that_fits(results: Mapping[str, TrainingResult]) -> str | None:

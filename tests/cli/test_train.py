@@ -250,3 +250,11 @@ def test_whole_numbers_of_numpy_are_as_good(tmp_path):
     assert json.dumps(whole) == json.dumps(simulate("alexnet", 8, memory_bytes=2**31).to_dict())
     with pytest.raises(BuddysimError, match=r"memory_bytes 2\.5: expected a whole number"):
         simulate("alexnet", 8, memory_bytes=2.5)
+
+
+@pytest.mark.parametrize("library", ["cudnn0", "cudnn1", "cudnn99"])
+def test_a_version_of_the_library_without_algorithms_is_refused(library: str, capsys):
+    assert main(["train", "vgg11", "--batch", "1", "--library", library]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"library '{library}' is not modelled: expected cudnn2 (the oldest) to cudnn9 (the newest)" in error

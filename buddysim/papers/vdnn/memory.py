@@ -1,19 +1,16 @@
-"""Memory under vDNN's policies (Rhu et al., MICRO 2016): of the feature-extraction layers, against base-p's."""
+"""Memory under vDNN's policies (Rhu et al., MICRO 2016), counted as `buddysim.papers.vdnn.usage` says."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from statistics import fmean
 
 from buddysim.papers.measured import Measured, by_network, loss_percent, measures
 from buddysim.papers.saved import Result, SavedResults
-from buddysim.papers.stated import value
 from buddysim.papers.vdnn.baseline import without_workspace
 from buddysim.papers.vdnn.networks import DEEP, GIB, SIX
-
-
-def saved_percent(result: Result, kind: str) -> float:
-    """How much less memory than the baseline; kind: ``"peak"``, ``"average"`` or ``"average_over_layers"``."""
-    return float(100 * (1 - result[f"features.memory.{kind}_bytes"] / result["features.memory.baseline_bytes"]))
+from buddysim.papers.vdnn.usage import OTHERS, TAKEN, mean_saving, saved_by_network, saved_percent, used_bytes
 
 
 @measures(
@@ -22,36 +19,23 @@ def saved_percent(result: Result, kind: str) -> float:
 )  # fmt: skip
 def average_saving(training: SavedResults, id: str) -> Measured:
     policy, _, kind = id.rpartition("-")
-    results = {label: training.result(name, batch, f"vdnn-{policy}") for label, name, batch in SIX}
-    shares = {label: saved_percent(result, kind) for label, result in results.items()}
-    bare = fmean(saved_without_workspace(training, name, batch, f"vdnn-{policy}", kind) for _, name, batch in SIX)
-    note = f"{by_network(shares)}; {implied_workspace(bare, value(id))}"
-    if kind == "average":
-        by_layers = fmean(saved_percent(result, "average_over_layers") for result in results.values())
-        note += f"; averaged over layers, not time: {by_layers:.0f}"
+    shares = saved_by_network(training, policy, kind)
+    others = {
+        name: mean_saving(training, policy, kind, replace(TAKEN, **other))
+        for name, other in OTHERS.items()
+        if kind == "average" or "over_layers" not in other
+    }
+    note = f"{by_network(shares)}; without {by_network(others)}"
+    if policy == "dyn":
+        note += f"; {if_it_offloaded(training, shares, kind)}"
     return Measured(fmean(shares.values()), note=note)
 
 
-def implied_workspace(bare: float, stated: float) -> str:
-    """The workspace of the baseline that a stated saving implies; `bare` per cent are saved without any workspace."""
-    implied = 100 * ((100 - bare) / (100 - stated) - 1)
-    return (
-        f"{bare:.0f} if no algorithm had a workspace, so the paper's figure implies a baseline whose workspace is "
-        f"{implied:.0f} % of the rest"
-    )
-
-
-def saved_without_workspace(training: SavedResults, name: str, batch: int, scheme: str, kind: str) -> float:
-    """The saving in per cent if no algorithm had a workspace: that of the m policies, against base-m.
-
-    Without workspaces dyn offloads what the first of `none`, `conv` and `all` does that fits.
-    """
-    if scheme == "vdnn-dyn":
-        tried = ("vdnn-none-m", "vdnn-conv-m", "vdnn-all-m")
-        scheme = next(s for s in tried if training.result(name, batch, s)["fits"])
-    bare = training.result(name, batch, scheme.removesuffix("-p").removesuffix("-m") + "-m")
-    base = training.result(name, batch, "base-m")["features.memory.peak_bytes"]
-    return float(100 * (1 - bare[f"features.memory.{kind}_bytes"] / base))
+def if_it_offloaded(training: SavedResults, shares: Mapping[str, float], kind: str) -> str:
+    """What dyn's saving would be if VGG-16 (128) didn't fit without offloading, as the introduction implies."""
+    conv = saved_percent(training.result("vgg19", 128, "vdnn-conv-p"), kind)
+    mean = fmean({**shares, "VGG-16 (128)": conv}.values())
+    return f"{mean:.0f} if VGG-16 (128) had to offload (conv(p)), as the introduction's range of 73 to 98 % implies"
 
 
 @measures("average-alexnet", "average-overfeat", "average-googlenet", "average-vgg16-256")
@@ -63,18 +47,15 @@ def largest_saving(training: SavedResults, id: str) -> Measured:
         "average-vgg16-256": ("vgg19", 256),
     }[id]
     result = training.result(name, batch, "vdnn-all-m")
-    by_layers = saved_percent(result, "average_over_layers")
-    implied = implied_workspace(saved_without_workspace(training, name, batch, "vdnn-all-m", "average"), value(id))
-    return Measured(
-        saved_percent(result, "average"), note=f"averaged over layers, not time: {by_layers:.1f}; {implied}"
-    )
+    over_time = saved_percent(result, "average", replace(TAKEN, over_layers=False))
+    return Measured(saved_percent(result, "average"), note=f"averaged over time, not layers: {over_time:.1f}")
 
 
 @measures("all-m-vgg16-128", "all-m-vgg16-128-published")
 def all_m_peak(training: SavedResults, id: str) -> Measured:
     published = training.result("vgg19", 128, "vdnn-all-m")
     later = training.result("vgg19", 128, "vdnn-all-m", prefetch="just-in-time")
-    peaks = [result["features.memory.peak_bytes"] / GIB for result in (published, later)]
+    peaks = [used_bytes(result, "peak") / GIB for result in (published, later)]
     if id == "all-m-vgg16-128":
         return Measured(peaks[1], note=f"prefetch just in time; {peaks[0]:.2f} with the published search")
     return Measured((peaks[0], peaks[0]), note="prefetch by the published search")
@@ -131,8 +112,7 @@ def fitted_without_offloading(training: SavedResults, label: str, name: str, bat
     left = (none["memory.capacity_bytes"] - none["memory.peak_bytes"]) / GIB
     return (
         f"dyn fits {label} without offloading, with {workspace:.2f} GiB of workspace at the peak; with more than "
-        f"{workspace + left:.2f} it would not, and conv(p) saves {saved_percent(conv, 'average'):.0f} % "
-        f"({saved_percent(conv, 'average_over_layers'):.0f} averaged over layers)"
+        f"{workspace + left:.2f} it would not, and conv(p) saves {saved_percent(conv, 'average'):.0f} %"
     )
 
 
@@ -149,24 +129,32 @@ def deep(training: SavedResults) -> dict[str, Result]:
 @measures("deep-gpu")
 def deep_gpu(training: SavedResults) -> Measured:
     results = deep(training)
-    peaks = {label: result["features.memory.peak_bytes"] / GIB for label, result in results.items()}
-    last = results["VGG-416 (32)"]
-    resident = 2 * sum(row["weights_bytes"] for row in last["per_layer"] if row["part"] == "features") / GIB
+    held = {label: gpu_bytes(result) / GIB for label, result in results.items()}
+    features = max(used_bytes(result, "peak") for result in results.values()) / GIB
+    gradients = max(result["memory.peak_bytes"] for result in results.values()) / GIB
     return Measured(
-        max(peaks.values()),
-        note=f"{by_network(peaks, '{:.2f}')}; of VGG-416's, weights and their gradients {resident:.2f} and workspace "
-        f"{last['memory.workspace_bytes'] / GIB:.2f}",
-        cause=f"VGG-416's feature layers have {resident:.2f} GiB of weights and gradients, which stay on the GPU",
+        max(held.values()),
+        note=f"the entire network, weights once: {by_network(held, '{:.2f}')}; {features:.2f} of the feature layers, "
+        f"{gradients:.2f} of the entire network with the weights' gradients",
     )
+
+
+def gpu_bytes(result: Result) -> int:
+    """The most that the entire network holds on the GPU, weights counted once: V-E is about all that is allocated."""
+    return int(result["memory.peak_bytes"] - sum(row["weights_bytes"] for row in result["per_layer"]))
 
 
 @measures("deep-host")
 def deep_host(training: SavedResults) -> Measured:
-    shares = {
-        label: 100 * result["host.pinned_bytes"] / (result["host.pinned_bytes"] + result["memory.peak_bytes"])
-        for label, result in deep(training).items()
-    }
-    return Measured((min(shares.values()), max(shares.values())), note=by_network(shares))
+    shares, both = {}, {}
+    for label, result in deep(training).items():
+        host = result["host.pinned_bytes"]
+        shares[label] = 100 * host / (host + gpu_bytes(result))
+        both[label] = 100 * host / (host + result["memory.peak_bytes"])
+    return Measured(
+        (min(shares.values()), max(shares.values())),
+        note=f"{by_network(shares)}; with the weights' gradients {by_network(both)}",
+    )
 
 
 @measures("deep-time")

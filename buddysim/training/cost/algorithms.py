@@ -143,6 +143,7 @@ def _transformed_maps(work: ConvWork) -> int:
 _ALL: frozenset[Pass] = frozenset(("forward", "backward_data", "backward_filter"))
 
 MEMORY_OPTIMAL = "implicit_gemm"
+FFTS = ("fft", "fft_tiling")
 
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm

@@ -23,6 +23,8 @@ from buddysim.training.cost.work import CLASSES, PASSES
 FORMAT = 1
 LARGEST_FILE = 2**20
 GROUPS = (*CLASSES, "fc")
+#: Major versions of cuDNN: the first one with the algorithms that are modelled, to the newest.
+VERSIONS = range(2, 10)
 DATA = resources.files("buddysim.training.cost") / "data"
 
 Table = Mapping[str, Mapping[str, float]]
@@ -91,6 +93,22 @@ def version_of(library: str) -> int | None:
     """The major version of ``"cudnn5"``; None for another name."""
     digits = library.removeprefix("cudnn")
     return int(digits) if library.startswith("cudnn") and digits.isdecimal() and len(digits) < 4 else None
+
+
+def check_version(library: str) -> None:
+    """Refuses a version of cuDNN that has no algorithms here.
+
+    Raises
+    ------
+    BuddysimError
+        where the library's name is ``"cudnn"`` and a number out of `VERSIONS`
+    """
+    version = version_of(library)
+    if version is not None and version not in VERSIONS:
+        raise BuddysimError(
+            f"library {shortened(library)} is not modelled: expected cudnn{VERSIONS[0]} (the oldest) to "
+            f"cudnn{VERSIONS[-1]} (the newest)"
+        )
 
 
 @cache

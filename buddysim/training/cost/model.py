@@ -11,8 +11,16 @@ from dataclasses import dataclass, replace
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.machine.training import TrainingMachine
-from buddysim.training.cost.algorithms import MEMORY_OPTIMAL, Algorithm, available, fft_frequencies
-from buddysim.training.cost.calibration import Calibration, Common, common, read_calibration, shipped, version_of
+from buddysim.training.cost.algorithms import FFTS, MEMORY_OPTIMAL, Algorithm, available, fft_frequencies
+from buddysim.training.cost.calibration import (
+    Calibration,
+    Common,
+    check_version,
+    common,
+    read_calibration,
+    shipped,
+    version_of,
+)
 from buddysim.training.cost.curve import Curve, Peak, curve_name
 from buddysim.training.cost.precision import MATRIX_SHARE, PRECISIONS, Precision, find_precision
 from buddysim.training.cost.traffic import layer_elements
@@ -24,6 +32,9 @@ PS_PER_S = 10**12
 GENERIC = "generic"
 NEWEST = 7
 """Version of cuDNN whose algorithms are taken where the library's name holds none."""
+
+LARGEST_TIMED_FFT = 112
+"""Rows and columns of the largest maps that the rates of FFTs were fitted to (VGG-A's ``conv2_1``)."""
 
 _DIRECT = "implicit_precomp_gemm"
 _ON_TENSOR_CORES = (MEMORY_OPTIMAL, _DIRECT, "gemm")
@@ -58,6 +69,7 @@ class CostModel:
     library : version of the CONV library
     source : where the efficiencies come from
     assumptions : what is not measured, by topic
+    largest_fft : rows and columns of the largest maps for which FFTs are offered
     """
 
     def __init__(
@@ -67,11 +79,13 @@ class CostModel:
         calibration: Calibration | None,
         shared: Common,
         precision: Precision = PRECISIONS["fp32"],
+        largest_fft: int = LARGEST_TIMED_FFT,
     ) -> None:
         self.machine = machine
         self.library = library
         self.calibration = calibration
         self.shared = shared
+        self.largest_fft = largest_fft
         known = calibration is not None and calibration.library == library
         self.calibrated = known and precision.name == "fp32"
         self.precision = precision
@@ -106,6 +120,7 @@ class CostModel:
         loaded, computed = TrainingMachine.load(machine), find_precision(precision)
         if calibration is not None:
             own = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
+            check_version(library or own.library)
             return cls(loaded, library or own.library, own, common(), computed)
         wanted = library or loaded.library
         if wanted != GENERIC and version_of(wanted) is None:
@@ -113,6 +128,7 @@ class CostModel:
             raise BuddysimError(
                 f"library {shortened(wanted)} is unknown: expected one of {', '.join(known)}{hint(wanted, known)}"
             )
+        check_version(wanted)
         return cls(loaded, wanted, _nearest(loaded.name, wanted), common(), computed)
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
@@ -134,11 +150,16 @@ class CostModel:
         return self._algorithms[key]
 
     def algorithms(self, work: ConvWork, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
-        """The same of a CONV that belongs to no network, on a GPU with as much memory as it takes."""
+        """The same of a CONV that belongs to no network, on a GPU with as much memory as it takes.
+
+        FFTs are offered for maps as large as those they were timed on; their rates aren't extrapolated to larger ones.
+        """
+        large = max(work.conv.in_h, work.conv.in_w) > self.largest_fft
         found = [
             ConvAlgorithm(algorithm.name, algorithm.workspace(work), _ps(self._conv_s(algorithm, work, pass_)))
             for algorithm in available(work, pass_, self._version)
-            if self.precision.name == "fp32" or algorithm.name in _ON_TENSOR_CORES
+            if (self.precision.name == "fp32" or algorithm.name in _ON_TENSOR_CORES)
+            and not (large and algorithm.name in FFTS)
         ]
         return tuple(sorted(found, key=lambda one: (one.time_ps, one.workspace_bytes, one.name)))
 
@@ -311,7 +332,8 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
         "grouped": "no grouped or depthwise CONV was timed: they move their bytes at an activation's share of the "
         "bandwidth, and compute at 25 % of the peak rate or as products side by side",
         "workspace": "from what each algorithm keeps, one formula for every network, held against published cuDNN "
-        "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered",
+        "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered, nor are "
+        f"FFTs of maps larger than those that they were timed on ({LARGEST_TIMED_FFT} x {LARGEST_TIMED_FFT})",
     }
     if model.precision.name != "fp32":
         assumptions["precision"] = (

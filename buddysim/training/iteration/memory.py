@@ -242,12 +242,19 @@ def usage(program: Program, step_ps: Levels, part: str | None = None) -> Usage:
     )
 
 
-def least_bytes(program: Program) -> int:
+def least_bytes(program: Program, *, workspace: bool = True) -> int:
     """The least GPU memory that can hold the iteration, however the pool places it and whichever copies wait.
 
     The most that lives at once, rounded up to the pool's alignment, where each map comes back only when it is read.
+
+    Parameters
+    ----------
+    workspace : False leaves out the workspace of CONV algorithms
     """
-    size = [-(-tensor.byte_count // ALIGNMENT) * ALIGNMENT for tensor in program.tensors]
+    size = [
+        -(-tensor.byte_count // ALIGNMENT) * ALIGNMENT if workspace or tensor.kind != "workspace" else 0
+        for tensor in program.tensors
+    ]
     change = [0] * (len(program.steps) + 1)
     waiting: dict[int, int] = {}
     for step in program.steps:

@@ -2,7 +2,8 @@
 
 A scheme's file has ``SUMMARY``, a line about each name that it answers to, and ``plan(network, batch, machine, cost,
 name, options) -> Plan``. It may have ``OPTIONS`` (`buddysim.training.option`), by name; ``ORDER``, its position in
-lists; and ``UNLIMITED = True`` where it is simulated on a GPU with as much memory as it takes.
+lists; ``UNLIMITED = True`` where it is simulated on a GPU with as much memory as it takes; and, for searches,
+``FITS_AS``: by name, a scheme that fits whenever it does and is planned faster.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ SUMMARY = {
     "cdma-bw": "cdma-zv that takes no more than 48 GB/s of memory bandwidth",
 }
 ORDER = 50
+#: Compression changes the copies' times, and no memory.
+FITS_AS = dict.fromkeys(SUMMARY, "vdnn-all-p")
 
 OPTIONS = CONTENTS_OPTIONS
 

@@ -13,7 +13,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.machine import TrainingMachine
 from buddysim.training import Conv, Layer, Network
 from buddysim.training.cost import PASSES, CostModel
-from buddysim.training.cost.calibration import GROUPS, Calibration, common, shipped
+from buddysim.training.cost.calibration import GROUPS, VERSIONS, Calibration, common, shipped
 from buddysim.training.cost.curve import Curve, Peak
 from buddysim.training.cost.work import ConvWork, Product
 
@@ -188,22 +188,55 @@ def test_names_of_libraries() -> None:
         CostModel.load("titanx")
 
 
+@pytest.mark.parametrize("library", ["cudnn0", "cudnn1", "cudnn10", "cudnn999"])
+def test_versions_without_algorithms_are_refused(library: str) -> None:
+    expected = f"library '{library}' is not modelled: expected cudnn2 .the oldest. to cudnn9 .the newest."
+    with pytest.raises(BuddysimError, match=expected):
+        CostModel.load("titan-x", library)
+    with pytest.raises(BuddysimError, match=expected):
+        CostModel.load("titan-x", library, PINNED)
+    with pytest.raises(BuddysimError, match=expected):
+        CostModel.load("titan-x", calibration=replace(PINNED, library=library))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_that_is_named_has_algorithms(version: int) -> None:
+    model = CostModel.load("titan-x", f"cudnn{version}")
+    for pass_ in PASSES:
+        assert model.conv_algorithms(layer("vgg11", "conv1_1"), 1, pass_)
+
+
 def test_asking_a_conv_for_other_layers_is_a_defect() -> None:
     with pytest.raises(ValueError, match="no CONV"):
         MODELS["titan-x", "cudnn4"].conv_algorithms(layer("vgg11", "relu1_1"), 1, "forward")
 
 
 def test_what_does_not_fit_the_gpu_beside_its_layer_is_not_offered() -> None:
-    """conv1_2 of VGG-16 at batch 256: 2 x 3.06 GiB of maps and 8.5 GiB of workspace on a GPU of 12 and of 24 GiB."""
-    conv = layer("vgg19", "conv1_2")
+    """conv2_2 of VGG-16 at batch 512: 2 x 3.06 GiB of maps and 8.6 GiB of workspace on a GPU of 12 and of 24 GiB."""
+    conv = layer("vgg19", "conv2_2")
     small = CostModel.load("titan-x", "cudnn4")
     large = CostModel.load(TrainingMachine.load("titan-x").with_overrides({"training.memory": "24 GiB"}), "cudnn4")
-    assert large.conv_algorithms(conv, 256, "forward")[0].name == "fft_tiling"
-    offered = small.conv_algorithms(conv, 256, "forward")
+    assert large.conv_algorithms(conv, 512, "forward")[0].name == "fft_tiling"
+    offered = small.conv_algorithms(conv, 512, "forward")
     assert [one.name for one in offered] == ["implicit_precomp_gemm", "implicit_gemm"]
-    assert small.conv_algorithms(conv, 128, "forward")[0].name == "fft_tiling"
+    assert small.conv_algorithms(conv, 256, "forward")[0].name == "fft_tiling"
     tiny = CostModel.load(TrainingMachine.load("titan-x").with_overrides({"training.memory": "1 MiB"}), "cudnn4")
-    assert [one.name for one in tiny.conv_algorithms(conv, 256, "forward")] == ["implicit_gemm"]
+    assert [one.name for one in tiny.conv_algorithms(conv, 512, "forward")] == ["implicit_gemm"]
+
+
+@pytest.mark.parametrize("batch", [1, 32, 64, 128, 256])
+def test_ffts_are_offered_up_to_the_maps_that_they_were_timed_on(batch: int) -> None:
+    """Whatever the batch: conv1_2 of VGG-16 has maps of 224 x 224, conv2_2 of 112 x 112."""
+    model = CostModel.load("titan-x", "cudnn4")
+    every = CostModel(model.machine, model.library, model.calibration, model.shared, largest_fft=256)
+    for pass_ in PASSES:
+        large, timed = (
+            {one.name for one in model.algorithms(ConvWork(layer("vgg19", name).conv, batch), pass_)}
+            for name in ("conv1_2", "conv2_2")
+        )
+        assert not large & {"fft", "fft_tiling"}
+        assert timed >= {"fft", "fft_tiling"}
+        assert {one.name for one in every.algorithms(ConvWork(layer("vgg19", "conv1_2").conv, batch), pass_)} == timed
 
 
 def test_a_machine_of_ones_own_scales() -> None:

@@ -2,50 +2,101 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes
-from buddysim.training.driver import carry_out
+from buddysim.training.cost import CostModel
+from buddysim.training.driver import carry_out, make_options
 from buddysim.training.iteration.plan import Options
-from buddysim.training.result import TrainingResult
+from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.search import largest_batch
-from tests.training.doubles import machine
+from buddysim.training.trial import Trials
+from tests.training.doubles import Algorithm, Cost, machine
 from tests.training.random_networks import costs, networks
 
-SCHEMES = ("base-m", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "save-on-cpu", "checkpoint")
+SCHEMES = (
+    "base-m", "base-p", "vdnn-all-m", "vdnn-all-p", "vdnn-conv-p", "vdnn-dyn", "cdma-zv", "save-on-cpu", "checkpoint",
+)  # fmt: skip
 
 
-class Tried:
-    """As much of a result as the search reads."""
+@dataclass
+class Growing(Cost):
+    """Workspaces in bytes per sample, of algorithms that are offered up to a batch."""
 
-    def __init__(self, outcome) -> None:
-        self.outcome = outcome
-        self.counters = {"fits": outcome.fits}
+    offered: dict[str, int] = field(default_factory=dict)
+
+    def conv_algorithms(self, layer: Layer, batch: int, pass_: str) -> tuple[Algorithm, ...]:
+        fast, *slow = super().conv_algorithms(layer, batch, pass_)
+        if not slow:
+            return (fast,)
+        if batch > self.offered[layer.name]:
+            return tuple(slow)
+        return (Algorithm(fast.name, fast.workspace_bytes * batch, fast.time_ps), *slow)
 
 
-@settings(max_examples=40, deadline=None)
+def fits(network: Network, batch: int, cost: Cost, scheme: str, options: Options, pinned: int) -> bool:
+    """As a simulation decides."""
+    double = machine(pinned=pinned)
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, double, cost, scheme, options)
+    return carry_out(network, batch, double, cost, plan, options).fits  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_larger_batch_fits(data: st.DataObject):
     network = data.draw(networks())
-    cost = data.draw(costs(network))
+    drawn = data.draw(costs(network))
+    last = {name: data.draw(st.integers(0, 40)) for name in drawn.workspaces}
+    cost = Growing(drawn.times, workspaces=drawn.workspaces, offered=last)
     scheme = data.draw(st.sampled_from(SCHEMES))
-    options = Options(memory_bytes=data.draw(st.integers(8, 400)) * 1024)
-    limit = 40
+    extra = {"density": 0.5} if scheme == "cdma-zv" else {}
+    options = Options(memory_bytes=data.draw(st.integers(8, 400)) * 1024, extra=extra)
+    pinned, limit = data.draw(st.sampled_from([62 << 30, 200 << 10])), 40
+    trials = Trials(network, machine(pinned=pinned), cost, scheme, options)  # type: ignore[arg-type]
+    every = [batch for batch in range(1, limit + 1) if fits(network, batch, cost, scheme, options, pinned)]
+    assert largest_batch(trials, limit) == max(every, default=0)
 
-    def simulated(batch: int) -> TrainingResult:
-        plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(), cost, scheme, options)
-        return Tried(carry_out(network, batch, machine(), cost, plan, options))  # type: ignore[return-value]
 
-    found, result = largest_batch(simulated, limit)
-    every = [batch for batch in range(1, limit + 1) if simulated(batch).outcome.fits]
-    assert found == max(every, default=0)
-    assert result.outcome.batch == max(found, 1)
+@pytest.mark.parametrize("scheme", ["vdnn-dyn", "cdma-bw", "cdma"])
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_a_scheme_fits_as_the_one_that_it_names(scheme: str, data: st.DataObject):
+    network = data.draw(networks())
+    cost = data.draw(costs(network))
+    extra = {"density": 0.5} if scheme != "vdnn-dyn" else {}
+    options = Options(memory_bytes=data.draw(st.integers(8, 200)) * 1024, extra=extra)
+    trials = Trials(network, machine(), cost, scheme, options)  # type: ignore[arg-type]
+    assert trials.scheme != scheme
+    for batch in (1, 5, 20):
+        assert trials.at(batch).fits == fits(network, batch, cost, scheme, options, 62 << 30)
+
+
+def titan_x(network: str, scheme: str) -> Trials:
+    titan = TrainingMachine.load("titan-x")
+    return Trials(Network.load(network), titan, CostModel.load(titan, "cudnn4"), scheme, make_options())
 
 
 @pytest.mark.parametrize("scheme", ["oracle"])
 def test_without_a_bound_the_limit_is_found(scheme: str):
-    from buddysim.training.driver import simulate
+    assert largest_batch(titan_x("nin-cifar10", scheme), 300) == 300
 
-    assert largest_batch(lambda batch: simulate("nin-cifar10", batch, "titan-x", scheme), 300)[0] == 300
+
+@pytest.mark.parametrize("scheme", ["base-p", "vdnn-all-p", "vdnn-conv-p", "vdnn-dyn"])
+def test_vgg_on_a_titan_x(scheme: str):
+    """Where all(p) takes FFTs, they need more than there is; from some batch on they aren't offered."""
+    found = largest_batch(titan_x("vgg11", scheme))
+    every = titan_x("vgg11", scheme)
+    assert every.at(found).fits
+    assert not any(every.at(batch).fits for batch in range(found + 1, found + 400))
+
+
+@pytest.mark.parametrize("scheme", ["base-p", "vdnn-all-m", "vdnn-dyn", "cdma-zv"])
+def test_few_batches_are_tried(scheme: str):
+    trials = titan_x("resnet110", scheme)
+    assert largest_batch(trials) > 300
+    assert len(trials._known) <= 8

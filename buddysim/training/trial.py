@@ -1,0 +1,88 @@
+"""Whether batches fit, from plan and placement alone: what a search for the largest batch asks of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from buddysim.training import schemes
+from buddysim.training.iteration import memory
+from buddysim.training.iteration.build import build
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.schemes._links import link_rate
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+Excess = tuple[int, int]
+Names = dict[int, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One batch.
+
+    Attributes
+    ----------
+    fits : whether GPU memory and pinned host memory suffice, as a simulation of the batch decides
+    excess : bytes by which GPU and host would be too small if nothing were fragmented; it fits only if none is above 0
+    least_excess : the same if no CONV algorithm took workspace
+    """
+
+    fits: bool
+    excess: Excess
+    least_excess: Excess
+
+
+class Trials:
+    """The batches of a network under a scheme, each tried once.
+
+    Parameters
+    ----------
+    scheme : a name of `buddysim.training.schemes.REGISTRY`
+    """
+
+    def __init__(
+        self, network: Network, machine: TrainingMachine, cost: CostModel, scheme: str, options: Options
+    ) -> None:
+        self.network, self.machine, self.cost, self.options = network, machine, cost, options
+        module = schemes.REGISTRY.find(scheme)
+        self.scheme = getattr(module, "FITS_AS", {}).get(scheme, scheme)
+        self._known: dict[int, Trial] = {}
+
+    def plan(self, batch: int) -> Plan:
+        """The scheme's decisions for a batch."""
+        module = schemes.REGISTRY.find(self.scheme)
+        plan: Plan = module.plan(self.network, batch, self.machine, self.cost, self.scheme, self.options)
+        return plan
+
+    def algorithms(self, batch: int) -> Names:
+        """The names of the CONV algorithms of a batch, by layer and pass."""
+        chosen = self.plan(batch).algorithms.items()
+        return {layer: {name: algorithm.name for name, algorithm in passes.items()} for layer, passes in chosen}
+
+    def at(self, batch: int) -> Trial:
+        """Whether a batch fits, and what is missing."""
+        if batch not in self._known:
+            self._known[batch] = self._tried(batch)
+        return self._known[batch]
+
+    def _tried(self, batch: int) -> Trial:
+        plan = self.plan(batch)
+        program = build(self.network, batch, self.cost, plan, link_rate(self.machine, self.options.link))
+        capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.host_pinned_bytes
+        most = memory.UNLIMITED if capacity is None else capacity
+        pinned = memory.host_pinned(program)[0] - bound
+        excess = memory.least_bytes(program) - most, pinned
+        fits = max(excess) <= 0
+        if fits:
+            placement = memory.place(program, capacity, self.options.fit)
+            fits = not (placement.failure or memory.host_failure(placement.program, bound))
+        return Trial(fits, excess, (memory.least_bytes(program, workspace=False) - most, pinned))
+
+
+def capacity_bytes(plan: Plan, machine: TrainingMachine, options: Options) -> int | None:
+    """GPU memory that an iteration has; None for as much as it takes."""
+    return None if plan.unlimited else options.memory_bytes or machine.memory_bytes

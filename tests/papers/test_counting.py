@@ -1,0 +1,90 @@
+"""How the papers' numbers are counted: each reading that is taken has its effect, and the page shows the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from buddysim.papers.cdma import time
+from buddysim.papers.cdma.networks import NETWORKS
+from buddysim.papers.saved import SavedResults
+from buddysim.papers.stated import value
+from buddysim.papers.vdnn.usage import (
+    NONE_TAKEN,
+    OTHERS,
+    POLICIES,
+    TAKEN,
+    mean_saving,
+    readings,
+    saved_percent,
+    used_bytes,
+    weight_bytes,
+)
+from buddysim.papers.verdict import TOLERANCE
+from buddysim.training.networks.graph import Network
+
+
+@pytest.fixture(scope="module")
+def training() -> SavedResults:
+    return SavedResults(folder=None)
+
+
+def test_with_every_point_taken_the_savings_are_the_papers(training: SavedResults) -> None:
+    for policy in POLICIES:
+        for kind in ("peak", "average"):
+            assert abs(mean_saving(training, policy, kind) - value(f"{policy}-{kind}")) <= 100 * TOLERANCE, policy
+
+
+def test_with_none_of_them_most_savings_are_not(training: SavedResults) -> None:
+    missed = [
+        (policy, kind)
+        for policy in POLICIES
+        for kind in ("peak", "average")
+        if abs(mean_saving(training, policy, kind, NONE_TAKEN) - value(f"{policy}-{kind}")) > 100 * TOLERANCE
+    ]
+    assert len(missed) == 6
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_each_point_matters(name: str, training: SavedResults) -> None:
+    other = replace(TAKEN, **OTHERS[name])
+    changes = [
+        abs(mean_saving(training, policy, kind, other) - mean_saving(training, policy, kind))
+        for policy in POLICIES
+        for kind in ("peak", "average")
+    ]
+    assert max(changes) > 0.5
+
+
+def test_the_page_has_none_each_alone_each_left_out_and_all() -> None:
+    found = readings()
+    assert len(found) == len(set(found.values())) == 2 + 2 * len(OTHERS)
+    assert found["none of them"] == NONE_TAKEN
+    assert found["all four"] == TAKEN
+
+
+def test_weights_once_and_the_entire_network(training: SavedResults) -> None:
+    result = training.result("alexnet", 128, "vdnn-all-m")
+    both = used_bytes(result, "peak", replace(TAKEN, gradients=True))
+    assert both - used_bytes(result, "peak") == weight_bytes(result)
+    network = Network.load("alexnet")
+    convs = [layer for layer in network.layers if layer.kind == "conv"]
+    assert weight_bytes(result) == sum(network.layer_parameter_bytes(layer.index) for layer in convs)
+    expected = 100 * (1 - used_bytes(result, "peak") / result["memory.baseline_bytes"])
+    assert saved_percent(result, "peak") == pytest.approx(expected)
+
+
+def test_stated_zeros_are_in_every_map_but_the_images() -> None:
+    assert time.mean_ratio(time.STATED) == pytest.approx(1 / 0.38)
+    assert time.mean_ratio(time.BEHIND_RELU) < 2.4  # maps behind pooling layers are denser
+    network = Network.load("vgg16")
+    contents = time.stated_contents(network)
+    assert [contents[layer.index].density for layer in network.layers] == [1.0] + [0.38] * (len(network.layers) - 1)
+
+
+def test_only_networks_with_concatenations_depend_on_their_copies() -> None:
+    without, offloaded = (time.performance("titan-xp", "vdnn-all-p", concat=concat) for concat in (False, True))
+    for label, (name, _) in NETWORKS.items():
+        joins = any(layer.kind == "concat" for layer in Network.load(name).layers)
+        assert (without[label] > offloaded[label]) == joins, label
