@@ -47,7 +47,8 @@ class Trials:
     def __init__(
         self, network: Network, machine: TrainingMachine, cost: CostModel, scheme: str, options: Options
     ) -> None:
-        self.network, self.machine, self.cost, self.options = network, machine, cost, options
+        self.network = network.stored_in(cost.precision.element_bytes)
+        self.machine, self.cost, self.options = machine, cost, options
         module = schemes.REGISTRY.find(scheme)
         self.scheme = getattr(module, "FITS_AS", {}).get(scheme, scheme)
         self._known: dict[int, Trial] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+from buddysim.training.cost.precision import PRECISIONS, Precision
 from buddysim.training.networks.graph import Layer, Network
 
 MS = 10**9  # picoseconds
@@ -33,6 +34,7 @@ class Cost:
     library: str = "double"
     source: str = "tests"
     assumptions: dict[str, str] = field(default_factory=dict)
+    precision: Precision = PRECISIONS["fp32"]
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: str) -> tuple[Algorithm, ...]:
         slow = Algorithm("implicit_gemm", 0, self.times.get((layer.name, pass_), self.default_ps))

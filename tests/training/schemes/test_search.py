@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import carry_out, make_options
+from buddysim.training.driver import carry_out, make_options, simulate
 from buddysim.training.iteration.plan import Options
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.search import largest_batch
@@ -100,3 +100,15 @@ def test_few_batches_are_tried(scheme: str):
     trials = titan_x("resnet110", scheme)
     assert largest_batch(trials) > 300
     assert len(trials._known) <= 8
+
+
+def test_halves_of_the_bytes_let_a_larger_batch_fit():
+    v100 = TrainingMachine.load("v100")
+    found = {}
+    for precision in ("fp32", "fp16"):
+        cost, options = CostModel.load(v100, precision=precision), make_options(precision=precision)
+        found[precision] = largest_batch(Trials(Network.load("resnet50"), v100, cost, "vdnn-none-m", options))
+        assert simulate("resnet50", found[precision], v100, "vdnn-none-m", options=options).counters["fits"]
+        larger = simulate("resnet50", found[precision] + 1, v100, "vdnn-none-m", options=options)
+        assert not larger.counters["fits"]
+    assert found["fp16"] > 1.8 * found["fp32"]
