@@ -108,6 +108,10 @@ def test_sums_that_the_document_states(results, scheme):
     moved = r["device.read_bytes"] + r["device.write_bytes"] + r["device.metadata_bytes"]
     assert moved == r["device.bus_bytes"] + r["device.queued_write_bytes"]
     assert sum(r["device.channel_bytes"]) == r["device.bus_bytes"]
+    for kind in ("demand", "overfetch", "read_modify_write", "write_back"):
+        assert sum(r[f"device.channel_{kind}_bytes"]) == r[f"device.{kind.replace('write_back', 'writeback')}_bytes"]
+    metadata = sum(r["device.channel_metadata_read_bytes"]) + sum(r["device.channel_metadata_write_bytes"])
+    assert metadata == r["device.metadata_bytes"]
     link = ("demand", "overfetch", "read_modify_write", "writeback", "migration_in", "migration_out")
     assert r["link.read_bytes"] + r["link.write_bytes"] == sum(r[f"link.{kind}_bytes"] for kind in link)
     assert r["buddy.accesses"] == r["buddy.fills"] + r["buddy.writebacks"]

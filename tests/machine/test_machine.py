@@ -58,6 +58,11 @@ def test_machines_are_frozen() -> None:
     ("overrides", "problem"),
     [
         ({"l2.siez": "1 MiB"}, "l2.siez: unknown key (nearest: l2.size)"),
+        (
+            {"dram.write_queue": 16},
+            "dram.write_queue: no longer a key: expected dram.write_high and dram.write_low instead",
+        ),
+        ({"dram.write_high": 16, "dram.write_low": 16}, "dram: write_low 16 is not less than write_high 16"),
         ({"L2.Size": "1 MiB"}, "L2.Size: unknown key (nearest: l2.size)"),
         ({"link.bandwith": "1 GB/s"}, "link.bandwith: unknown key (nearest: link.bandwidth)"),
         ({"l2": "1 MiB"}, "l2: a section, not a key: expected one of l2.size, l2.slices"),
