@@ -43,10 +43,9 @@ cdef struct DramTiming:         # all in ps
 cdef struct Bank:               # one cache line of the CPU
     uint32_t row                # open row, NO_ROW: closed
     uint32_t[LEFT_ROWS] left_row  # the rows that were open before, the latest first
-    int64_t[LEFT_ROWS] left_ps  # when each was left
+    int64_t[LEFT_ROWS + 1] left_ps  # when each was left, and the one before them: an activation less tRP
     int64_t col_ps              # earliest next column command
     int64_t ready_ps            # earliest precharge of the open row, or activation where none is open
-    int64_t activated_ps        # when the open row was activated
 
 cdef struct QueuedRow:          # queued writes to one row
     Bank* bank
@@ -142,11 +141,8 @@ cdef inline bint bank_left(const Bank* bank, int i, uint32_t row, int64_t t) noe
 
 cdef inline int64_t bank_joined(const Dram* dram, const Bank* bank, uint32_t row, int64_t t) noexcept nogil:
     """The first column command of a request that arrives at `t` for a row that the bank has scheduled, and another one after it."""
-    if bank_left(bank, 0, row, t):
-        return larger(t, bank.left_ps[1] + dram.timing.rp + dram.timing.rcd)
-    if bank_left(bank, 1, row, t):
-        return larger(t, bank.left_ps[2] + dram.timing.rp + dram.timing.rcd)
-    return t
+    cdef int i = 1 if bank_left(bank, 0, row, t) else 2 if bank_left(bank, 1, row, t) else 3
+    return larger(t, bank.left_ps[i] + dram.timing.rp + dram.timing.rcd)
 
 
 cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, uint32_t row, int64_t t) noexcept nogil:
@@ -154,7 +150,7 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, ui
     cdef DramTiming* timing = &dram.timing
     cdef int64_t act
     act = last_refresh(dram, t)
-    if unlikely(bank.activated_ps < act) and bank.row != NO_ROW:
+    if unlikely(bank.left_ps[0] + timing.rp < act):     # activated before the refresh
         bank.row = NO_ROW
         bank.ready_ps = act + timing.rfc
     # Whether the row is open or was left a moment ago is hard for a CPU to predict: one branch for all.
@@ -164,14 +160,14 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, ui
     channel.row_misses += 1
     act = larger(t, bank.ready_ps)
     if bank.row != NO_ROW:
-        bank.left_row[2], bank.left_ps[2] = bank.left_row[1], bank.left_ps[1]
-        bank.left_row[1], bank.left_ps[1] = bank.left_row[0], bank.left_ps[0]
-        bank.left_row[0], bank.left_ps[0] = bank.row, act
         act += timing.rp
     if likely(dram.limits_activations):
         act = place_activation(dram, channel, act)
+    bank.left_ps[3] = bank.left_ps[2]
+    bank.left_row[2], bank.left_ps[2] = bank.left_row[1], bank.left_ps[1]
+    bank.left_row[1], bank.left_ps[1] = bank.left_row[0], bank.left_ps[0]
+    bank.left_row[0], bank.left_ps[0] = bank.row, act - timing.rp
     bank.row = row
-    bank.activated_ps = act
     bank.col_ps = act + timing.rcd
     bank.ready_ps = act + timing.ras
     return bank.col_ps

@@ -49,7 +49,7 @@ cdef void drain(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining
         first = start = slot_at(grid, t)
     else:
         first = larger(slot_at(grid, t), channel.bus.last_slot + 1)
-        start = first + dram.read_to_write_slots
+        start = larger(slot_at(grid, t), channel.bus.last_slot + 1 + dram.read_to_write_slots)
     end = larger(start, channel.bus.last_slot + 1)
     while channel.queued_bursts > remaining:
         end = larger(end, write_row(dram, channel, row, start))

@@ -7,7 +7,7 @@ in each of four groups, in which neighbouring entries lie.
 
 import pytest
 
-from tests.replay.mechanisms.hand import NS, load, machine, store, time_of
+from tests.replay.mechanisms.hand import NS, load, machine, run, store, time_of
 
 ONE_BANK = {"dram__model": "banked", "dram__banks": 1, "dram__bank_groups": 1, "dram__timing__tRAS": "20 ns"}
 FOUR_BANKS = {**ONE_BANK, "dram__banks": 4, "dram__bank_groups": 4}
@@ -84,3 +84,19 @@ def test_a_request_joins_a_row_that_the_bank_has_scheduled_but_not_left():
     """
     ops = [load(0, use_distance=0), load(8, 16, chain_cycles=300, use_distance=0), load(9), store(1)]
     assert time_of(one_bank(), ops) == (424 + 89 + 100) * NS
+
+
+def test_a_request_joins_a_row_no_sooner_than_the_row_is_open():
+    """Rows 0, 1 and 0 of a closed bank, wanted at 90, 91 and 92: row 0 is open at 100, its data follow."""
+    ops = [load(0, use_distance=0), load(8, use_distance=0), load((0, 2), use_distance=0)]
+    only = [load(0, use_distance=0), load(8, use_distance=0)]
+    chosen = one_bank(tRAS=100)
+    count = run(chosen, ops)
+    assert count["load_ps"] - run(chosen, only)["load_ps"] == (114 + 89 - 3) * NS
+
+
+@pytest.mark.parametrize(("chain_ns", "open_ns"), [(1010, 1200), (1110, 1200), (1111, 1200), (1112, 1201)])
+def test_a_closed_bank_is_not_activated_during_a_refresh(chain_ns, open_ns):
+    """Nor where the bus alone limits activations, so that they have no calendar."""
+    chosen = machine(**ONE_BANK, **REFRESH, dram__timing__tRRD_S="1 ns", dram__timing__tFAW="4 ns")
+    assert time_of(chosen, [load(0, chain_cycles=chain_ns)]) == (open_ns + 22 + 89) * NS

@@ -75,6 +75,13 @@ def test_a_write_comes_trtw_after_the_read(rtw_ns, idle_ns):
     assert end_ns(channel(tRTW=rtw_ns), *ops, dirty=3) == 400 + idle_ns + 4 + 8 + 10 + 2 + 89
 
 
+@pytest.mark.parametrize("rtw_ns", [7, 27])
+def test_a_bus_that_has_been_idle_is_ready_for_writes(rtw_ns):
+    """The write comes at 480, 79 ns after the read's data, and is written from 484 on."""
+    ops = (340, load((1, 2))), evict(441), (442, load((1, 4)))
+    assert end_ns(channel(tRTW=rtw_ns), *ops) == 486 + 8 + 10 + 2 + 89
+
+
 @pytest.mark.parametrize("wr_ns", [4, 100])
 def test_a_row_is_closed_twr_after_the_write(wr_ns):
     """The read of another row: precharge, activation, then its data."""

@@ -85,27 +85,24 @@ class Bank:
     row: int | None = None
     col: int = 0
     ready: int = 0
-    activated: int = 0
-    left: list[RowLeft] = field(default_factory=lambda: [RowLeft(None, 0)] * ROWS_LEFT)
+    left: list[RowLeft] = field(default_factory=lambda: [RowLeft(None, 0)] * (ROWS_LEFT + 1))
 
     def open(self, row: int, t: int) -> Opened:
         """A request for a row reaches the channel at `t`."""
         timing = self.timing
         began = t - t % timing.trefi if timing.trefi else 0
-        if self.row is not None and self.activated < began:
+        if self.left[0].at + timing.trp < began:
             self.row, self.ready = None, began + timing.trfc
         if self.row == row:
             return Opened(max(t, self.col), "hit")
-        newest = next((i for i, other in enumerate(self.left) if other.row == row), None)
+        newest = next((i for i, other in enumerate(self.left[:ROWS_LEFT]) if other.row == row), None)
         if newest is not None and self.left[newest].at > t:
-            if newest == ROWS_LEFT - 1:
-                return Opened(t, "joined")
             return Opened(max(t, self.left[newest + 1].at + timing.trp + timing.trcd), "joined")
         at = max(t, self.ready)
         if self.row is not None:
-            self.left = [RowLeft(self.row, at), *self.left[:-1]]
             at += timing.trp
         at = self.activations.activate(at)
-        self.row, self.activated = row, at
+        self.left = [RowLeft(self.row, at - timing.trp), *self.left[:-1]]
+        self.row = row
         self.col, self.ready = at + timing.trcd, at + timing.tras
         return Opened(self.col, "miss")

@@ -109,7 +109,8 @@ class BankedChannel:
             self.latest_slot = self.turning - 1
         else:
             first = max(first, self.latest_slot + 1)
-            start = first + ceil(max(0, timing.trtw + timing.tcwl - timing.tcl - timing.burst) / timing.burst)
+            turn = ceil(max(0, timing.trtw + timing.tcwl - timing.tcl - timing.burst) / timing.burst)
+            start = max(start, self.latest_slot + 1 + turn)
         end = max(start, self.latest_slot + 1)
         while self.queued > low:
             end = max(end, self._write_row(self.queue.pop(0), start, before) + 1)
