@@ -71,6 +71,11 @@ def test_engine_equals_twin(scheme: str, model: str, tmp_path: Path) -> None:
     check(QUICK.get(scheme, FEW), scheme, model, tmp_path)
 
 
+def test_a_write_that_has_waited_longer_than_its_calendar_reaches_back(tmp_path: Path) -> None:
+    """Its row is activated no sooner than the calendar begins: the engine once took a slot of a later round instead."""
+    check(range(1178, 1179), "buddy", "banked", tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "model"), CASES)
 def test_engine_equals_twin_on_many(scheme: str, model: str, tmp_path: Path) -> None:

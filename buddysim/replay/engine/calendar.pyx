@@ -62,8 +62,11 @@ cdef int64_t calendar_first_free(const SlotGrid* grid, Calendar* calendar, int64
     """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
     cdef int64_t found, word
     cdef uint64_t open_slots
-    slot = calendar_past_full(calendar, slot if slot > calendar.base_slot else calendar.base_slot)
-    calendar_reach(grid, calendar, now_ps, slot)
+    while True:
+        slot = calendar_past_full(calendar, slot if slot > calendar.base_slot else calendar.base_slot)
+        calendar_reach(grid, calendar, now_ps, slot)
+        if slot >= calendar.base_slot:      # a write may have waited since before what the calendar has just forgotten
+            break
     word = slot >> 6
     open_slots = ~calendar.bits[word & (CALENDAR_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
     while not open_slots:
