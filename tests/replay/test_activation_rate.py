@@ -1,0 +1,56 @@
+"""No pseudo-channel activates rows faster than max(tRRD, tFAW / 4) allows, in whatever order requests are booked."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.twins.machine.banks import Activations
+from buddysim.replay.twins.machine.calendar import Calendar
+from buddysim.replay.twins.machine.ports import Clock
+from tests.replay.bare import run_warps, tiny_machine
+
+INTERVAL = 4000
+wanted = st.lists(st.integers(0, 60 * INTERVAL), min_size=2, max_size=60)
+
+
+def activated(times: list[int]) -> list[int]:
+    """When rows are activated that are wanted at these times, asked for in this order."""
+    activations = Activations(INTERVAL, Calendar(Clock(), INTERVAL, 0, 0))
+    found = [activations.activate(t) for t in times]
+    assert all(at >= t for t, at in zip(times, found, strict=True))
+    return found
+
+
+@given(wanted)
+def test_out_of_order_there_is_one_in_each_interval(times):
+    found = sorted(activated(times))
+    slots = [at // INTERVAL for at in found]
+    assert len(set(slots)) == len(slots)
+
+
+@given(wanted)
+def test_in_order_they_are_an_interval_apart_and_wait_for_nothing_else(times):
+    found = activated(sorted(times))
+    free = 0
+    for t, at in zip(sorted(times), found, strict=True):
+        assert at == max(t, free)
+        free = at + INTERVAL
+
+
+rows = st.lists(st.lists(st.integers(0, 4095), min_size=1, max_size=32, unique=True), min_size=4, max_size=24)
+
+
+@given(rows)
+@settings(max_examples=25, deadline=None)
+def test_the_engine_opens_no_more_rows_than_the_rate_allows(lines):
+    machine = tiny_machine(dram__timing__tFAW="400 ns", l1__enabled=False)
+    interval = engine_numbers(machine, Fraction(1))["dram_timing"]["act_interval"]  # type: ignore[index]
+    assert interval == 100_000
+    warps = [[(0, [(entry, 1, 0) for entry in touched])] for touched in lines]
+    count, _ = run_warps(machine, warps, regions=[(0, 4096, 0, 4)])
+    for misses in count["dram_row_misses"]:
+        assert (misses - 1) * interval <= count["now_ps"] + interval
