@@ -96,3 +96,16 @@ cdef inline int64_t calendar_place(const SlotGrid* grid, Calendar* calendar, int
     slot += count_trailing_zeros(latest)
     calendar.last_slot = slot if slot > calendar.last_slot else calendar.last_slot
     return slot
+
+
+cdef inline int64_t calendar_take_one(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot) noexcept nogil:
+    """Takes the first free slot at or after `slot`."""
+    cdef int64_t first, past = calendar_past_full(calendar, slot)
+    cdef uint64_t* word = calendar.bits + ((past >> 6) & (CALENDAR_WORDS - 1))
+    cdef uint64_t open_slots = ~word[0] & (~<uint64_t>0 << (past & 63))
+    if unlikely(<uint64_t>(past - calendar.base_slot) >= CALENDAR_SLOTS or not open_slots):
+        return calendar_place(grid, calendar, now_ps, slot, 1, 1, &first)
+    word[0] |= open_slots & -open_slots
+    past = (past & ~<int64_t>63) + count_trailing_zeros(open_slots)
+    calendar.last_slot = past if past > calendar.last_slot else calendar.last_slot
+    return past

@@ -14,7 +14,7 @@ once. Refresh takes bus and activations for tRFC every tREFI and closes the rows
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.calendar cimport CALENDAR_WORDS, Calendar, SlotGrid, calendar_place, slot_at
+from buddysim.replay.engine.calendar cimport CALENDAR_WORDS, Calendar, SlotGrid, calendar_place, calendar_take_one, slot_at
 from buddysim.replay.engine.hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.port cimport Port, port_pass
@@ -124,8 +124,8 @@ cdef inline int64_t last_refresh(Dram* dram, int64_t t) noexcept nogil:
 
 cdef inline int64_t place_activation(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
     """When a row wanted at `t` may be activated: in the first free slot, an interval after the latest one where that is before."""
-    cdef int64_t slot, first
-    slot = calendar_place(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t), 1, 1, &first)
+    cdef int64_t slot
+    slot = calendar_take_one(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t))
     t = larger(t, slot * dram.act_grid.slot_ps)
     if slot - 1 == channel.latest_act_slot:
         t = larger(t, channel.latest_act_ps + dram.act_grid.slot_ps)
@@ -182,8 +182,10 @@ cdef inline void dram_location(const Dram* dram, uint32_t bank, uint32_t row, De
 
 cdef inline void dram_prefetch(const DeviceLocation* location) noexcept nogil:
     """Prefetches what a read will need into the CPU's cache."""
+    cdef PseudoChannel* channel = location.channel
     prefetch(location.bank)
-    prefetch(&location.channel.bus.bits[(location.channel.bus.last_slot >> 6) & (CALENDAR_WORDS - 1)])
+    prefetch(&channel.bus.bits[(channel.bus.last_slot >> 6) & (CALENDAR_WORDS - 1)])
+    prefetch(&channel.activations.bits[(channel.latest_act_slot >> 6) & (CALENDAR_WORDS - 1)])
 
 
 cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
