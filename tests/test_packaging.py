@@ -21,7 +21,7 @@ from tests.capture.opencl.running import needs_opencl
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "buddysim"
-SHIPPED = {".py", ".pyx", ".pxd", ".pyi", ".h", ".toml", ".csv", ".maps", ".c", ".cpp", ".S"}
+SHIPPED = {".py", ".pyx", ".pxd", ".pyi", ".h", ".toml", ".csv", ".maps", ".c", ".cpp", ".S", ".cl"}
 
 TRAINING = """
 import torch

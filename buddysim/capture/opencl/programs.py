@@ -10,6 +10,8 @@ from buddysim.capture.opencl.toolchain import CACHE, Toolchain, hooks_object, pa
 
 _MAGIC = b"poclbin"
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+# A kernel may have the name of a function of the C library (`advance`): calls must stay in the program's library.
+_LINKING = ("-shared", "-Wl,-Bsymbolic")
 _FLAGS = ("-O2", "-fPIC", "-w", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops")
 
 
@@ -38,10 +40,10 @@ def compiled(binary: bytes, toolchain: Toolchain) -> Path:
         bitcode = target.with_suffix(".bc")
         bitcode.write_bytes(code)
         source = ["-x", "ir", str(bitcode), "-x", "none", str(hooks)]
-        command = [toolchain.clang, *_FLAGS, f"-fpass-plugin={plugin}", "-shared", *source, "-lm", "-o", str(target)]
+        command = [toolchain.clang, *_FLAGS, f"-fpass-plugin={plugin}", *_LINKING, *source, "-lm", "-o", str(target)]
         error = run_compiler(command, target)
         if error is not None:
             raise BuddysimError(f"its program could not be compiled: {error}")
 
-    key = [toolchain.clang, plugin.name, hooks.name, *_FLAGS]
+    key = [toolchain.clang, plugin.name, hooks.name, *_FLAGS, *_LINKING]
     return kept(f"{CACHE}/program", ".so", ["\0".join(key).encode(), code], make)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -101,6 +101,11 @@ class Record:
     def receive(self, message: Received) -> None:
         """Handles one message."""
         _HANDLERS[message.type](self, message)
+
+    def name_buffers(self, names: Sequence[str]) -> None:
+        """Names buffers, in the order of their creation, as the program calls them; before `finish`."""
+        for buffer, name in zip(self._buffers.values(), names, strict=True):
+            buffer.name = name
 
     def _allocate(self, message: Received) -> None:
         number, base, size = message.numbers

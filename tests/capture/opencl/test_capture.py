@@ -231,3 +231,13 @@ def test_four_gigabytes_and_more(tmp_path: Path, n: int) -> None:
         base = trace.allocations[0].base
         lines = trace.decode_chunk(trace.kernels[0].chunks[0]).lines
         assert [(int(line) >> 8 << 7) - base for line in lines] == [0, ((1 << 32) - 1) // 128 * 128]
+
+
+def test_a_kernel_with_the_name_of_a_c_library_function(tmp_path: Path) -> None:
+    source = "kernel void advance(global uint *a) { a[get_global_id(0)] += 1; }"
+    launch = {"kernel": "advance", "global": [64], "local": [32], "arguments": [{"buffer": 0}]}
+    job = {"source": source, "buffers": [{"bytes": 256, "fill": "count"}], "launches": [launch]}
+    output, done = captured(job, tmp_path)
+    assert done.returncode == 0, done.stderr
+    with open_trace(output) as trace:
+        assert trace.snapshots[-1].read(0)[1].view(np.uint32).tolist() == list(range(1, 65))

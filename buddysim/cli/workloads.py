@@ -1,0 +1,104 @@
+"""``python -m buddysim workloads``: the HPC programs of the study."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from buddysim.cli import CommandParser
+
+NAME = "workloads"
+HELP = """the HPC programs of the study: list them, make their traces
+
+Each is a real solver, run as an OpenCL program on the CPU, verified, and captured at one of its steps."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True, parser_class=CommandParser
+    )
+    listing = actions.add_parser("list", help="what there is", allow_abbrev=False)
+    listing.set_defaults(act=_list)
+    making = actions.add_parser("make", help="make the traces of some, or all", allow_abbrev=False)
+    _add_make_arguments(making)
+    making.set_defaults(act=_make)
+
+
+def _add_make_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.workloads.registry import INPUTS, SCALES
+
+    parser.add_argument("names", metavar="NAME", nargs="+", help="a workload (see 'workloads list'), or all")
+    parser.add_argument(
+        "--scale",
+        choices=SCALES,
+        default="medium",
+        help="small: seconds, for tests; medium (the default): for figures; paper: its footprints; reference: as the "
+        "program that it is compared with",
+    )
+    parser.add_argument(
+        "--input",
+        choices=(*INPUTS, "both"),
+        default="profile",
+        help="which of two problems, different in size or seed: targets are chosen on one, replayed on the other",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the trace file; of several, the folder of NAME-SCALE-INPUT.bin (default: this one)",
+    )
+    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="make N at once (default 1)")
+    parser.add_argument(
+        "--contents-every",
+        type=_every,
+        default=0,
+        metavar="N",
+        help="keep the bytes of every N-th page of 8 KiB, 0: of none, the sizes of all entries besides (default 0)",
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected 1 to 1024")
+    return int(text)
+
+
+def _every(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}, expected 0 or more")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    return int(args.act(args))
+
+
+def _list(args: argparse.Namespace) -> int:
+    from buddysim.workloads.registry import REGISTRY
+
+    for name, workload in REGISTRY.items():
+        print(f"{name:8} {workload.SUMMARY} ({', '.join(workload.PROBLEMS)})")
+    return 0
+
+
+def _make(args: argparse.Namespace) -> int:
+    from buddysim.workloads.batch import Order, make_all
+    from buddysim.workloads.registry import INPUTS, REGISTRY
+
+    names = REGISTRY.names() if args.names == ["all"] else tuple(dict.fromkeys(args.names))
+    for name in names:
+        REGISTRY.find(name)
+    inputs = INPUTS if args.input == "both" else (args.input,)
+    if len(names) * len(inputs) == 1:
+        path = Path(args.output or f"{names[0]}-{args.scale}-{inputs[0]}.bin")
+        orders = [Order(names[0], args.scale, inputs[0], path, args.contents_every)]
+    else:
+        folder = Path(args.output or ".")
+        orders = [
+            Order(name, args.scale, which, folder / f"{name}-{args.scale}-{which}.bin", args.contents_every)
+            for name in names
+            for which in inputs
+        ]
+    for made in make_all(orders, args.jobs):
+        print(f"{made.path}: {'was there' if made.kept else 'made'}, verified: {'; '.join(made.verification)}")
+    return 0

@@ -1,0 +1,11 @@
+"""The HPC programs of the study: real solvers as OpenCL programs, each verified, each captured at one of its steps.
+
+A workload is a package of this folder (``docs/workloads.md`` has the table of all, and how to add one). What they
+share: `solver` (what a program states and does), `device` (its OpenCL device), `program` (the process that is
+captured) and `make` (capture, verification, the file).
+"""
+
+from buddysim.workloads.make import Made, make
+from buddysim.workloads.registry import REGISTRY
+
+__all__ = ["REGISTRY", "Made", "make"]

@@ -1,0 +1,201 @@
+"""A workload's trace: captured while it runs, written only if it verifies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+import buddysim
+from buddysim.base import plugins
+from buddysim.base.atomic import check_writable
+from buddysim.base.errors import BuddysimError, TraceFileError
+from buddysim.capture.messages import print_message, print_warning, signal_text
+from buddysim.capture.opencl.assumed import ASSUMED, DEVICES
+from buddysim.capture.opencl.record import Record
+from buddysim.capture.opencl.session import Outcome, run_program
+from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
+from buddysim.capture.opencl.window import Plan, Window
+from buddysim.trace import Provenance, open_trace
+from buddysim.workloads.device import import_pyopencl
+from buddysim.workloads.needs import check_room, needs_of
+from buddysim.workloads.registry import REGISTRY, solver_of
+from buddysim.workloads.solver import Check, Solver
+
+TOOL = "buddysim workloads"
+_PROGRAM = "buddysim.workloads.program"
+_INTERRUPTIONS = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
+_LICENCE = "BSD-3-Clause"
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of a workload.
+
+    Attributes
+    ----------
+    path : of the trace
+    kept : whether the file was there, made from the same sources and problem
+    verification : a line of each check
+    """
+
+    path: Path
+    kept: bool
+    verification: tuple[str, ...]
+
+
+def make(name: str, scale: str, which: str, path: str | os.PathLike[str], contents_every: int = 0) -> Made:
+    """Make the trace of a workload, unless the same one lies there already.
+
+    Parameters
+    ----------
+    name, scale, which : of the workload, `registry.SCALES`, `registry.INPUTS`
+    path : file to write. It is written under this name with ``.incomplete`` behind it and renamed when it is whole
+        and verified
+    contents_every : keep the bytes of every n-th page of 8 KiB in the snapshots over the run, 0: sizes only
+
+    Raises
+    ------
+    BuddysimError
+        where the name is unknown, room or a program is missing, or the verification failed
+    """
+    solver = solver_of(name, scale, which)
+    target = Path(path)
+    check_writable(target)
+    origin = _provenance(name, scale, which, solver, contents_every)
+    if (verification := _made_before(target, origin)) is not None:
+        return Made(target, True, verification)
+    import_pyopencl()
+    needs = needs_of(solver, contents_every)
+    check_room(f"{name} at {scale}", needs, target.resolve().parent)
+    print_message(f"{name} {scale} {which}: {needs}")
+    start = time.perf_counter()
+    unfinished = target.with_name(f"{target.name}.incomplete")
+    record, outcome, checks = _captured(name, scale, which, solver, unfinished, origin, contents_every)
+    _refuse_what_went_wrong(name, solver, record, outcome, checks, unfinished)
+    unfinished.replace(target)
+    print_message(
+        f"{target}: {record.counts.kernels} kernels of {record.counts.launches} launches, {record.counts.operations} "
+        f"warp operations, {len(checks)} checks passed; {time.perf_counter() - start:.0f} s"
+    )
+    return Made(target, False, tuple(map(str, checks)))
+
+
+def _captured(
+    name: str, scale: str, which: str, solver: Solver, path: Path, origin: Provenance, contents_every: int
+) -> tuple[Record, Outcome, list[Check]]:
+    """Runs the program in a process of its own, into a file that says that it is incomplete until it has ended."""
+    toolchain = find_toolchain()
+    for build in (runtime_library, pass_plugin, hooks_object):
+        build(toolchain)
+    points = solver.snapshot_points
+    plan = Plan(len(points), Window(*solver.window), points)
+    record = Record(path, origin, len(points), len(points), contents_every, 1, "bpc")
+    try:
+        with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
+            report = Path(folder) / "report.json"
+            command = [sys.executable, "-m", _PROGRAM, name, scale, which, str(report)]
+            command += map(str, plugins.loaded_files())
+            outcome = run_program(command, sys.executable, record.receive, toolchain, plan)
+            checks = _checks(name, report, outcome)
+        record.name_buffers(list(solver.arrays))
+        text = "; ".join(map(str, checks))
+        record.finish({"verification": f"none: {text}", "end": "none: the program ended with exit code 0"})
+    except BuddysimError:
+        record.abort()
+        path.unlink(missing_ok=True)
+        raise
+    except BaseException:
+        record.abort()
+        raise
+    return record, outcome, checks
+
+
+def _checks(name: str, report: Path, outcome: Outcome) -> list[Check]:
+    """What the program found, once it is known that it ended well."""
+    if outcome.returncode in _INTERRUPTIONS:
+        raise KeyboardInterrupt
+    if outcome.returncode < 0:
+        raise BuddysimError(
+            f"{name}: the program was killed by {signal_text(outcome.returncode)}: no trace was written"
+        )
+    if outcome.returncode or not report.exists():
+        raise BuddysimError(f"{name}: the program ended with exit code {outcome.returncode}: no trace was written")
+    found = json.loads(report.read_text(encoding="utf-8"))
+    if "error" in found:
+        raise BuddysimError(str(found["error"]))
+    return [Check(**check) for check in found["checks"]]
+
+
+def _refuse_what_went_wrong(
+    name: str, solver: Solver, record: Record, outcome: Outcome, checks: list[Check], unfinished: Path
+) -> None:
+    failed = [str(check) for check in checks if not check.passed]
+    problems = []
+    if failed or not checks:
+        problems.append(f"verification failed: {'; '.join(failed) or 'nothing was checked'}")
+    if record.counts.launches != solver.launches:
+        problems.append(f"{record.counts.launches} launches, {solver.launches} were stated")
+    first, end = solver.window
+    if record.counts.kernels != end - first:
+        untraced = "; ".join(record.problems.untraced)
+        problems.append(f"{record.counts.kernels} of {end - first} launches were traced; {untraced}")
+    if record.counts.outside:
+        problems.append(f"{record.counts.outside} lane accesses were outside of every array")
+    if problems:
+        unfinished.unlink(missing_ok=True)
+        raise BuddysimError(f"{name}: {'; '.join(problems)}: no trace was written")
+    if outcome.others:
+        print_warning(f"{outcome.others} further processes used OpenCL")
+
+
+def _provenance(name: str, scale: str, which: str, solver: Solver, contents_every: int) -> Provenance:
+    """Where the trace comes from; equal for equal traces."""
+    problem = json.dumps(asdict(solver.problem), sort_keys=True)
+    contents = f"every {contents_every}-th page of 8 KiB" if contents_every else "none"
+    return Provenance(
+        tool=TOOL,
+        version=buddysim.__version__,
+        source=f"{name} {scale} {which} {problem}",
+        licence=_LICENCE,
+        command=f"buddysim workloads make {name} --scale {scale} --input {which}",
+        assumptions=ASSUMED
+        | {
+            "device": DEVICES[False],
+            "contents": f"sizes of all bytes in each snapshot; bytes: {contents}",
+            "launches": "one step is traced; the others ran in PoCL",
+            "sources": f"none: their digest is {_digest(name)}",
+        },
+    )
+
+
+def _digest(name: str) -> str:
+    """Of the program's sources and of those that all share."""
+    shared = Path(__file__).parent
+    own = Path(REGISTRY.find(name).__file__ or "").parent
+    files = sorted({*shared.glob("*.py"), *shared.glob("*.cl"), *own.glob("*.py"), *own.glob("*.cl")})
+    digest = blake2b(digest_size=16)
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _made_before(target: Path, origin: Provenance) -> tuple[str, ...] | None:
+    """The verification of a whole file of the same origin; None where there is none."""
+    if not target.is_file():
+        return None
+    with contextlib.suppress(TraceFileError), open_trace(target) as trace:
+        found = trace.provenance
+        verification = found.assumptions.get("verification", "")
+        end = found.assumptions.get("end", "")
+        expected = replace(origin, assumptions=origin.assumptions | {"verification": verification, "end": end})
+        if not trace.interrupted and found == expected and verification and end.startswith("none:"):
+            return tuple(verification.removeprefix("none: ").split("; "))
+    return None

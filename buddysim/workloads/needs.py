@@ -1,0 +1,97 @@
+"""What making a workload's trace needs, said before the work starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress import ENTRY_BYTES
+from buddysim.machine.units import format_size
+from buddysim.trace.format import PAGE_BYTES
+from buddysim.workloads.solver import Solver
+
+# Measured over the workloads at medium; the figures of a run are printed at its end.
+_BYTES_PER_OPERATION = 24  # in the file, of random addresses
+_OPERATIONS_PER_SECOND = 250_000  # of the capture, on one core: 32 lanes each
+_SNAPSHOT_SECONDS_PER_BYTE = 2.1e-9
+_MAP_ENTRIES_PER_BYTE = 2  # in the file, before zstd
+_PROGRAM_BYTES = 400 << 20  # two Python processes, PoCL and its compiler
+_ROOM = 1.25
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Estimates.
+
+    Attributes
+    ----------
+    memory_bytes : of the program, its arrays and the capture
+    disk_bytes : of the file
+    seconds : processor time
+    """
+
+    memory_bytes: int
+    disk_bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        time = f"{self.seconds / 3600:.1f} hours" if self.seconds > 3600 else f"{self.seconds / 60:.1f} minutes"
+        return (
+            f"needs about {_size(self.memory_bytes)} of memory, up to {_size(self.disk_bytes)} of disk and "
+            f"{time} of processor time"
+        )
+
+
+def needs_of(solver: Solver, contents_every: int) -> Needs:
+    """What a run needs."""
+    first, end = solver.window
+    maps = end - first + 1 + len(solver.snapshot_points)
+    map_bytes = maps * solver.device_bytes // (ENTRY_BYTES * _MAP_ENTRIES_PER_BYTE)
+    kept = solver.device_bytes * len(solver.snapshot_points) // contents_every if contents_every else 0
+    seconds = (
+        solver.native_seconds
+        + solver.traced_operations / _OPERATIONS_PER_SECOND
+        + maps * solver.device_bytes * _SNAPSHOT_SECONDS_PER_BYTE
+    )
+    return Needs(
+        memory_bytes=int(_ROOM * (solver.device_bytes + solver.host_bytes + map_bytes + kept)) + _PROGRAM_BYTES,
+        disk_bytes=solver.traced_operations * _BYTES_PER_OPERATION + map_bytes + kept + PAGE_BYTES,
+        seconds=seconds,
+    )
+
+
+def check_room(what: str, needs: Needs, folder: Path) -> None:
+    """Refuse what won't fit.
+
+    Raises
+    ------
+    BuddysimError
+        where the folder's disk or the memory has less than is needed; the message has both figures
+    """
+    free = shutil.disk_usage(folder).free
+    if free < needs.disk_bytes:
+        raise BuddysimError(f"{what} needs up to {_size(needs.disk_bytes)} of disk, {folder} has {_size(free)} free")
+    available = memory_available()
+    if available < needs.memory_bytes:
+        raise BuddysimError(
+            f"{what} needs about {_size(needs.memory_bytes)} of memory, {_size(available)} are available"
+        )
+
+
+def _size(size_bytes: int) -> str:
+    """In whole MiB: estimates are no better."""
+    return format_size((size_bytes + (1 << 20) - 1) >> 20 << 20)
+
+
+def memory_available() -> int:
+    """Bytes of memory that programs can have: what the kernel estimates, or what is free."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

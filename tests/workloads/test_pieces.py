@@ -1,0 +1,135 @@
+"""What needs no OpenCL: statements of the solvers, checks, random numbers, CG's matrix."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.workloads import nas_random
+from buddysim.workloads.cg.matrix import make_matrix
+from buddysim.workloads.needs import Needs, check_room, needs_of
+from buddysim.workloads.registry import INPUTS, REGISTRY, SCALES, solver_of
+from buddysim.workloads.solver import SNAPSHOTS, Check, Solver
+
+ALL = [
+    pytest.param(name, scale, which, id=f"{name}-{scale}-{which}")
+    for name, workload in REGISTRY.items()
+    for scale, inputs in workload.PROBLEMS.items()
+    for which in inputs
+]
+
+
+@pytest.mark.parametrize(("name", "scale", "which"), ALL)
+def test_window_and_snapshots_lie_in_the_run(name: str, scale: str, which: str) -> None:
+    solver = solver_of(name, scale, which)
+    points = solver.snapshot_points
+    assert points == tuple(sorted(set(points)))
+    assert len(points) == SNAPSHOTS
+    assert points[-1] == solver.launches
+    first, end = solver.window
+    assert solver.setup_launches <= first < end <= solver.launches
+    # Equally spaced: to one step, or to one launch where there are few steps.
+    slack = solver.step_launches if solver.steps >= SNAPSHOTS else 1
+    gaps = np.diff(points)
+    assert gaps.max() - gaps.min() <= slack
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_inputs_differ_but_their_arrays_have_the_same_names(name: str) -> None:
+    problems = REGISTRY.find(name).PROBLEMS
+    for scale in ("small", "medium", "paper"):
+        assert list(problems[scale]) == list(INPUTS)
+        one, other = (solver_of(name, scale, which) for which in INPUTS)
+        assert list(one.arrays) == list(other.arrays)
+        assert one.problem != other.problem
+    assert set(problems) <= set(SCALES)
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_medium_is_beyond_the_cache_and_of_a_bearable_length(name: str) -> None:
+    for which in INPUTS:
+        solver = solver_of(name, "medium", which)
+        assert solver.device_bytes >= 64 << 20
+        assert 1e6 <= solver.traced_operations <= 5e6
+
+
+def test_unknown_names_are_refused_with_the_nearest() -> None:
+    for arguments, problem in (
+        (("cgg", "small", "profile"), "nearest: cg"),
+        (("cg", "smal", "profile"), "nearest: small"),
+        (("cg", "small", "profil"), "nearest: profile"),
+    ):
+        with pytest.raises(BuddysimError, match=problem):
+            solver_of(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "passed"),
+    [(1.0, 1.0, True), (1.001, 1.0, True), (1.1, 1.0, False), (0.001, 0.0, True), (0.1, 0.0, False)],
+)
+def test_checks(value: float, expected: float, passed: bool) -> None:
+    assert Check("x", value, expected, 0.01, "known").passed is passed
+
+
+def test_a_check_of_nan_fails() -> None:
+    assert not Check("x", math.nan, 1.0, 1.0, "known").passed
+
+
+def test_too_little_room_is_said_with_both_figures(tmp_path, monkeypatch) -> None:
+    needs = needs_of(solver_of("ep", "small", "profile"), 0)
+    check_room("ep", needs, tmp_path)
+    with pytest.raises(BuddysimError, match=r"needs up to .* of disk, .* free"):
+        check_room("ep", Needs(0, 1 << 60, 0), tmp_path)
+    with pytest.raises(BuddysimError, match=r"needs about .* of memory, .* available"):
+        check_room("ep", Needs(1 << 60, 0, 0), tmp_path)
+
+
+def test_the_stream_is_the_recurrence() -> None:
+    x, found = 271828183, []
+    for _ in range(1000):
+        x = x * 5**13 % 2**46
+        found.append(x / 2**46)
+    assert nas_random.stream(271828183, 1000).tolist() == found
+    assert len(nas_random.stream(1, 0)) == 0
+
+
+def test_the_matrix_is_symmetric_and_its_rest_is_what_assembly_left() -> None:
+    matrix = make_matrix(200, 5, 10.0)
+    dense = np.zeros((200, 200))
+    for row in range(200):
+        here = slice(matrix.row_starts[row], matrix.row_starts[row + 1])
+        assert np.all(np.diff(matrix.columns[here]) > 0)
+        dense[row, matrix.columns[here]] = matrix.values[here]
+    assert np.allclose(dense, dense.T, rtol=1e-14, atol=0)
+    eigenvalues = np.linalg.eigvalsh(dense)
+    assert eigenvalues.min() >= 0.1 - 10.0 - 1e-12  # a multiple of the identity, plus what has none below 0
+    rest = matrix.columns[matrix.entries :]
+    assert set(rest[rest < 0]) == {-1}
+    assert np.all(matrix.values[matrix.entries :][rest < 0] == 0)
+
+
+def test_launches_that_differ_from_those_stated_are_an_error() -> None:
+    from buddysim.workloads.program import solve
+
+    class Wrong(Solver):
+        arrays = MappingProxyType({})
+        steps, setup_launches, step_launches, traced_operations, native_seconds = 1, 0, 2, 0, 0.0
+
+        def set_up(self, device):
+            pass
+
+        def step(self, device, number):
+            device.launches += 1
+
+        def verify(self, device):
+            return []
+
+    class Counter:
+        launches = 0
+
+    with pytest.raises(RuntimeError, match="step 0 ended after 1 launches, 2 were stated"):
+        solve(Wrong(None), Counter())  # type: ignore[arg-type]

@@ -1,0 +1,155 @@
+"""Every workload at ``small``: made, verified, deterministic, replayed; and what happens when things go wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from buddysim.cli import main
+from buddysim.replay import simulate
+from buddysim.trace import open_trace, verify_trace
+from buddysim.workloads import REGISTRY, make
+from buddysim.workloads.registry import solver_of
+from tests.capture.opencl.running import needs_opencl
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def opencl() -> None:
+    pytest.importorskip("pyopencl")
+    needs_opencl()
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+@pytest.mark.parametrize("which", [pytest.param("profile"), pytest.param("replay", marks=pytest.mark.slow)])
+def test_small_is_verified_and_as_stated(name: str, which: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.bin"
+    made = make(name, "small", which, path)
+    assert made.verification
+    assert not made.kept
+    assert [file.name for file in tmp_path.iterdir()] == ["t.bin"]
+    solver = solver_of(name, "small", which)
+    first, end = solver.window
+    with open_trace(path) as trace:
+        verify_trace(trace)
+        assert [one.name for one in trace.allocations] == list(solver.arrays)
+        assert [one.bytes for one in trace.allocations] == [array.bytes for array in solver.arrays.values()]
+        assert [kernel.ordinal for kernel in trace.kernels] == list(range(first, end))
+        operations = sum(kernel.memory_instructions for kernel in trace.kernels)
+        assert 0.6 < operations / solver.traced_operations < 1.6
+        points = [one.point for one in trace.snapshots]
+        assert points == sorted({*solver.snapshot_points, *range(first, end + 1)})
+        assert len(trace.size_maps) == len(points) * len(solver.arrays)
+    counters = simulate(path, "v100", "buddy").counters
+    assert counters
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_the_same_file_every_time(name: str, tmp_path: Path) -> None:
+    for file in ("one.bin", "two.bin"):
+        make(name, "small", "profile", tmp_path / file)
+    assert (tmp_path / "one.bin").read_bytes() == (tmp_path / "two.bin").read_bytes()
+
+
+def test_a_whole_file_is_kept_and_others_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ep.bin"
+    command = ["workloads", "make", "ep", "--scale", "small", "-o", str(path)]
+    assert main(command) == 0
+    assert "made, verified: sum of X" in capsys.readouterr().out
+    whole = path.read_bytes()
+    assert main(command) == 0
+    assert "was there" in capsys.readouterr().out
+    path.write_bytes(whole[: len(whole) // 2])
+    assert main(command) == 0
+    assert "made, verified" in capsys.readouterr().out
+    assert path.read_bytes() == whole
+    assert main([*command, "--contents-every", "8"]) == 0
+    assert "made, verified" in capsys.readouterr().out
+    with open_trace(path) as trace:
+        assert trace.snapshots[0].read(0) is not None
+
+
+def test_a_failed_verification_writes_nothing_and_says_by_how_much(tmp_path: Path) -> None:
+    package = tmp_path / "buddysim"
+    shutil.copytree(ROOT / "buddysim", package, ignore=shutil.ignore_patterns("__pycache__"))
+    kernel = package / "workloads" / "ep" / "ep.cl"
+    kernel.write_text(kernel.read_text().replace("sum_x += t3", "sum_x += 1.0000001 * t3"))
+    done = subprocess.run(
+        [sys.executable, "-m", "buddysim", "workloads", "make", "ep", "--scale", "small", "-o", "ep.bin"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "verification failed: sum of X" in done.stderr
+    assert "error 1e-07, allowed 1e-08" in done.stderr
+    assert not list(tmp_path.glob("ep.bin*"))
+
+
+def test_an_interrupted_one_says_that_it_is_incomplete(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "buddysim", "workloads", "make", "ep", "--scale", "medium", "-o", "ep.bin"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    unfinished = tmp_path / "ep.bin.incomplete"
+    for _ in range(600):
+        if unfinished.exists() and unfinished.stat().st_size:
+            break
+        time.sleep(0.1)
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal's Ctrl-C does
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [file.name for file in tmp_path.iterdir()] == ["ep.bin.incomplete"]
+    with open_trace(unfinished) as trace:
+        assert "interrupted" in trace.provenance.assumptions["end"]
+
+
+def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments, problem in (
+        (["make", "epp"], "nearest: ep"),
+        (["make", "ep", "-o", "missing/x.bin"], "no folder missing"),
+        (["make", "ep", "cg", "-o", "missing"], "no such folder"),
+        (["make", "ep", "--scale", "reference"], "expected one of small, medium, paper"),
+        (["make", "ep", "--jobs", "0"], "expected 1 to 1024"),
+    ):
+        try:
+            code = main(["workloads", *arguments])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        assert code == 2
+        found = capsys.readouterr().err
+        assert problem in found
+        assert found.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_sizes_of_the_run_are_those_of_the_arrays(tmp_path: Path) -> None:
+    """EP's numbers don't compress, and its last, partial pass leaves its sums' unused end at zero."""
+    path = tmp_path / "ep.bin"
+    make("ep", "small", "replay", path)
+    with open_trace(path) as trace:
+        names = [one.name for one in trace.allocations]
+        last = trace.snapshots[-1]
+        (sizes,) = (one for one in trace.size_maps if (one.snapshot, one.allocation) == (last.index, names.index("sx")))
+        used = (1 << 16) % 768 * 8 // 128
+        classes = sizes.read()
+        assert (classes[used + 1 :] == 0).all()
+        assert (classes[:used] != 0).all()
