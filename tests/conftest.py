@@ -9,6 +9,9 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+# Screens have no width, as in a pipe, but where a test sets one (xdist sets it in its workers).
+os.environ.pop("COLUMNS", None)
+
 # A shell's background job ignores Ctrl-C, and so would every program that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,7 +13,7 @@ from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, chec
 from buddysim.buddy.entry_sizes import fill_unsampled
 from buddysim.buddy.values import EntryValues, put_classes
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
-from buddysim.trace import Trace
+from buddysim.trace import Allocation, Trace
 
 _WHOLE = STUDY_CLASSES.index(ENTRY_BYTES)
 _DRAWN_AT_ONCE = 1 << 16
@@ -136,14 +136,23 @@ class SizeSource:
     @property
     def drawn(self) -> list[str]:
         """Names of the device allocations of which the trace has no values: their sizes are drawn."""
-        device = (a for a in self.trace.allocations if a.space == "device" and a.bytes)
-        return [a.name for a in device if not self.values.snapshots_of(a.index)]
+        return [a.name for a in self._device if not self.values.snapshots_of(a.index)]
+
+    @property
+    def drawn_share(self) -> float:
+        """Share of the entries of device allocations whose sizes are drawn, 0 to 1."""
+        drawn = sum(a.entries for a in self._device if not self.values.snapshots_of(a.index))
+        return drawn / max(1, sum(a.entries for a in self._device))
+
+    @property
+    def _device(self) -> list[Allocation]:
+        return [a for a in self.trace.allocations if a.space == "device" and a.bytes]
 
     @property
     def assumptions(self) -> dict[str, str]:
         """What was assumed about sizes, by subject."""
         assumed = {"algorithm": self.algorithm}
-        device = [a for a in self.trace.allocations if a.space == "device" and a.bytes]
+        device = self._device
         pairs = [(s, a.index) for a in device for s in self.values.snapshots_of(a.index)]
         computed = sum(self.values.is_computed(*pair) for pair in pairs)
         if pairs:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from buddysim.base.errors import BuddysimError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from buddysim.training.networks.graph import Network
 
 NAME = "dnn"
@@ -56,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> None:
     from buddysim.report.network_table import list_table
+    from buddysim.report.screen import print_screen
     from buddysim.training.networks import zoo
     from buddysim.training.networks.facts import summary
 
@@ -63,11 +62,12 @@ def _list(args: argparse.Namespace) -> None:
     if args.json:
         _print_json(summaries)
     else:
-        _print_table(list_table(summaries))
+        print_screen([list_table(summaries)])
 
 
 def _info(args: argparse.Namespace) -> None:
-    from buddysim.report.network_table import network_table
+    from buddysim.report.network_table import network_parts
+    from buddysim.report.screen import print_screen
     from buddysim.training.networks.facts import facts
     from buddysim.training.networks.graph import Network
     from buddysim.training.networks.toml_writer import to_toml
@@ -80,7 +80,7 @@ def _info(args: argparse.Namespace) -> None:
     elif args.toml:
         print(to_toml(network), end="")
     else:
-        _print_table(network_table(network, args.batch))
+        print_screen(network_parts(network, args.batch))
 
 
 def _from_torch(args: argparse.Namespace) -> None:
@@ -112,16 +112,6 @@ def _write(network: Network, output: str | None) -> None:
 
     write_whole(str(output), write)
     print(f"{output}: {network.name}, {len(network.layers) - 1} layers, {network.parameters:,} parameters")
-
-
-def _print_table(table: RenderableType) -> None:
-    from buddysim.report.network_table import TABLE_WIDTH
-    from buddysim.report.table import make_console
-
-    console = make_console(TABLE_WIDTH)
-    with console.capture() as captured:
-        console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _print_json(content: Any) -> None:

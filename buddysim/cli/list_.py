@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buddysim.report.screen import Part
 
 NAME = "list"
 HELP = """list what there is: schemes, compressors, workloads, networks, figures, commands
@@ -24,9 +27,10 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.hints import hint, shortened
     from buddysim.base.kinds import HOMES, registry
+    from buddysim.report.screen import names_and_texts, print_screen
 
     if args.kind is None:
-        _print([], [(kind, ", ".join(registry(kind).names())) for kind in HOMES])
+        print_screen([names_and_texts((), [(kind, ", ".join(registry(kind).names())) for kind in HOMES])])
         return 0
     kind = args.kind.replace("-", " ").lower()
     if kind not in HOMES and kind.removesuffix("s") in HOMES:
@@ -35,13 +39,14 @@ def run(args: argparse.Namespace) -> int:
         raise BuddysimError(f"list: kind {shortened(args.kind)}: expected one of {', '.join(HOMES)}{hint(kind, HOMES)}")
     known = registry(kind)
     if args.name is None:
-        _print([kind, "what it is"], [(name, summary(name, thing)) for name, thing in known.items()])
+        rows = [(name, summary(name, thing)) for name, thing in known.items()]
+        print_screen([names_and_texts((kind, "what it is"), rows)])
         return 0
     thing = known.find(args.name)
-    _print([kind, "what it is"], [(args.name, summary(args.name, thing))])
-    for headings, rows in details(args.name, thing):
-        print()
-        _print(headings, rows)
+    parts: list[Part] = [names_and_texts((kind, "what it is"), [(args.name, summary(args.name, thing))])]
+    for headings, declared in details(args.name, thing):
+        parts += ["", names_and_texts(headings, declared)]
+    print_screen(parts)
     return 0
 
 
@@ -88,15 +93,3 @@ def _option(key: str, option: Any) -> tuple[str, str, str]:
         default = getattr(option, "default", None)
         return key, "" if default is None else str(default), str(option.help)
     return key, str(option), ""
-
-
-def _print(headings: Sequence[str], rows: Rows) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=bool(headings))
-    for position in range(len(rows[0]) if rows else 0):
-        table.add_column(headings[position] if headings else "", overflow="fold", no_wrap=position == 0)
-    for row in rows:
-        table.add_row(*row)
-    Console(highlight=False, markup=False, emoji=False).print(table)

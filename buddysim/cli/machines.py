@@ -6,20 +6,18 @@ import argparse
 import json
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from buddysim.base.errors import BuddysimError
 from buddysim.base.settings import parse_settings
 from buddysim.machine import Bandwidth, Machine, Time
 from buddysim.machine.presets import file_content, is_path, training_presets
 from buddysim.machine.training import TrainingMachine
 from buddysim.machine.units import format_flops, format_size
+from buddysim.report.screen import Column, Table, names_and_texts, print_screen
 
 NAME = "machines"
 HELP = "list the machines, or show one with the source of every figure"
 
-_WIDTH_WHEN_PIPED = 160
+_DESCRIPTION = Column("what it is", left=True, text=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
                 everything.setdefault(other.name, other.to_dict())
             print(json.dumps(everything, indent=2))
         else:
-            _print("for run:", _overview(machines), "", "for training:", _training_overview(trained))
+            print_screen(["for run:", _overview(machines), "", "for training:", _training_overview(trained)])
         return 0
     machine = _load(args.machine)
     if args.set:
@@ -71,24 +69,12 @@ def _load(name: str) -> Machine | TrainingMachine:
     return Machine.load(name)
 
 
-def _print(*parts: str | Table) -> None:
-    """Prints at the terminal's width, or at a fixed one into a file or pipe; without trailing blanks."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = _WIDTH_WHEN_PIPED
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
 def _overview(machines: list[Machine]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("machine", "SMs", "core", "L1 per SM", "L2", "device memory", "GB/s", "link, each way"):
-        table.add_column(heading, no_wrap=True, justify="left" if heading == "machine" else "right")
-    table.add_column("what it is", overflow="fold")
-    for machine in machines:
-        table.add_row(
+    headings = (
+        "SMs", "core\nclock", "L1 per\nSM", "L2", "device\nmemory", "device\nmemory, GB/s", "link,\neach way",
+    )  # fmt: skip
+    rows = [
+        (
             machine.name,
             str(machine.sm.count),
             str(machine.clock.core),
@@ -99,17 +85,15 @@ def _overview(machines: list[Machine]) -> Table:
             str(machine.link.bandwidth),
             machine.description,
         )
-    return table
+        for machine in machines
+    ]
+    return Table([Column("machine", left=True), *map(Column, headings), _DESCRIPTION], rows)
 
 
 def _training_overview(machines: list[TrainingMachine]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("machine", "SMs", "single precision", "device memory", "GB/s", "link", "calibration"):
-        left = heading in ("machine", "link", "calibration")
-        table.add_column(heading, no_wrap=True, justify="left" if left else "right")
-    table.add_column("what it is", overflow="fold")
-    for machine in machines:
-        table.add_row(
+    headings = ("SMs", "single\nprecision", "device\nmemory", "device\nmemory, GB/s")
+    rows = [
+        (
             machine.name,
             str(machine.sms),
             format_flops(machine.fp32_flops),
@@ -119,30 +103,27 @@ def _training_overview(machines: list[TrainingMachine]) -> Table:
             "uncalibrated" if machine.library == "generic" else machine.library,
             machine.description,
         )
-    return table
+        for machine in machines
+    ]
+    named = (Column("link", left=True), Column("calibration", left=True), _DESCRIPTION)
+    return Table([Column("machine", left=True), *map(Column, headings), *named], rows)
 
 
 def _show_training(machine: TrainingMachine) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("key", no_wrap=True)
-    table.add_column("value", no_wrap=True)
-    table.add_column("source", overflow="fold")
-    for key in machine.dotted_keys():
-        table.add_row(key, machine.text(key), machine.source(key))
-    _print(f"{machine.name}: {machine.description}", f"checksum {machine.checksum[:16]}", "", table)
+    rows = [(key, machine.text(key), machine.source(key)) for key in machine.dotted_keys()]
+    table = names_and_texts(("key", "value", "source"), rows)
+    print_screen([f"{machine.name}: {machine.description}", f"checksum {machine.checksum[:16]}", "", table])
 
 
 def _show(machine: Machine) -> None:
     peak = f"peak device memory {machine.dram_bytes_per_s / 1e9:.1f} GB/s, checksum {machine.checksum[:16]}"
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("key", no_wrap=True)
-    table.add_column("value", no_wrap=True)
-    table.add_column("is", no_wrap=True, justify="right")
-    table.add_column("source", overflow="fold")
-    for key in machine.dotted_keys():
-        if key not in ("name", "description"):
-            table.add_row(key, machine.text(key), _resolved(machine, machine.value(key)), machine.source(key))
-    _print(f"{machine.name}: {machine.description}", peak, "", table)
+    rows = [
+        (key, machine.text(key), _resolved(machine, machine.value(key)), machine.source(key))
+        for key in machine.dotted_keys()
+        if key not in ("name", "description")
+    ]
+    table = names_and_texts(("key", "value", "is", "source"), rows)
+    print_screen([f"{machine.name}: {machine.description}", peak, "", table])
 
 
 def _resolved(machine: Machine, value: Any) -> str:

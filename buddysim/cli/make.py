@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 NAME = "make"
 HELP = """write the trace of a synthetic workload
@@ -48,28 +47,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list_workloads() -> None:
+    from buddysim.report.screen import names_and_texts, print_screen
     from buddysim.synthetic.registry import REGISTRY
 
     rows = [(name, (kind.__doc__ or "").partition("\n")[0]) for name, kind in REGISTRY.items()]
-    _print_rows(["workload", "what it is"], rows)
+    print_screen([names_and_texts(("workload", "what it is"), rows)])
 
 
 def _list_parameters(name: str) -> None:
+    from buddysim.report.screen import names_and_texts, print_screen
     from buddysim.synthetic.registry import REGISTRY
 
-    _print_rows(["parameter", "default", "what it is"], list(REGISTRY.find(name).parameters()))
-
-
-def _print_rows(headings: list[str], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, emoji=False, width=160)
-    console.print(table)
+    rows = list(REGISTRY.find(name).parameters())
+    print_screen([names_and_texts(("parameter", "default", "what it is"), rows)])

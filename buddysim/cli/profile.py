@@ -6,15 +6,14 @@ import argparse
 import json
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions, profile_with
+from buddysim.buddy.drawn import DRAWN_SEEDS, ratio_spread
 from buddysim.buddy.options import AGGREGATES, POLICIES
 from buddysim.buddy.profile import STATES
 from buddysim.compress.registry import entry_algorithms
-from buddysim.machine.units import format_size
+from buddysim.report.quantities import bytes_text, share_text
+from buddysim.report.screen import NOTHING, Column, Part, Table, print_screen, printable
 from buddysim.trace import open_trace
 
 NAME = "profile"
@@ -23,7 +22,6 @@ HELP = """choose a target ratio for each allocation
 Compresses every entry of every snapshot (or takes the sizes that the trace has) and counts the sectors that entries
 need. Of each allocation, a share of entries up to the Buddy Threshold may overflow its ratio."""
 
-_WIDTH_WHEN_PIPED = 160
 _ASSUMED = " *"
 
 
@@ -97,59 +95,58 @@ def run(args: argparse.Namespace) -> int:
             until=args.profile_until,
         )
         found = profile_with(trace, options)
+        spread = ratio_spread(trace, options)
         if args.output is not None:
             found.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{_how(found)}")
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
         return 0
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, emoji=False, width=_WIDTH_WHEN_PIPED)
-    _show(found, console)
-    if args.output is not None:
-        console.print(f"targets written to {args.output}")
+    written = [f"targets written to {args.output}"] if args.output is not None else []
+    print_screen([*_show(found, spread), *written])
     return 0
 
 
-def _show(found: Profile, console: Console) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("allocation", overflow="fold")
-    headings = ("bytes", "snapshots", *(f"{state} sect." if state.isdigit() else state for state in STATES))
-    for heading in (*headings, "target", "buddy accesses", "worst"):
-        table.add_column(heading, no_wrap=True, justify="right")
-    for row in found.rows:
-        table.add_row(*_cells(found, row))
-    console.print(table)
-    console.print()
-    free = found.free_placement_ratio
-    console.print(
-        f"ratio {found.ratio:.2f} (entries placed freely in 8 sizes: {free:.2f}), "
-        f"static buddy-access share {found.buddy_access_share:.2%} ({_how(found)})"
+def _show(found: Profile, spread: tuple[float, float] | None) -> list[Part]:
+    """The screen; of drawn sizes the ratio is given as it spreads over seeds."""
+    headings = ("snap-\nshots", *(f"{state}\nsectors" if state.isdigit() else state for state in STATES))
+    table = Table(
+        [
+            Column("allocation", left=True),
+            *map(Column, ("bytes", *headings, "target", "buddy\naccesses", "in the worst\nsnapshot")),
+        ],
+        [_cells(found, row) for row in found.rows],
     )
+    free = found.free_placement_ratio
+    measured = f"ratio {found.ratio:.2f} (entries placed freely in 8 sizes: {free:.2f})"
+    ratio = measured if spread is None else f"ratio {spread[0]:.2f} to {spread[1]:.2f}, drawn"
+    parts: list[Part] = [table, ""]
+    parts.append(f"{ratio}, static buddy-access share {share_text(found.buddy_access_share)} ({_how(found)})")
     if any(row.drawn for row in found.rows):
         drawn = Distribution.load(found.options.distribution)
-        console.print(
-            f"* the trace has no values: sizes drawn from {drawn.name}, seed {found.options.seed} ({drawn.source})"
+        parts.append(
+            f"* the trace has no values: sizes drawn from a distribution ({drawn.name}), not measured; targets and "
+            f"accesses are those of seed {found.options.seed}, the ratio is over {DRAWN_SEEDS} seeds ({drawn.source})"
         )
     unseen = [row.name for row in found.rows if row.unseen]
     if unseen:
-        names = ", ".join(map(_printable, unseen))
-        console.print(f"without sizes up to launch {found.options.until}, kept whole: {names}")
+        names = ", ".join(map(printable, unseen))
+        parts.append(f"without sizes up to launch {found.options.until}, kept whole: {names}")
     if found.host:
-        console.print(f"in host memory, without a target: {', '.join(map(_printable, found.host))}")
+        parts.append(f"in host memory, without a target: {', '.join(map(printable, found.host))}")
+    return parts
 
 
 def _cells(found: Profile, row: AllocationProfile) -> list[str]:
-    shares = [f"{share:.1%}" if share else "-" for share in row.histogram]
+    shares = [share_text(share) if share else NOTHING for share in row.histogram]
     overflow, worst = float(found.overflow(row)), float(found.overflow(row, "worst"))
     return [
-        _printable(row.name) + (_ASSUMED if row.drawn else ""),
-        format_size(row.bytes),
+        printable(row.name) + (_ASSUMED if row.drawn else ""),
+        bytes_text(row.bytes),
         str(len(row.snapshots)) if row.snapshots else "none",
         *shares,
         row.target.name,
-        f"{overflow:.2%}",
-        f"{worst:.2%}",
+        share_text(overflow),
+        share_text(worst),
     ]
 
 
@@ -159,7 +156,3 @@ def _how(found: Profile) -> str:
     sizes = f", sizes by {options.algorithm}" if options.algorithm != ProfileOptions.algorithm else ""
     until = f", snapshots up to launch {options.until}" if options.until is not None else ""
     return f"policy {options.policy}, threshold {options.threshold:g}, {decides}{sizes}{until}"
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)

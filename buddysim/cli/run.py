@@ -20,6 +20,10 @@ values (see: profile) unless a file gives them, or --profile-from another trace.
 everything."""
 
 
+DEFAULTS = ("buddy", "ideal")
+EQUAL_CAPACITY = ("buddy", "um", "host", "ideal")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
     from buddysim.replay.sensitivity import ALL, AUTO, KINDS, MOST_INSTRUCTIONS, MOST_RUNS, NONE
@@ -32,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheme",
         metavar="NAME[,NAME...]",
-        default=f"{DEFAULT},{BASELINE}",
-        help=f"replay schemes, one result each (default: %(default)s). {schemes.replace('%', '%%')}",
+        help=f"replay schemes, one result each (default: {DEFAULT},{BASELINE}). {schemes.replace('%', '%%')}",
     )
     parser.add_argument(
         "--set",
@@ -54,6 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"change the machine of the baseline, {BASELINE}, alone: link.bandwidth=150GB/s; may be repeated",
     )
     _add_target_arguments(parser)
+    parser.add_argument(
+        "--equal-capacity",
+        action="store_true",
+        help=f"hold schemes against each other at the device memory that {DEFAULT} takes: Unified Memory pages in that "
+        f"much (default schemes: {','.join(EQUAL_CAPACITY)})",
+    )
+    parser.add_argument(
+        "--require-values", action="store_true", help="refuse a trace of whose allocations some have no values"
+    )
     parser.add_argument(
         "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
     )
@@ -123,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.trace import open_trace
 
     outputs = [path for path in (args.json, args.parquet) if path not in (None, "-")]
-    schemes = chosen_schemes(args.scheme)
+    schemes = chosen_schemes(args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS))
     kernels = chosen_kernels(args.kernels)
     if args.parquet is not None:
         check_parquet()
@@ -132,6 +144,8 @@ def run(args: argparse.Namespace) -> int:
         for path in outputs:
             _keep_inputs(path, args)
             check_writable(path)
+        if args.require_values:
+            _check_values(trace, args.compressor)
         results = _run_all(trace, machine, schemes, kernels, args)
     _report(results, args)
     return 0
@@ -184,6 +198,20 @@ def _keep_inputs(path: str, args: argparse.Namespace) -> None:
             raise BuddysimError(f"{path}: is an input of this run: expected another file to write")
 
 
+def _check_values(trace: Trace, compressor: str) -> None:
+    """Refuses a trace without sizes or contents of an allocation: a ratio of drawn sizes is no measurement."""
+    from buddysim.base.errors import BuddysimError
+    from buddysim.buddy import SizeSource
+
+    drawn = SizeSource(trace, compressor).drawn
+    if drawn:
+        names = ", ".join(drawn[:4]) + (f" and {len(drawn) - 4} more" if len(drawn) > 4 else "")
+        raise BuddysimError(
+            f"{trace.path}: --require-values: the trace has no values of {names}: their sizes would be drawn from a "
+            "distribution: expected a trace with contents or size maps of every allocation"
+        )
+
+
 def _run_all(
     trace: Trace, machine: Machine, schemes: Sequence[str], kernels: slice | None, args: argparse.Namespace
 ) -> dict[str, ReplayResult]:
@@ -198,6 +226,7 @@ def _run_all(
             machine,
             schemes,
             args.targets,
+            equal_capacity=args.equal_capacity,
             baseline_set=parse_settings(baseline, "--baseline-set"),
             sensitivity=args.sensitivity,
             start_progress=start_bar,

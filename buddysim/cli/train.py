@@ -129,12 +129,12 @@ def run(args: argparse.Namespace) -> int:
     with measured(args, scheme_options) as activations:
         if activations is not None:
             scheme_options["activations"] = activations
-        results, batches = _simulate(network, machine, schemes, args, {**options, **scheme_options})
+        results, batches, beyond = _simulate(network, machine, schemes, args, {**options, **scheme_options})
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline
 
         write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
-    _report(results, batches, args)
+    _report(results, batches, beyond, args)
     _refuse_where_nothing_fits(results, args)
     return 0
 
@@ -229,10 +229,11 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _simulate(
     network: Network, machine: TrainingMachine, schemes: list[str], args: argparse.Namespace, chosen: Mapping[str, Any]
-) -> tuple[dict[str, TrainingResult], dict[str, int] | None]:
+) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, TrainingResult]]:
+    """Results by scheme; with --max-batch also the largest batches, and what comes of one sample more."""
     from buddysim.training.cost import CostModel
     from buddysim.training.driver import make_options, simulate
-    from buddysim.training.search import largest_batch
+    from buddysim.training.search import LARGEST_BATCH, largest_batch
     from buddysim.training.trial import Trials
 
     options = make_options(**chosen)
@@ -242,12 +243,14 @@ def _simulate(
         return simulate(network, batch, machine, scheme, options=options, cost=cost)
 
     if not args.max_batch:
-        return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None
-    results, batches = {}, {}
+        return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None, {}
+    results, batches, beyond = {}, {}, {}
     for scheme in schemes:
         batches[scheme] = largest_batch(Trials(network, machine, cost, scheme, options))
         results[scheme] = simulated(scheme, max(batches[scheme], 1))
-    return results, batches
+        if 0 < batches[scheme] < LARGEST_BATCH:
+            beyond[scheme] = simulated(scheme, batches[scheme] + 1)
+    return results, batches, beyond
 
 
 def _outputs(args: argparse.Namespace) -> list[str]:
@@ -268,7 +271,12 @@ def _keep_inputs(path: str, inputs: Iterable[object]) -> None:
             raise BuddysimError(f"{path}: is an input of this simulation: expected another file to write")
 
 
-def _report(results: Mapping[str, TrainingResult], batches: Mapping[str, int] | None, args: argparse.Namespace) -> None:
+def _report(
+    results: Mapping[str, TrainingResult],
+    batches: Mapping[str, int] | None,
+    beyond: Mapping[str, TrainingResult],
+    args: argparse.Namespace,
+) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.report.training import print_training
     from buddysim.training.search import fastest_that_fits
@@ -282,7 +290,7 @@ def _report(results: Mapping[str, TrainingResult], batches: Mapping[str, int] | 
         content = dict(sorted(content.items(), key=lambda item: (not item[1]["fits"], item[1]["time_ms"])))
     written = f"full result: {args.json or 'not kept (--json FILE writes it)'}"
     written += f"; timeline: {args.timeline}" if args.timeline else ""
-    print_training(content, written, batches)
+    print_training(content, written, batches, {scheme: result.to_dict() for scheme, result in beyond.items()})
     if args.budget is not None:
         fastest = fastest_that_fits(results)
         if fastest is not None:

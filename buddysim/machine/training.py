@@ -5,10 +5,11 @@ Some machine files have this table besides the description that a replay needs; 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from importlib import resources
-from typing import Any
+from typing import Any, Self
 
 from pydantic import model_validator
 
@@ -22,9 +23,11 @@ from buddysim.machine.model import Machine
 from buddysim.machine.scheme_sections import scheme_sections
 from buddysim.machine.section import field_keys
 from buddysim.machine.training_table import LinkRate, Training
+from buddysim.machine.units import parse_size
 
 _LINKS = resources.files("buddysim.machine") / "links.toml"
 _PART = "training"
+_HOST_MEMORY, _HOST_PINNED = f"{_PART}.host_memory", f"{_PART}.host_pinned"
 
 
 class TrainingMachine(MachineFile):
@@ -62,6 +65,15 @@ class TrainingMachine(MachineFile):
                 f"{', '.join(cls.names())}, or a machine file with that table"
             )
         return cls._checked(_with_links(_own_part(content)), name)
+
+    def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> Self:
+        """The same machine with some keys changed; added host memory can be pinned, if that isn't set too."""
+        memory = overrides.get(_HOST_MEMORY)
+        if memory is not None and _HOST_PINNED not in overrides:
+            with contextlib.suppress(ValueError):  # refused below, by its key
+                kept = self.host_memory_bytes - self.host_pinned_bytes
+                overrides = {**overrides, _HOST_PINNED: f"{max(0, parse_size(memory) - kept)} B"}
+        return super().with_overrides(overrides, where)
 
     @property
     def fp32_flops(self) -> int:

@@ -23,6 +23,7 @@ def compare(
     targets: Targets | Path | None = None,
     *,
     baseline_set: Mapping[str, object] | None = None,
+    equal_capacity: bool = False,
     sensitivity: str = NONE,
     start_progress: Callable[[str], Progress] | None = None,
     **options: Any,
@@ -35,6 +36,7 @@ def compare(
     schemes : names of replay schemes; without the baseline there are no slowdowns
     baseline_set : settings of the baseline's machine alone, by dotted key: ``{"link.bandwidth": "150 GB/s"}`` holds it
         at one link while `machine` goes through several
+    equal_capacity : schemes whose pages migrate get as much device memory as `buddy` takes under the targets
     sensitivity : as `simulate` has it; every scheme, the baseline too, is changed alike, and a slowdown's band is over
         the ratios of equally changed runs. ``auto`` is ``none`` where nothing is compared
     start_progress : called with the name of a scheme before its runs, gives their `progress`
@@ -61,10 +63,16 @@ def compare(
         sensitivity = NONE
     with Opened() as files:
         simulation = Simulation(files, trace, targets, **options)
+        room = _make_equal(machines, simulation) if equal_capacity else None
         results = {}
         for scheme, its_machine in machines.items():
             progress = start_progress(scheme) if start_progress else None
             results[scheme] = simulation.result(its_machine, scheme, sensitivity, progress)
+    if room is not None:
+        results = {
+            scheme: replace(result, provenance={**result.provenance, "equal_capacity_bytes": room})
+            for scheme, result in results.items()
+        }
     if BASELINE not in results:
         return results
     baseline = results[BASELINE]
@@ -79,6 +87,19 @@ def compare(
         )
         for scheme, result in results.items()
     }
+
+
+def _make_equal(machines: dict[str, Machine], simulation: Simulation) -> int:
+    """Sets how much of the footprint does not fit, for schemes that have such a key; gives the bytes that do."""
+    machine = next(iter(machines.values()))
+    footprint = simulation.footprint(machine).largest()
+    room = footprint["device"] + footprint["metadata"]
+    share = max(0.0, 1 - room / max(1, footprint["allocated"]))
+    for scheme in machines:
+        key = REGISTRY.find(scheme).oversubscription_key
+        if key is not None:
+            machines[scheme] = machines[scheme].with_overrides({key: f"{share:.6f}"}, "equal_capacity")
+    return room
 
 
 def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | None]:

@@ -12,6 +12,8 @@ from buddysim.replay.schemes import counter_names
 #: What is counted by pseudo-channel; what a scheme moves for a reason of its own, the scheme counts.
 CHANNEL_KINDS = tuple(kind for kind in Traffic if kind != Traffic.SCHEME_TRAFFIC)
 
+_BUSY = "_busy_ps"
+
 if TYPE_CHECKING:
     from buddysim.replay.driver import Run
 
@@ -131,6 +133,7 @@ def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
         "sizes.switches": raw["grown"] + raw["shrunk"],
         "sizes.grown": raw["grown"],
         "sizes.shrunk": raw["shrunk"],
+        "sizes.drawn_share": run.sizes.drawn_share if run.states else 0.0,
         "sizes.extrapolated_share": extrapolated / entries if entries else 0.0,
         "sizes.extrapolated_mean_share": run.sizes.extrapolated_entries / max(1, run.sizes.written_entries),
     }
@@ -156,7 +159,13 @@ def utilization_of(numbers: dict[str, object], raw: dict[str, Any]) -> dict[str,
         "crossbar_reply": share(raw["l2_reads"] * _number(numbers, "reply_cost") / COST_PER_PS, sms),
         "l1_ports": share(raw["line_accesses"] * _number(numbers, "l1_line_ps"), sms),
         "issue_slots": share(raw["issue_busy_ps"], sms * _number(numbers, "schedulers")),
+        **{name.removesuffix(_BUSY).replace(".", "_"): share(raw["scheme"].get(name, 0)) for name in _busy_counters()},
     }
+
+
+def _busy_counters() -> list[str]:
+    """Counters of schemes that say how long something that serves one request after the other was busy."""
+    return [name for name in counter_names() if name.endswith(_BUSY)]
 
 
 def _number(numbers: dict[str, object], name: str) -> int:

@@ -28,6 +28,7 @@ class ReplayResult(SchemeResult):
     utilization : share of its limit that each resource reached over the run, 0 to 1
     speed : of the replay
     sensitivity : of further runs with small changes, and with the trace's gaps halved and doubled (sensitivity.py)
+    drawn : the lowest and highest `compression.ratio` over `seeds` seeds where targets come from drawn sizes; else None
     slowdown : time against the baseline's, and its band (comparison.py); None where there is no baseline, or no band
     """
 
@@ -36,19 +37,23 @@ class ReplayResult(SchemeResult):
     utilization: dict[str, float]
     speed: dict[str, float] = field(default_factory=dict)
     sensitivity: dict[str, Any] = field(default_factory=_no_sensitivity)
+    drawn: dict[str, float | int | None] = field(default_factory=lambda: dict.fromkeys(("low", "high", "seeds")))
     slowdown: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(("ratio", "low", "high")))
 
     def __repr__(self) -> str:
         """One line: the whole result is `to_dict`."""
+        ratio, low, high = self.counters["compression.ratio"], self.drawn["low"], self.drawn["high"]
+        memory = f"{ratio:.2f}x" if low is None else f"{low:.2f}x to {high:.2f}x by the seed of drawn sizes"
         return (
             f"<ReplayResult {self.scheme}: {self.provenance['trace']} on {self.provenance['machine']}, "
-            f"{self.counters['cycles']:,} cycles, {self.counters['compression.ratio']:.2f}x>"
+            f"{self.counters['cycles']:,} cycles, {memory}>"
         )
 
     def _more(self) -> dict[str, Any]:
         return {
             **{f"utilization.{name}": share for name, share in self.utilization.items()},
             **{f"sensitivity.{name}": value for name, value in self.sensitivity.items()},
+            **{f"compression.drawn_{name}": value for name, value in self.drawn.items()},
             **{f"slowdown.{name}": ratio for name, ratio in self.slowdown.items()},
             "per_kernel": self.per_kernel,
             "per_allocation": self.per_allocation,
@@ -131,6 +136,7 @@ def _provenance(run: Run) -> dict[str, Any]:
         "gap_scale": str(run.gap_scale),
         "sensitivity": {"asked": "none", "kinds": [], "runs": []},
         "baseline": None,
+        "equal_capacity_bytes": None,
         "assumptions": assumptions,
     }
 

@@ -10,9 +10,11 @@ from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
+from buddysim.buddy.drawn import DRAWN_SEEDS, seeds_of_spread
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.driver import Run
+from buddysim.replay.footprint import Footprint, footprint_of
 from buddysim.replay.gap_scale import exact_gap_scale
 from buddysim.replay.kernel_choice import chosen_kernels
 from buddysim.replay.result import ReplayResult
@@ -150,11 +152,12 @@ class Simulation:
     ) -> ReplayResult:
         """The result of a run and of its changed ones; parameters as `simulate` has them."""
         plan = self.plan(asked)
+        drawn = self._drawn(machine, scheme)
         every, total = self.memory_instructions, self.memory_instructions * (1 + len(plan.changes))
         result = self._run(machine, scheme, sensitivity.NO_CHANGE, progress and (lambda done, _: progress(done, total)))
         if not plan.changes:
             provenance = {**result.provenance, "sensitivity": sensitivity.described(plan, [], [])}
-            return replace(result, provenance=provenance)
+            return replace(result, drawn=drawn, provenance=provenance)
         machines = {change: change.of(machine) for change in plan.changes}
         results = sensitivity.run_all(
             plan.changes,
@@ -164,6 +167,7 @@ class Simulation:
         described = sensitivity.described(plan, results, list(machines.values()))
         return replace(
             result,
+            drawn=drawn,
             sensitivity=sensitivity.outcome(plan, results),
             provenance={**result.provenance, "sensitivity": described},
         )
@@ -176,6 +180,19 @@ class Simulation:
             assumed_gaps=self.trace.provenance.assumes("gaps"),
             drawn_sizes=any(SizeSource(t, self.options.algorithm).drawn for t in {self.trace, self.profiled}),
         )
+
+    def _drawn(self, machine: Machine, scheme: str) -> dict[str, float | int | None]:
+        """Between which ratios the seed decides, where targets come from sizes that are drawn."""
+        profiles_drawn = self.targets is None and SizeSource(self.profiled, self.options.algorithm).drawn
+        if not (profiles_drawn and REGISTRY.find(scheme).uses_targets):
+            return {"low": None, "high": None, "seeds": None}
+        ratios = [self.footprint(machine, options).ratio() for options in seeds_of_spread(self.options)]
+        return {"low": min(ratios), "high": max(ratios), "seeds": DRAWN_SEEDS}
+
+    def footprint(self, machine: Machine, options: ProfileOptions | None = None) -> Footprint:
+        """What the allocations occupy under the targets; `options`: of the profile, without them the run's own."""
+        targets = self._targets(machine, options or self.options)
+        return footprint_of(self.trace, self.kernels, targets, machine, all_on_host=False)
 
     def _run(
         self,

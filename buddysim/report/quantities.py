@@ -1,9 +1,9 @@
-"""Numbers with units, as reports print them."""
+"""Numbers with units, as reports print them: memory in powers of 1024, rates of links in powers of 1000."""
 
 from __future__ import annotations
 
 _TIME_UNITS = ((10**12, "s"), (10**9, "ms"), (10**6, "us"), (10**3, "ns"), (1, "ps"))
-_BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
+_BYTE_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _COUNT_UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"), (1, ""))
 
 
@@ -13,7 +13,7 @@ def time_text(ps: float) -> str:
 
 
 def bytes_text(count: float) -> str:
-    """Bytes in powers of 1000, for example ``36.2 MB``."""
+    """Bytes in powers of 1024, for example ``36.2 MiB``."""
     return _in_unit(count, _BYTE_UNITS)
 
 
@@ -34,6 +34,21 @@ def share_text(part: float, whole: float = 1) -> str:
     percent = 100 * part / whole
     digits = 1 if percent >= 10 else 2 if percent >= 1 else 3
     return f"{percent:.{digits}f} %" if percent else "0 %"
+
+
+def change_text(ratio: float) -> str:
+    """A time over the baseline's in words: ``2.049x faster``, ``1.013x slower``."""
+    if f"{ratio:.3f}" == "1.000":
+        return "as fast"
+    return f"{1 / ratio:.3f}x faster" if ratio < 1 else f"{ratio:.3f}x slower"
+
+
+def band_text(ratio: float, low: float, high: float) -> str:
+    """The band of `change_text`: ``2.010x to 2.081x``; where it contains 1, of the baseline's time."""
+    if low <= 1 <= high:
+        return f"{low:.3f} to {high:.3f} of its time"
+    ends = sorted((1 / low, 1 / high) if ratio < 1 else (low, high))
+    return f"{ends[0]:.3f}x to {ends[1]:.3f}x"
 
 
 def _in_unit(amount: float, units: tuple[tuple[int, str], ...]) -> str:

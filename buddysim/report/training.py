@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
+from buddysim.report.notes import assumptions
 from buddysim.report.quantities import gib_text, share_text
-from buddysim.report.table import assumptions, make_console
-
-WIDTH_WHEN_PIPED = 120
+from buddysim.report.screen import NOTHING, Column, Part, Table, print_screen, printable
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
+
+#: What every iteration leaves out stands right below the table.
+_NOT_MODELLED = "model"
 
 
 def _fits(result: Flat) -> str:
     return "yes" if result["fits"] else "NO"
 
 
-def _vs_oracle(result: Flat) -> str:
-    return "-" if result["time_vs_oracle"] is None else f"{result['time_vs_oracle']:.3f}"
+def _speed(result: Flat) -> str:
+    """The oracle's time over this one."""
+    return NOTHING if result["time_vs_oracle"] is None else share_text(result["time_vs_oracle"])
 
 
 def _ms(key: str) -> Callable[[Flat], str]:
-    return lambda result: f"{result[key]:,.1f}" if result[key] else "-"
+    return lambda result: f"{result[key]:,.1f}" if result[key] else NOTHING
 
 
 def _gib(key: str) -> Callable[[Flat], str]:
-    return lambda result: gib_text(result[key]) if result[key] else "-"
+    return lambda result: gib_text(result[key]) if result[key] else NOTHING
 
 
 def _saved(key: str) -> Callable[[Flat], str]:
@@ -46,34 +44,43 @@ def _batch(result: Flat) -> str:
 
 COLUMNS: Sequence[tuple[str, Callable[[Flat], str]]] = (
     ("fits", _fits),
-    ("time ms", _ms("time_ms")),
-    ("oracle/time", _vs_oracle),
-    ("stall ms", _ms("stall_ms")),
-    ("peak GiB", _gib("memory.peak_bytes")),
-    ("average", _gib("memory.average_bytes")),
-    ("saved avg", _saved("memory.average_bytes")),
-    ("offloaded", _gib("offload.bytes")),
-    ("on link", _gib("link.bytes")),
-    ("pinned", _gib("host.pinned_bytes")),
+    ("time\nms", _ms("time_ms")),
+    ("speed of\noracle's", _speed),
+    ("stalls\nms", _ms("stall_ms")),
+    ("peak\nGiB", _gib("memory.peak_bytes")),
+    ("average\nGiB", _gib("memory.average_bytes")),
+    ("average\nsaved", _saved("memory.average_bytes")),
+    ("offloaded\nGiB", _gib("offload.bytes")),
+    ("on the\nlink, GiB", _gib("link.bytes")),
+    ("pinned on\nhost, GiB", _gib("host.pinned_bytes")),
 )
 
 
-def training_table(results: Results, full_result: str, batches: Mapping[str, int] | None = None) -> RenderableType:
-    """One screen: which schemes fit, their costs and savings, decisions and assumptions.
+def training_parts(
+    results: Results, full_result: str = "", batches: Mapping[str, int] | None = None, beyond: Results | None = None
+) -> list[Part]:
+    """One screen: which schemes fit, their costs and savings, their limits, decisions and assumptions.
 
     Parameters
     ----------
     results : what `TrainingResult.to_dict` gives, by scheme name
     full_result : text that names the file of the full result
     batches : the largest batch of each scheme that fits, where these were looked for; 0 for none
+    beyond : of these schemes, the result of the next larger batch, which does not fit
     """
-    parts: list[RenderableType] = [_heading(results, batches), _comparison(results, batches)]
-    missing = [f"{name}: {missing_text(result)}" for name, result in results.items() if not result["fits"]]
-    if missing:
-        parts.append(Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in missing)))
-    parts += [_decisions(results), _calibration(results), assumptions(results), full_result]
-    kept = [part for part in parts if not (isinstance(part, Group) and not part.renderables)]
-    return Group(*(Padding(part, (0, 0, 1, 0)) for part in kept[:-1]), kept[-1])
+    sections: tuple[list[Part], ...] = (
+        [_heading(results, batches), _conditions(next(iter(results.values())))],
+        [_comparison(results, batches)],
+        list(_not_modelled(results)),
+        list(_limits(results, beyond or {})),
+        list(_decisions(results)),
+        [*_calibration(results), *map(printable, _other_assumptions(results))],
+        [full_result] * bool(full_result),
+    )
+    parts: list[Part] = []
+    for section in filter(None, sections):
+        parts += [""] * bool(parts) + section
+    return parts
 
 
 def missing_text(result: Flat) -> str:
@@ -83,13 +90,10 @@ def missing_text(result: Flat) -> str:
 
 
 def print_training(
-    results: Results, full_result: str, batches: Mapping[str, int] | None = None, console: Console | None = None
+    results: Results, full_result: str, batches: Mapping[str, int] | None = None, beyond: Results | None = None
 ) -> None:
-    """Prints the screen, without blanks at the ends of lines."""
-    console = console or make_console(WIDTH_WHEN_PIPED)
-    with console.capture() as captured:
-        console.print(training_table(results, full_result, batches))
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    """Prints the screen."""
+    print_screen(training_parts(results, full_result, batches, beyond))
 
 
 def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
@@ -102,33 +106,24 @@ def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
     return (
         f"{run['network']}, batch {run['batch']}, on {run['machine']} ({memory}): one iteration; network-wide with the "
         f"fastest algorithms {gib_text(first['memory.baseline_bytes'])} GiB, of that workspace "
-        f"{gib_text(first['memory.baseline_workspace_bytes'])}; oracle {first['oracle_ms']:,.1f} ms"
+        f"{gib_text(first['memory.baseline_workspace_bytes'])} GiB; oracle (as much memory as it takes): "
+        f"{first['oracle_ms']:,.1f} ms"
     )
 
 
 def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
-    table = Table(
-        title=_conditions(next(iter(results.values()))),
-        title_justify="left",
-        title_style="none",
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
-    table.add_column("scheme", no_wrap=True)
     columns = list(COLUMNS)
     if batches is not None:
-        columns.insert(0, ("batch", _batch))
-    for heading, _ in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
+        columns.insert(0, ("batch\nsamples", _batch))
+    rows = []
     for name, result in results.items():
         cells = [text(result) for _, text in columns]
         if batches is not None and not batches[name]:
             cells[0] = "none"
         elif batches is not None and not result["memory.capacity_bytes"]:
-            cells = ["any", *[""] * (len(columns) - 1)]
-        table.add_row(name, *cells)
-    return table
+            cells = ["any"]
+        rows.append((name, *cells))
+    return Table([Column("scheme", left=True), *(Column(heading) for heading, _ in columns)], rows)
 
 
 def _conditions(result: Flat) -> str:
@@ -141,21 +136,61 @@ def _conditions(result: Flat) -> str:
     )
 
 
-def _decisions(results: Results) -> Group:
-    """Decisions of each scheme, in one line; those that are among the assumptions are left out."""
-    lines = []
+def _not_modelled(results: Results) -> Iterator[str]:
+    texts = {result["provenance"]["assumptions"].get(_NOT_MODELLED) for result in results.values()}
+    yield from (f"not modelled, or simpler than in reality: {text}" for text in sorted(filter(None, texts)))
+
+
+def _other_assumptions(results: Results) -> list[str]:
+    return [line for line in assumptions(results) if not line.startswith(f"assumed: {_NOT_MODELLED}")]
+
+
+def _limits(results: Results, beyond: Results) -> Iterator[str]:
+    """What limits each scheme: what is missing, or the memories it fills, the fullest first."""
+    for name, result in results.items():
+        if not result["fits"]:
+            yield f"{name}: {missing_text(result)}"
+            continue
+        filled = _filled(result)
+        if not filled:
+            continue
+        text = "; next: ".join(f"{what}, {_of(*sizes)}" for what, *sizes in filled)
+        if name in beyond:
+            larger = beyond[name]
+            text = f"batch {_batch(larger)} does not fit: {missing_text(larger)}. At batch {_batch(result)}: {text}"
+        yield f"{name}: {text}"
+
+
+def _filled(result: Flat) -> list[tuple[str, int, int]]:
+    """The memories in use: name, bytes at most, capacity."""
+    both = [
+        ("GPU memory (training.memory)", result["memory.peak_bytes"], result["memory.capacity_bytes"]),
+        (
+            "pinned host memory (training.host_pinned)",
+            result["host.pinned_bytes"],
+            result["host.pinned_capacity_bytes"],
+        ),
+    ]
+    return sorted((row for row in both if row[1] and row[2]), key=lambda row: -row[1] / row[2])
+
+
+def _of(used: int, capacity: int) -> str:
+    return f"{gib_text(used)} of {gib_text(capacity)} GiB ({share_text(used, capacity)})"
+
+
+def _decisions(results: Results) -> Iterator[str]:
+    """Decisions of each scheme, in one paragraph; those that are among the assumptions are left out."""
     for name, result in results.items():
         run = result["provenance"]
         assumed = {f"{subject}: {text}" for subject, text in run["assumptions"].items()}
         decisions = [decision for decision in run["decisions"] if decision not in assumed]
         if decisions:
-            lines.append(Text(f"{name}: {'; '.join(decisions)}", overflow="fold"))
-    return Group(*lines)
+            yield f"{name}: {'; '.join(decisions)}"
 
 
-def _calibration(results: Results) -> Group:
+def _calibration(results: Results) -> list[str]:
     run = next(iter(results.values()))["provenance"]
-    return Group(
-        Text(f"layer times: {run['library']}, {run['calibration']}", no_wrap=True, overflow="ellipsis"),
-        Text(f"link: both directions at the same time; prefetch: {run['prefetch']}"),
-    )
+    return [
+        f"layer times: {run['library']}, {run['calibration']}",
+        f"link: both directions at the same time; prefetch: {run['prefetch']}",
+    ]

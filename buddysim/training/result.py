@@ -77,6 +77,7 @@ def _counters(outcome: Outcome) -> dict[str, Any]:
         "memory.workspace_bytes": peak["workspace"],
         "memory.highest_address_bytes": outcome.placement.high_water,
         "host.pinned_bytes": outcome.pinned_bytes,
+        "host.pinned_capacity_bytes": outcome.machine.host_pinned_bytes,
         "offload.bytes": outcome.offload_bytes,
         "prefetch.bytes": outcome.prefetch_bytes,
         "link.bytes": outcome.moved_bytes,

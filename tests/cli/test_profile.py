@@ -26,11 +26,11 @@ def test_the_table(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", str(trace), "--distribution", "uniform:64"]) == 0
     out = capsys.readouterr().out
     ramp = next(line for line in out.splitlines() if line.startswith("ramp"))
-    assert ramp.split() == ["ramp", "8", "KiB", "1", "-", "78.1%", "-", "21.9%", "-", "-", "4x", "21.88%", "21.88%"]
+    assert " ".join(ramp.split()) == "ramp 8.0 KiB 1 - 78.1 % - 21.9 % - - 4x 21.9 % 21.9 %"
     assert "unseen *" in out
-    assert "sizes drawn from uniform:64, seed 0" in out
+    assert "sizes drawn from a distribution (uniform:64), not measured" in out
     assert "in host memory, without a target: pinned" in out
-    assert f"ratio {192 / (64 * 0.25 + 64 + 64 * 0.5):.2f}" in out
+    assert "ratio {0:.2f} to {0:.2f}, drawn".format(192 / (64 * 0.25 + 64 + 64 * 0.5)) in out
 
 
 def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ def path(tmp_path):
 def test_info_shows_what_is_there(path, capsys):
     assert main(["info", str(path)]) == 0
     shown = capsys.readouterr().out
-    for text in ("assumed: gaps", "by formula", "scratch", "second", "16x2x1", "htod", "with 0x00", "50.00 %", "bdi"):
+    for text in ("assumed: gaps", "by formula", "scratch", "second", "16x2x1", "htod", "with 0x00", "50.0 %", "bdi"):
         assert text in shown
     assert "INTERRUPTED" not in shown
 
@@ -45,11 +45,11 @@ def test_info_abbreviates_long_lists_and_cleans_names(tmp_path, capsys):
     assert main(["info", str(path)]) == 0
     shown = capsys.readouterr().out
     assert "500 kernels" in shown
-    assert "484 more" in shown
+    assert "500 kernels: the first 12 and the last 4 (--json has all)" in shown
     assert "kernel_499" in shown
     assert "kernel_250" not in shown
     assert "\x1b" not in shown
-    assert max(map(len, shown.splitlines())) <= 160
+    assert "x" * 100 in shown
     main(["info", str(path), "--json"])
     assert len(json.loads(capsys.readouterr().out)["kernels"]) == 500
 

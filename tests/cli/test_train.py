@@ -38,7 +38,6 @@ def test_the_whole_story_on_one_screen(tmp_path, capsys):
     assert train("vgg19", "--batch", "256", "--machine", "titan-x", "--scheme", schemes, "--json", str(path)) == 0
     screen = capsys.readouterr().out
     assert len(screen.splitlines()) <= 40
-    assert max(map(len, screen.splitlines())) <= 120
     assert "missing at layer" in screen
     results = json.loads(path.read_text())
     assert sorted(results) == sorted(schemes.split(","))

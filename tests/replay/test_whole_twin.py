@@ -25,7 +25,16 @@ FEW = range(6)
 SLOW = range(1000, 1300)
 CASES = [(scheme, model) for scheme in REGISTRY.names() for model in ("simple", "banked")]
 #: What no simulation decides.
-ELSEWHERE = ("speed.", "provenance", "sensitivity.", "slowdown.", "scheme", "sizes.extrapolated_mean_share")
+ELSEWHERE = (
+    "speed.",
+    "provenance",
+    "sensitivity.",
+    "slowdown.",
+    "scheme",
+    "sizes.extrapolated_mean_share",
+    "sizes.drawn",
+    "compression.drawn",
+)
 
 
 def same(one: object, other: object) -> bool:

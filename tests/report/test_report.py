@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 
 import pytest
-from rich.console import Console
 
 import buddysim
 from buddysim import training
@@ -15,8 +13,10 @@ from buddysim.base.atomic import check_writable, write_whole
 from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import to_json, write_json
 from buddysim.base.parquet import tidy_rows, write_parquet
-from buddysim.report.quantities import bytes_text, rate_text, share_text, time_text
-from buddysim.report.table import RESOURCES, busiest_resource, print_result
+from buddysim.report.binding import RESOURCES, bound, limits, next_limit
+from buddysim.report.quantities import band_text, bytes_text, change_text, rate_text, share_text, time_text
+from buddysim.report.screen import as_html, as_text
+from buddysim.report.table import result_parts
 from buddysim.synthetic import make_trace
 
 
@@ -29,9 +29,7 @@ def results(tmp_path_factory):
 
 
 def printed(results, width=100):
-    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
-    print_result(results, "full result: there", console)
-    return console.file.getvalue()
+    return as_text(result_parts(results, "full result: there"), width)
 
 
 def row(shown, label):
@@ -47,8 +45,8 @@ def test_table_says_what_the_counters_say(results):
     shown = printed(results)
     buddy, ideal = results["buddy"], results["ideal"]
     assert cells(shown, "cycles") == [f"{result['cycles']:,}" for result in results.values()]
-    assert cells(shown, "slowdown against ideal")[0] == f"{buddy['time_ps'] / ideal['time_ps']:.3f}"
-    assert cells(shown, "effective compression ratio")[0] == "4.00"
+    assert cells(shown, "against ideal")[0] == change_text(buddy["time_ps"] / ideal["time_ps"])
+    assert cells(shown, "compression ratio")[0] == "4.00"
     assert cells(shown, "buddy-access share") == [share_text(buddy["buddy.access_share"]), "-", "-"]
     assert shown.rstrip().endswith("full result: there")
 
@@ -58,12 +56,14 @@ def test_a_ratio_that_changes_over_time_is_shown_with_its_largest_and_its_mean(r
     assert label not in printed(results)
     changing = {"compression.ratio": 2.5, "compression.largest_ratio": 4.0, "compression.mean_ratio": 3.125}
     shown = printed({scheme: {**result, **changing} for scheme, result in results.items()})
-    assert cells(shown, "effective compression ratio") == ["2.50"] * 3
+    assert cells(shown, "compression ratio") == ["2.50"] * 3
     assert cells(shown, label) == ["4.00, 3.12"] * 3
 
 
 def test_table_without_the_baseline_has_no_slowdown(results):
-    assert "slowdown" not in printed({"buddy": results["buddy"]})
+    shown = printed({"buddy": results["buddy"]})
+    assert "against" not in shown
+    assert "baseline" not in shown
 
 
 def test_a_narrow_terminal_is_enough(results):
@@ -82,8 +82,33 @@ def test_names_from_a_file_cannot_steer_the_terminal(results):
 def test_every_resource_has_a_name_for_people(results):
     shares = [key.removeprefix("utilization.") for key in results["buddy"] if key.startswith("utilization.")]
     assert set(shares) <= set(RESOURCES)
-    _, share = busiest_resource(results["buddy"])
-    assert share == max(results["buddy"][f"utilization.{name}"] for name in shares)
+    nearest = limits(results["buddy"])
+    assert [share for _, share in nearest] == sorted((share for _, share in nearest), reverse=True)
+
+
+def test_what_binds_is_named_and_what_comes_next():
+    busy = {"utilization.dram_channels": 0.9, "utilization.dram_busiest_channel": 0.92, "utilization.link_read": 0.7}
+    assert bound(busy) == ("device memory", "90.0 %")
+    assert next_limit(busy) == ("link, read", "70.0 %")
+    assert bound({**busy, "utilization.dram_busiest_channel": 0.999}) == ("busiest channel", "99.9 %")
+    idle = {"utilization.dram_channels": 0.3, "utilization.issue_slots": 0.4}
+    assert (bound(idle)[0], next_limit(idle)) == ("latency", ("issue slots", "40.0 %"))
+
+
+def test_a_time_below_the_baselines_is_a_speed_up():
+    assert change_text(0.488) == "2.049x faster"
+    assert change_text(1.25) == "1.250x slower"
+    assert change_text(0.9999) == "as fast"
+    assert band_text(0.5, 0.4, 0.8) == "1.250x to 2.500x"
+    assert band_text(1.01, 0.98, 1.02) == "0.980 to 1.020 of its time"
+
+
+def test_a_notebook_shows_the_same_table(results):
+    html = as_html(result_parts(results))
+    assert html.count("<table>") == 2
+    assert html.count("<tr>") == html.count("</tr>")
+    assert "&lt;" not in html or "<script" not in html
+    assert "against ideal" in html
 
 
 def test_json_is_sorted_and_the_same_every_time(results, tmp_path, capsys):
@@ -182,7 +207,7 @@ def test_a_link_stays_one(tmp_path):
         (time_text(0), "0 ps"),
         (time_text(999), "999 ps"),
         (time_text(5_000_000_000_000), "5.0 s"),
-        (bytes_text(36_186_880), "36.2 MB"),
+        (bytes_text(36_186_880), "34.5 MiB"),
         (bytes_text(484), "484 B"),
         (rate_text(3_331_867), "3.3 M/s"),
         (rate_text(12.4), "12/s"),
@@ -218,8 +243,9 @@ def test_a_ratio_has_its_band_and_one_around_1_claims_nothing(results):
         )
         some[scheme]["provenance"]["sensitivity"] = runs
     shown = printed(some, width=120)
-    assert cells(shown, "slowdown against ideal") == ["0.990 (0.980 to 1.010)", "9.000 (8.000 to 9.500)", "1.000"]
-    assert cells(shown, "effective compression ratio") == ["4.00 (1.50 to 4.00)", "1.00", "1.00"]
+    assert cells(shown, "against ideal") == ["1.010x faster", "9.000x slower", "baseline"]
+    assert cells(shown, "band") == ["0.980 to 1.010 of its time", "8.000x to 9.500x", "-"]
+    assert "1.50 to 4.00" in shown
     assert "bands: 2 more runs of each scheme, changed alike: latencies by 2.5 %" in shown
     assert "the band of buddy contains 1: this trace doesn't tell it from ideal" in shown
     assert "the band of host" not in shown

@@ -9,6 +9,7 @@ class SchemeBase:
     uses_sizes: ClassVar[bool]
     needs_room: ClassVar[bool]
     on_host: ClassVar[bool]
+    oversubscription_key: ClassVar[str | None]
     assumptions: ClassVar[dict[str, str]]
     SECTION: ClassVar[type[Section] | None]
     COUNTERS: ClassVar[dict[str, str]]

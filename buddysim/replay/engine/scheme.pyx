@@ -27,6 +27,8 @@ cdef class SchemeBase:
     needs_room = False
     #: Every allocation lives in host memory.
     on_host = False
+    #: The key of machine files that says which share of the footprint does not fit device memory; None without one.
+    oversubscription_key: str | None = None
     #: What the scheme assumes that the other ones don't, for the result.
     assumptions: dict[str, str] = {}
     #: The scheme's table of the machine file (a class derived from `buddysim.machine.section.Section`); None without one.

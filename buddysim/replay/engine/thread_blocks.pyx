@@ -320,7 +320,6 @@ cdef void reach_barrier(Gpu* g, int leaf, int position, Warp* warp, int64_t now)
     warp.at_barrier = 1
     scheduler_set(&g.schedulers[leaf], position, NEVER)
     block.at_barrier += 1
-    g.m.count.memory_instructions += 1
     if block.at_barrier == block.warps_left:
         open_barrier(g, leaf // g.n_schedulers, warp.block, now)
 

@@ -42,6 +42,7 @@ cdef struct Pages:
     int64_t batch_start_ps
     int64_t batch_end_ps
     int batch_faults
+    int64_t batches
     int32_t* newer              # LRU list over the resident pages; n is the sentinel
     int32_t* older
     int64_t* ready_ps           # when a page is resident, AWAY or NOT_MANAGED
@@ -92,6 +93,7 @@ cdef inline int64_t join_batch(Pages* pages, int64_t t) noexcept nogil:
         pages.batch_start_ps = larger(t, pages.batch_end_ps)
         pages.batch_end_ps = pages.batch_start_ps + pages.fault_ps
         pages.batch_faults = 0
+        pages.batches += 1
     pages.batch_faults += 1
     return pages.batch_end_ps
 
@@ -174,6 +176,7 @@ class Um(Section):
 
 cdef class Scheme(SchemeBase):
     SECTION = Um
+    oversubscription_key = "um.oversubscription"
     SUMMARY = "Unified Memory, pages migrating on fault into device memory that is too small"
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
@@ -181,6 +184,8 @@ cdef class Scheme(SchemeBase):
     }
     COUNTERS = {
         "um.page_faults": "faults: loads, stores and atomics to a page that was neither in device memory nor on its way",
+        "um.resident_bytes": "B: device memory for pages of the program's device allocations: what fits without oversubscription",
+        "um.fault_batches_busy_ps": "ps: for which batches of faults were handled, one after the other, `um.fault_latency` each",
         "um.pages_prefetched": "pages: migrated in with a faulting one",
         "um.pages_evicted": "pages: written back to make room",
         "um.evicted_dirty_sectors": "sectors: of `l2.writeback_sectors`, those that left the L2 with their page",
@@ -231,6 +236,8 @@ cdef class Scheme(SchemeBase):
         cdef const Pages* pages = <const Pages*>m.scheme_state
         return {
             "um.page_faults": pages.faults,
+            "um.resident_bytes": (pages.capacity << pages.entries_shift) * ENTRY_BYTES,
+            "um.fault_batches_busy_ps": pages.batches * pages.fault_ps,
             "um.pages_prefetched": pages.prefetched,
             "um.pages_evicted": pages.evicted,
             "um.evicted_dirty_sectors": pages.dirty_sectors,

@@ -64,6 +64,8 @@ COUNTED = [
     "sizes.shrunk",
     "trace.skipped_copies",
     "um.page_faults",
+    "um.resident_bytes",
+    "um.fault_batches_busy_ps",
     "um.pages_prefetched",
     "um.pages_evicted",
     "um.evicted_dirty_sectors",
@@ -171,5 +173,6 @@ def utilization_of(run: Run, time_ps: int) -> dict[str, float]:
         "crossbar_reply": counts["l2.read_sectors"] * numbers.reply_cost / FINE / sms,
         "l1_ports": counts["line_accesses"] * numbers.l1_line / sms,
         "issue_slots": slots / (sms * machine.sm.schedulers),
+        "um_fault_batches": counts["um.fault_batches_busy_ps"],
     }
     return {f"utilization.{name}": time / time_ps for name, time in busy.items()}

@@ -76,7 +76,7 @@ class Run:
             self._warp_ended(sm, warp)
             return
         scheduler.issued(warp, now)
-        self.counts["memory_instructions"] += 1
+        self.counts["memory_instructions"] += op.kind != OP_BARRIER
         arrival, issued = self.parts.l1s[sm].instruction(op, now, warp.block.owner.kernel.ordinal)
         warp.issued(op, issued, arrival)
         if op.kind == OP_BARRIER:

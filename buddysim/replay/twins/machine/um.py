@@ -57,6 +57,7 @@ class Pages:
         }
         self.resident = OrderedDict((page, 0) for page in sorted(self.managed)[:room])
         self.batch_start, self.batch_end, self.batch_faults = -1, 0, 0
+        counts["um.resident_bytes"] = room * machine.um.page
 
     def is_resident(self, entry: int) -> bool:
         """Whether an entry's page is in device memory, or on its way."""
@@ -76,6 +77,7 @@ class Pages:
             self.batch_start = max(t, self.batch_end)
             self.batch_end = self.batch_start + self.fault_latency
             self.batch_faults = 0
+            self.counts["um.fault_batches_busy_ps"] += self.fault_latency
         self.batch_faults += 1
         self.counts["um.page_faults"] += 1
         brought = self._brought_with(page)

@@ -1,0 +1,83 @@
+"""The screen: nothing is cut at any width, and a pipe has no width."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from buddysim.report.screen import Column, Table, as_html, as_text, names_and_texts, print_screen, printable
+
+WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_size=12).map(" ".join)
+CELLS = st.text("0123456789.", max_size=14)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    columns = draw(st.integers(1, 8))
+    headings = [draw(WORDS).replace(" ", "\n") for _ in range(columns)]
+    kinds = [Column(heading, left=draw(st.booleans())) for heading in headings]
+    rows = draw(st.lists(st.tuples(*[CELLS] * columns), max_size=5))
+    return Table([*kinds, Column("what", left=True, text=True)], [(*row, draw(WORDS)) for row in rows])
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s", "", text)
+
+
+@given(WORDS, st.integers(20, 120))
+def test_a_paragraph_wraps_and_loses_nothing(text: str, width: int) -> None:
+    shown = as_text([text], width)
+    assert shown.split() == text.split()
+    assert all(len(line) <= width for line in shown.splitlines())
+
+
+@given(tables(), st.integers(40, 120))
+def test_a_table_loses_nothing(table: Table, width: int) -> None:
+    shown = squeezed(as_text([table], width))
+    assert "\u2026" not in shown
+    for row in table.rows:
+        assert all(squeezed(cell) in shown for cell in row[:-1])
+    assert sum(map(len, map(squeezed, table.cells(len(table.columns) - 1)))) <= len(shown)
+
+
+def test_a_wide_table_becomes_several_that_begin_alike() -> None:
+    table = Table([Column("name", left=True), *(Column(f"number {n}") for n in range(8))], [("a", *"12345678")])
+    shown = as_text([table], 40)
+    assert max(map(len, shown.splitlines())) <= 40
+    assert shown.count("name") == shown.count("\na ") == len(shown.split("\n\n")) > 1
+    assert as_text([table]).count("name") == 1
+
+
+def test_a_part_leaves_out_rows_and_titles_of_which_it_has_nothing() -> None:
+    rows = [("traffic",), ("  demand", "1", "-"), ("time", "-", "7")]
+    table = Table([Column("", left=True), Column("a" * 20), Column("b" * 20)], rows)
+    first, second = as_text([table], 40).split("\n\n")
+    assert ("traffic" in first, "demand" in first, "time" in first) == (True, True, False)
+    assert ("traffic" in second, "demand" in second, "time" in second) == (False, False, True)
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    for width in range(20, 60):
+        shown = as_text(["of the entries 12.5 % were there and 3.0 MiB in 4.5 ms at 9 GB/s of it"], width)
+        assert not re.search(r"\d\n *(%|MiB|ms|GB/s)", shown)
+
+
+def test_columns_decide_the_width_and_a_pipe_has_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "word " * 60
+    monkeypatch.setenv("COLUMNS", "50")
+    print_screen([text])
+    assert 40 < max(map(len, capsys.readouterr().out.splitlines())) <= 50
+    monkeypatch.delenv("COLUMNS")
+    print_screen([text])
+    assert capsys.readouterr().out == text.rstrip() + "\n"
+
+
+def test_text_of_files_is_no_markup_and_steers_no_terminal() -> None:
+    assert printable("\x1b[2Ja\nb") == "?[2Ja?b"
+    assert "<b>" not in as_html(["<b>", names_and_texts(("a", "b"), [("<b>", "[red]x")])])
+    assert "[red]x" in as_text([names_and_texts(("a", "b"), [("<b>", "[red]x")])], 80)
