@@ -85,6 +85,18 @@ class Device:
         pattern = np.array(value, array.dtype)
         self._cl.enqueue_fill_buffer(self._queue, self._buffers[name], pattern, 0, array.bytes)
 
+    def copy(self, source: str, start: int, target: str, at: int, elements: int) -> None:
+        """Copy elements of an array, from `start` on, to another from `at` on."""
+        size = np.dtype(self._arrays[source].dtype).itemsize
+        self._cl.enqueue_copy(
+            self._queue,
+            self._buffers[target],
+            self._buffers[source],
+            src_offset=start * size,
+            dst_offset=at * size,
+            byte_count=elements * size,
+        )
+
     def finish(self) -> None:
         """Wait for all that was started."""
         self._queue.finish()
