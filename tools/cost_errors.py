@@ -42,8 +42,9 @@ Written by `python tools/cost_errors.py`; docs/cost-model.md describes the model
 medians over timings unless stated otherwise. The validation part was fixed before anything was fitted and took part in
 no fit. The form of the model was first chosen by cross-validation within the calibration part, and the errors on the
 validation part were looked at after each of six revisions. When the formula was made monotone in every extent, about a
-dozen forms were tried with the errors on the validation part in view, and the one taken is the best of them there (12.1 %
-in cross-validation, the best candidate 11.7): what it gains on held-out shapes is no clean measure of its worth.
+dozen forms were tried with the errors on the validation part in view, and the one taken is the best of them there
+(12.1 % in cross-validation, the best candidate 11.7): what it gains on held-out shapes is no clean measure of its
+worth.
 The networks at the end of this page were looked at once.
 
 ## Shapes held out

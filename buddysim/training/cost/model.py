@@ -27,6 +27,7 @@ from buddysim.training.cost.traffic import layer_elements
 from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, Pass, Product
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm, Layer
+from buddysim.training.networks.layer_kind import Kind
 
 PS_PER_S = 10**12
 GENERIC = "generic"
@@ -168,6 +169,8 @@ class CostModel:
 
         Layers with products also know ``"backward_data"`` and ``"backward_filter"``, whose sum is ``"backward"``.
         """
+        if layer.gemms and _rules(layer).fused:
+            return self._fused_ps(layer, batch, pass_)
         if layer.gemms:
             return sum(self._gemm_ps(layer, gemm, batch, part) for gemm in layer.gemms for part in _parts(pass_))
         if pass_ == "backward_filter":
@@ -195,10 +198,12 @@ class CostModel:
         """The same in single precision."""
         if layer.conv is not None:
             return ConvWork(layer.conv, batch).bytes * len(_parts(pass_))
+        if layer.gemms and _rules(layer).fused:
+            return round(_fused_elements(layer) * ELEMENT_BYTES * batch * len(_parts(pass_)))
         if layer.gemms:
             parts = _parts(pass_)
             moved = sum(round(_product(gemm, batch, part).bytes) for gemm in layer.gemms for part in parts)
-            return moved + (_STATE_TRAFFIC * layer.saved_bytes(batch) if _recurrent(layer) else 0)
+            return moved + (_STATE_TRAFFIC * layer.saved_bytes(batch) if _rules(layer).recurrent else 0)
         forward, backward = layer_elements(layer)
         return round((forward if pass_ == "forward" else backward) * ELEMENT_BYTES) * batch
 
@@ -214,9 +219,29 @@ class CostModel:
         """One product, or one after the other where each needs the one before, as in a recurrent layer."""
         product = _product(gemm, batch, pass_)
         times = 1
-        if _recurrent(layer) and product.count > 1:
+        if _rules(layer).recurrent and product.count > 1:
             times, product = product.count, Product(product.rows, product.cols, product.inner)
         return self.product_ps(product, pass_) * times
+
+    def _fused_ps(self, layer: Layer, batch: int, pass_: str) -> int:
+        """Products of one kernel: the longer of computing them all and of moving their operands, and one launch.
+
+        Backward computes the first product again, as its result was never stored.
+        """
+        if pass_ == "backward_filter":
+            return 0
+        curve, efficiency = self.shared.curves["fc"], self._efficiency
+        parts: list[tuple[Gemm, Pass]] = [(gemm, part) for gemm in layer.gemms for part in _parts(pass_)]
+        if pass_ == "backward_data":
+            parts = [(gemm, part) for gemm in layer.gemms for part in _parts("backward")]
+        if pass_ != "forward":
+            parts.append((layer.gemms[0], "forward"))
+        compute = sum(
+            curve.compute_s(_product(gemm, batch, part), self._matrix_peak) / efficiency[part]["fc"]
+            for gemm, part in parts
+        )
+        moved = curve.memory_s(self._single_bytes(layer, batch, pass_), self._peak)
+        return _ps(curve.launch_s + max(compute, moved))
 
     def _conv_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
         """Seconds of one algorithm, of this CONV or padded to one of a faster class."""
@@ -294,8 +319,8 @@ def _ps(seconds: float) -> int:
     return round(seconds * PS_PER_S)
 
 
-def _recurrent(layer: Layer) -> bool:
-    return kinds.REGISTRY.find(layer.kind).recurrent
+def _rules(layer: Layer) -> Kind:
+    return kinds.REGISTRY.find(layer.kind)
 
 
 def _parts(pass_: str) -> tuple[Pass, ...]:
@@ -312,6 +337,15 @@ def _product(gemm: Gemm, batch: int, pass_: Pass) -> Product:
     if not gemm.weights:
         rows, count = gemm.m, gemm.count * batch
     return Product(rows, gemm.n, gemm.k, count).of_pass(pass_)
+
+
+def _fused_elements(layer: Layer) -> int:
+    """Elements that two fused products read and write forward, of one sample: all operands but what lies between.
+
+    Backward it is twice as many: queries, keys, values, the output and four gradients.
+    """
+    first, second = layer.gemms
+    return first.count * (first.m * first.k + first.n * first.k + second.k * second.n + second.m * second.n)
 
 
 def _nearest(machine: str, library: str) -> Calibration | None:

@@ -9,7 +9,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.training.networks import kinds
-from buddysim.training.networks.graph import Layer, Network, Shape, Value
+from buddysim.training.networks.graph import NUMBER_BYTES, Layer, Network, Shape, Value
 from buddysim.training.networks.layer_kind import LARGEST, Attribute, Kind, Mismatch
 
 MOST_LAYERS = 100_000
@@ -59,6 +59,10 @@ class NetworkBuilder:
     def shape(self, index: int) -> Shape:
         """The output shape of a layer, of one sample."""
         return self._layers[index].output_shape
+
+    def kind(self, index: int) -> str:
+        """The kind of a layer."""
+        return self._layers[index].kind
 
     def has(self, name: str) -> bool:
         """Whether a layer has this name."""
@@ -166,6 +170,8 @@ class NetworkBuilder:
         first_closing = _first_closing(self._layers)
         built: list[Layer] = []
         for layer in self._layers:
+            if any(_rules(self._layers[reader]).reads_numbers for reader in consumers[layer.index]):
+                layer = replace(layer, element_bytes=NUMBER_BYTES)
             in_place = layer.index not in self._out_of_place and _runs_in_place(layer, built, consumers)
             part = PARTS[layer.index >= first_closing]
             built.append(replace(layer, in_place=in_place, part=self._parts.get(layer.index, part)))

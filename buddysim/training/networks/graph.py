@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 ELEMENT_BYTES = 4
+NUMBER_BYTES = 8
+"""Of a token's number: PyTorch's integers of 64 bits."""
 
 Shape = tuple[int, ...]
 Value = int | float | bool | str | tuple[int, ...]
@@ -99,6 +101,7 @@ class Layer:
     part : ``"features"`` or ``"classifier"``
     needs : what its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
     flops : of its forward step, of one sample
+    element_bytes : of an element of its output, where that isn't the network's: 8 of token numbers
     saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step besides x and y (dropout
         mask, statistics, states of a recurrent layer): for each sample, and once for any batch
     attributes : names and values, as the network's description has them
@@ -119,6 +122,7 @@ class Layer:
     flops: int = 0
     saved_sample_bytes: int = 0
     saved_fixed_bytes: int = 0
+    element_bytes: int | None = None
     attributes: tuple[tuple[str, Value], ...] = ()
 
     @property
@@ -237,7 +241,8 @@ class Network:
 
     def output_bytes(self, index: int, batch: int) -> int:
         """Bytes of a layer's output Y."""
-        return self.layers[index].output_elements * self.element_bytes * batch
+        layer = self.layers[index]
+        return layer.output_elements * (layer.element_bytes or self.element_bytes) * batch
 
     def input_bytes(self, index: int, batch: int) -> int:
         """Bytes of all that a layer reads as X; an input taken twice counts once."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from buddysim.training.networks.graph import Conv, Gemm, Pool, Shape
+from buddysim.training.networks.graph import Conv, Gemm, Layer, Pool, Shape
 
 LARGEST = 2**31 - 1
 
@@ -88,6 +88,46 @@ def per_output(forward: float, backward: float) -> Moves:
 READS_X_WRITES_Y = per_output(2, 3)
 
 
+Device = Literal["cuda", "cpu"]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What PyTorch's autograd keeps of a layer for its backward step; of one sample unless stated otherwise.
+
+    Attributes
+    ----------
+    inputs : positions of the inputs that it keeps
+    output : whether it keeps its output
+    map_elements : elements that are as wide as those of feature maps: copies of its inputs, inner results
+    sample_bytes, fixed_bytes : masks, indices, statistics, for each sample, and once for any batch
+    weights : elements of parameters and of a module's buffers
+    weights_for_dx : elements of parameters that are kept only where the gradient of the input is wanted
+    """
+
+    inputs: tuple[int, ...] = ()
+    output: bool = False
+    map_elements: int = 0
+    sample_bytes: int = 0
+    fixed_bytes: int = 0
+    weights: int = 0
+    weights_for_dx: int = 0
+
+
+#: From a layer, the shapes of its inputs and the device to what PyTorch's autograd keeps.
+SavedRule = Callable[[Layer, Inputs, Device], Saved]
+
+
+def as_needed(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    """What its backward step reads, as the kind declares it, and the state that its forward step leaves."""
+    return Saved(
+        tuple(range(len(inputs))) if "x" in layer.needs else (),
+        "y" in layer.needs,
+        sample_bytes=layer.saved_sample_bytes,
+        fixed_bytes=layer.saved_fixed_bytes,
+    )
+
+
 #: Zeros of a kind's output, as far as compressing feature maps goes (see `Kind.zeros`).
 Zeros = Literal["none", "makes", "pools", "keeps", "drops", "pads", "joins"]
 
@@ -114,6 +154,10 @@ class Kind:
         channels (``"pads"``), of all inputs by size (``"joins"``)
     moves : elements that it reads and writes at least; None: a layer of matrix products, whose operands count
     recurrent : its products run one after the other, each on the result of the one before
+    fused : its two products are one kernel, and what lies between them never crosses device memory; its backward step
+        computes the first again
+    reads_numbers : its input are numbers of tokens, 8 bytes each
+    saves : what PyTorch's autograd keeps, where that isn't what `needs` says
     torch : its names in PyTorch, where it needs no attributes
     """
 
@@ -131,6 +175,9 @@ class Kind:
     zeros: Zeros = "none"
     moves: Moves | None = READS_X_WRITES_Y
     recurrent: bool = False
+    fused: bool = False
+    reads_numbers: bool = False
+    saves: SavedRule = as_needed
     torch: Torch = Torch()
 
     def parameters(self) -> list[tuple[str, str, str]]:

@@ -12,7 +12,8 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.schemes import _algorithms, _pytorch
+from buddysim.training.networks.torch_saves import kept_by_torch
+from buddysim.training.schemes import _algorithms
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -25,7 +26,7 @@ ORDER = 80
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """Nothing moves; the fastest CONV algorithms."""
-    kept = {layer.index: _pytorch.saved(network, layer, batch) for layer in network.layers}
+    kept = dict(enumerate(kept_by_torch(network, batch)))
     parts = segments(network)
     return Plan(
         name,

@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.schemes import _algorithms, _pytorch
+from buddysim.training.networks.torch_saves import Kept, kept_by_torch
+from buddysim.training.schemes import _algorithms
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost import CostModel
-    from buddysim.training.networks.graph import Layer, Network
+    from buddysim.training.networks.graph import Network
 
 SUMMARY = {"save-on-cpu": "PyTorch's save_on_cpu: every saved tensor is copied out and back without overlap"}
 ORDER = 70
@@ -31,16 +32,13 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
         prefetch="on-demand",
         saves={layer.index: frozenset({"dy"}) for layer in network.layers},
         saved_bytes={layer.index: 0 for layer in network.layers},
-        offload_saved={layer.index: _items(network, layer, batch) for layer in network.layers[1:]},
+        offload_saved={
+            index: _items(network, kept, batch) for index, kept in enumerate(kept_by_torch(network, batch)) if index
+        },
     )
 
 
-def _items(network: Network, layer: Layer, batch: int) -> tuple[tuple[str, int], ...]:
-    kept = _pytorch.saved(network, layer, batch)
-    items = []
-    if "x" in kept.reads:
-        items += [("x", network.output_bytes(producer, batch)) for producer in dict.fromkeys(layer.inputs)]
-    if "y" in kept.reads:
-        items.append(("y", network.output_bytes(layer.index, batch)))
+def _items(network: Network, kept: Kept, batch: int) -> tuple[tuple[str, int], ...]:
+    items = [("map", network.output_bytes(index, batch)) for index in kept.maps]
     items += [("state", kept.state_bytes), ("weights", kept.weight_bytes)]
     return tuple((name, byte_count) for name, byte_count in items if byte_count)

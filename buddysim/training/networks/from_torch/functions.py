@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from buddysim.training.networks import kinds
-from buddysim.training.networks.from_torch.modules import dropped, flatten, pool, pooled_to, same
-from buddysim.training.networks.from_torch.reader import Reader, shape_of
+from buddysim.training.networks.from_torch.attention import dropped, read_fused
+from buddysim.training.networks.from_torch.modules import flatten, pool, pooled_to
+from buddysim.training.networks.from_torch.products import read_masked, read_product, read_scaled
+from buddysim.training.networks.from_torch.reader import IN_PARTS, Reader, shape_of
 
 if TYPE_CHECKING:
     from torch import fx
@@ -24,6 +26,10 @@ def _add(reader: Reader, node: fx.Node) -> int:
     learned = [one for one in node.args if one in reader.parameters]
     if learned:
         return _positions(reader, node, learned[0])
+    looked_up = [one for one in node.args if one in reader.tables]
+    if looked_up:
+        (before,) = (reader.layer_of[cast("fx.Node", one)] for one in node.args if one is not looked_up[0])
+        return reader.add("positions", node, [before], rows=reader.tables[cast("fx.Node", looked_up[0])])
     return reader.add("add", node, reader.inputs(node, 2))
 
 
@@ -45,17 +51,29 @@ def _cat(reader: Reader, node: fx.Node) -> int:
         if parameter is None or not reader.first_use(parameter) or parameter.dim() != 3 or len(others) > 1:
             reader.refuse(node, "cat of something other than learned tokens before others")
         return reader.add("prepend", node, [before], tokens=parameter.shape[1])
-    return reader.add("concat", node, reader.inputs(node))
+    return reader.add("concat" if others else "copy", node, reader.inputs(node))
 
 
 def _transpose(reader: Reader, node: fx.Node) -> int:
-    """A view of tokens x features with the two extents exchanged."""
+    """Tokens and features exchanged, a view; a view that moves heads is known to those who read it."""
     (before,) = reader.inputs(node)
+    rank = len(shape_of(node))
+    if rank == 4 and len(reader.net.shape(before)) == 2:
+        return before
     order: Any = node.args[1] if isinstance(node.args[1], list | tuple) else node.args[1:]
     exchanged = sorted(axis % 3 for axis in order) if node.target == "transpose" else list(order)
     if len(reader.net.shape(before)) != 2 or exchanged not in ([1, 2], [0, 2, 1]):
         reader.refuse(node, f"{node.target} of other than tokens and features")
     return reader.add("reshape", node, [before], transposed=True)
+
+
+def _in_order(reader: Reader, node: fx.Node) -> int:
+    return reader.viewed(node)
+
+
+def _parts(reader: Reader, node: fx.Node) -> int:
+    """Parts of the features, a view each; `_item` reads one of them."""
+    return reader.inputs(node, 1)[0]
 
 
 def _mean(reader: Reader, node: fx.Node) -> int:
@@ -87,7 +105,8 @@ def _functional_pool(kind: str) -> Callable[[Reader, fx.Node], int]:
 
 
 def _functional_dropout(reader: Reader, node: fx.Node) -> int:
-    return dropped(reader, node, _argument(node, 1, "p", 0.5), bool(_argument(node, 3, "inplace", False)))
+    share, written = _argument(node, 1, "p", 0.5), bool(_argument(node, 3, "inplace", False))
+    return dropped(reader, node, reader.inputs(node, 1)[0], "", share, written)
 
 
 def _functional_adaptive(reader: Reader, node: fx.Node) -> int:
@@ -98,6 +117,12 @@ def _item(reader: Reader, node: fx.Node) -> int:
     """The first of several outputs, as of a recurrent layer or an attention; or one token of all."""
     (before,) = reader.inputs(node, 1)
     wanted = node.args[1]
+    whole = cast("fx.Node", node.args[0])
+    if whole.target in IN_PARTS or getattr(whole.target, "__name__", "") in IN_PARTS:
+        sizes = [shape.shape for shape in whole.meta["tensor_meta"]]
+        if len(set(sizes)) > 1 or sizes[0][:-1] != (*sizes[0][:1], *reader.net.shape(before)[:-1]):
+            reader.refuse(node, f"{whole.target} other than into equal parts of the features")
+        return reader.add("part", node, [before], of=len(sizes), number=wanted)
     if wanted == 0:
         return before
     if not (isinstance(wanted, tuple) and len(wanted) == 2 and wanted[0] == slice(None) and isinstance(wanted[1], int)):
@@ -126,7 +151,16 @@ _WITH_ARGUMENTS: dict[str, Callable[[Reader, fx.Node], int]] = {
     "reshape": flatten,
     "permute": _transpose,
     "transpose": _transpose,
-    "contiguous": same,
+    "contiguous": _in_order,
+    "chunk": _parts,
+    "split": _parts,
+    "matmul": read_product,
+    "bmm": read_product,
+    "mul": read_scaled,
+    "truediv": read_scaled,
+    "div": read_scaled,
+    "masked_fill": read_masked,
+    "scaled_dot_product_attention": read_fused,
     "mean": _mean,
     "getitem": _item,
 }

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from buddysim.training.networks import kinds
+from buddysim.training.networks.from_torch.attention import (
+    dropped,
+    read_attention,
+    read_decoder,
+    read_decoder_layer,
+    read_encoder,
+    read_encoder_layer,
+)
 from buddysim.training.networks.from_torch.reader import BATCH, Reader, shape_of
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ def _conv(reader: Reader, node: fx.Node, module: nn.Conv2d) -> int:
         ):
             reader.refuse(node, "Conv2d with a padding that differs between two sides")
         pad = [d * (k - 1) // 2 for d, k in zip(module.dilation, module.kernel_size, strict=True)]
-    _once(reader, node, module)
+    reader.once(node, module)
     return reader.add(
         "conv",
         node,
@@ -40,7 +48,7 @@ def _conv(reader: Reader, node: fx.Node, module: nn.Conv2d) -> int:
 
 
 def _linear(reader: Reader, node: fx.Node, module: nn.Linear) -> int:
-    (before,) = reader.inputs(node, 1)
+    before = reader.in_order(node)
     fresh = reader.first_use(module.weight)
     biased = module.bias is not None
     if biased and not reader.first_use(module.bias):
@@ -49,14 +57,14 @@ def _linear(reader: Reader, node: fx.Node, module: nn.Linear) -> int:
 
 
 def _batchnorm(reader: Reader, node: fx.Node, module: nn.BatchNorm2d) -> int:
-    _once(reader, node, module)
+    reader.once(node, module)
     return reader.add("batchnorm", node, reader.inputs(node, 1), affine=module.affine)
 
 
 def _layernorm(reader: Reader, node: fx.Node, module: nn.LayerNorm) -> int:
     if len(module.normalized_shape) != 1 or module.weight is None or module.bias is None:
         reader.refuse(node, "LayerNorm over more than the features, or without scale and shift")
-    _once(reader, node, module)
+    reader.once(node, module)
     return reader.add("layernorm", node, reader.inputs(node, 1))
 
 
@@ -91,13 +99,16 @@ def _adaptive(reader: Reader, node: fx.Node, module: Any) -> int:
 
 
 def pooled_to(reader: Reader, node: fx.Node, out: tuple[int, ...]) -> int:
+    """Adaptive pooling; to one element it is a mean. Windows that overlap unevenly are taken to be of one size."""
     (before,) = reader.inputs(node, 1)
-    height, width = reader.net.shape(before)[-2:]
-    if (height, width) == out:
-        return before
-    if height % out[0] or width % out[1]:
-        reader.refuse(node, f"adaptive pooling of {height}x{width} to {out[0]}x{out[1]}, whose windows overlap")
-    return reader.add("avgpool", node, [before], kernel=[height // out[0], width // out[1]])
+    if out == (1, 1):
+        return reader.add("avgpool", node, [before])
+    extents = reader.net.shape(before)[-2:]
+    if any(extent < wanted for extent, wanted in zip(extents, out, strict=True)):
+        reader.refuse(node, f"adaptive pooling of {extents[0]}x{extents[1]} to the larger {out[0]}x{out[1]}")
+    stride = [extent // wanted for extent, wanted in zip(extents, out, strict=True)]
+    kernel = [extent - (wanted - 1) * step for extent, wanted, step in zip(extents, out, stride, strict=True)]
+    return reader.add("avgpool", node, [before], kernel=kernel, stride=stride)
 
 
 def _plain(kind: str) -> Callable[[Reader, fx.Node, Any], int]:
@@ -109,18 +120,16 @@ def _plain(kind: str) -> Callable[[Reader, fx.Node, Any], int]:
 
 
 def _dropout(reader: Reader, node: fx.Node, module: nn.Dropout) -> int:
-    return dropped(reader, node, module.p, module.inplace)
+    return dropped(reader, node, reader.inputs(node, 1)[0], "", module.p, module.inplace)
 
 
-def dropped(reader: Reader, node: fx.Node, share: float, written: bool) -> int:
-    if not share:
-        return reader.inputs(node, 1)[0]
-    return reader.add("dropout", node, reader.inputs(node, 1), share=share, written_in_place=written)
-
-
-def _embedding(reader: Reader, node: fx.Node, module: nn.Embedding) -> int:
+def _embedding(reader: Reader, node: fx.Node, module: nn.Embedding) -> int | None:
     if not reader.first_use(module.weight):
         reader.refuse(node, "Embedding whose table another layer counts")
+    (numbers,) = node.args
+    if numbers in reader.constants:
+        reader.tables[node] = module.num_embeddings
+        return None
     return reader.add(
         "embedding",
         node,
@@ -133,8 +142,10 @@ def _embedding(reader: Reader, node: fx.Node, module: nn.Embedding) -> int:
 def _lstm(reader: Reader, node: fx.Node, module: nn.LSTM) -> int:
     if module.bidirectional or not module.batch_first:
         reader.refuse(node, "LSTM that is bidirectional or not batch_first")
-    _once(reader, node, module)
+    reader.once(node, module)
     last = reader.inputs(node, 1)[0]
+    if not reader.laid_out(node.args[0], (1, 0, 2)):
+        last = reader.add("copy", node, [last], suffix="/order")
     for layer in range(module.num_layers):
         last = reader.add(
             "lstm",
@@ -146,29 +157,8 @@ def _lstm(reader: Reader, node: fx.Node, module: nn.LSTM) -> int:
             biases=2 if module.bias else 0,
         )
         if module.dropout and layer < module.num_layers - 1:
-            last = reader.add("dropout", node, [last], suffix=f"/{layer}/drop", share=module.dropout)
+            last = dropped(reader, node, last, f"/{layer}/drop", module.dropout)
     return last
-
-
-def _attention(reader: Reader, node: fx.Node, module: nn.MultiheadAttention) -> int:
-    """Written out: three projections, scores, softmax, dropout, weighted sum, projection."""
-    roles = ("query", "key", "value")
-    arguments = dict(zip(roles, node.args, strict=False)) | node.kwargs
-    query, key, value = (reader.layer_of[cast("fx.Node", arguments[role])] for role in roles)
-    if not module.batch_first or module.in_proj_weight is None or module.bias_k is not None or module.add_zero_attn:
-        reader.refuse(node, "MultiheadAttention that isn't batch_first, or with sizes or biases of its own for keys")
-    _once(reader, node, module)
-    wide, heads, biased = module.embed_dim, module.num_heads, module.in_proj_bias is not None
-    projected = [
-        reader.add("fc", node, [one], suffix=f"/{role}", features=wide, bias=biased)
-        for one, role in zip((query, key, value), roles, strict=True)
-    ]
-    last = reader.add("matmul", node, projected[:2], suffix="/scores", heads=heads, transposed=True)
-    last = reader.add("softmax", node, [last], suffix="/shares")
-    if module.dropout:
-        last = reader.add("dropout", node, [last], suffix="/drop_shares", share=module.dropout)
-    last = reader.add("matmul", node, [last, projected[2]], suffix="/attended", heads=heads)
-    return reader.add("fc", node, [last], suffix="/projection", features=wide, bias=module.out_proj.bias is not None)
 
 
 def same(reader: Reader, node: fx.Node, module: Any = None) -> int:
@@ -176,14 +166,18 @@ def same(reader: Reader, node: fx.Node, module: Any = None) -> int:
 
 
 def flatten(reader: Reader, node: fx.Node, module: Any = None) -> int:
-    """A view; left out where only fully connected layers read it, which take any shape as a row."""
-    (before,) = reader.inputs(node)
-    shape = shape_of(node)
+    """A view, or a copy where memory is in another order.
+
+    Left out where only fully connected layers read it, which take any shape as a row, and where it only tells heads
+    apart, which those who read them know.
+    """
+    before = reader.viewed(node)
+    shape, own = shape_of(node), reader.net.shape(before)
     if shape[0] != BATCH:
         reader.refuse(node, f"a view that joins samples ({shape})")
     if len(shape) == 2 and all(_is_linear(reader, user) for user in node.users):
         return before
-    if shape[1:] == reader.net.shape(before):
+    if shape[1:] == own or (len(own) == 2 and len(shape) == 4 and shape[1] == own[0]):
         return before
     return reader.add("reshape", node, [before], shape=shape[1:])
 
@@ -200,12 +194,7 @@ def _is_linear(reader: Reader, node: fx.Node) -> bool:
     return isinstance(module, nn.Linear)
 
 
-def _once(reader: Reader, node: fx.Node, module: nn.Module) -> None:
-    if not reader.first_use(*module.parameters()):
-        reader.refuse(node, f"{type(module).__name__} that is used twice")
-
-
-def module_readers() -> dict[type, Callable[[Reader, fx.Node, Any], int]]:
+def module_readers() -> dict[type, Callable[[Reader, fx.Node, Any], int | None]]:
     """What reads each class of modules."""
     from torch import nn
 
@@ -223,7 +212,11 @@ def module_readers() -> dict[type, Callable[[Reader, fx.Node, Any], int]]:
         nn.Dropout: _dropout,
         nn.Embedding: _embedding,
         nn.LSTM: _lstm,
-        nn.MultiheadAttention: _attention,
+        nn.MultiheadAttention: read_attention,
+        nn.TransformerEncoderLayer: read_encoder_layer,
+        nn.TransformerEncoder: read_encoder,
+        nn.TransformerDecoderLayer: read_decoder_layer,
+        nn.TransformerDecoder: read_decoder,
         nn.Flatten: flatten,
         nn.Identity: same,
     }

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import torch
     from torch import fx, nn
 
+IN_PARTS = ("chunk", "split")
+"""What returns parts of a map: the layer that they belong to stands for them until one is taken."""
+
 BATCH = 2  # of the traced example: batch normalisation wants more than one value
 
 
@@ -42,6 +45,8 @@ class Reader:
         self.as_written = as_written
         self.layer_of: dict[fx.Node, int] = {}
         self.parameters: dict[fx.Node, torch.Tensor | None] = {}
+        self.constants: set[fx.Node] = set()
+        self.tables: dict[fx.Node, int] = {}
         self.counted: set[int] = set()
 
     def read(self) -> Network:
@@ -53,11 +58,13 @@ class Reader:
                 self._input(node)
             elif node.op == "get_attr":
                 self.parameters[node] = self._parameter(str(node.target))
-            elif (
-                node.op in ("call_module", "call_function", "call_method")
-                and _is_tensor(node)
-                and not _dropped_state(node)
-            ):
+                if self.parameters[node] is None:
+                    self.constants.add(node)
+            elif node.op == "output" or not _is_tensor(node) or _dropped_state(node):
+                continue
+            elif node.op != "call_module" and all(one in self.constants for one in _tensors(node)):
+                self.constants.add(node)
+            else:
                 self._step(node)
         network = self.net.build()
         counted = sum(parameter.numel() for parameter in self.module.parameters())
@@ -75,7 +82,10 @@ class Reader:
 
         name = self.net.name
         try:
-            graph = fx.symbolic_trace(copy.deepcopy(self.module).to("meta"))
+            root = copy.deepcopy(self.module).to("meta")
+            tracer = fx.Tracer()
+            tracer.proxy_buffer_attributes = True  # a buffer may be cut to the number of tokens
+            graph = fx.GraphModule(root, tracer.trace(root))
         except Exception as error:
             raise BuddysimError(f"{name}: torch.fx can't trace this module: {_line(error)}") from None
         shape = (BATCH, *self.net.shape(0))
@@ -106,14 +116,17 @@ class Reader:
             return
         what, read = self._reader_of(node)
         try:
-            self.layer_of[node] = read()
+            layer = read()
         except (KeyError, IndexError, TypeError, AttributeError, ValueError):
             self.refuse(node, f"{what} with these arguments")
-        self._check_shape(node)
+        if layer is not None:
+            self.layer_of[node] = layer
+            if what not in IN_PARTS:
+                self._check_shape(node)
 
-    def _reader_of(self, node: fx.Node) -> tuple[str, Callable[[], int]]:
+    def _reader_of(self, node: fx.Node) -> tuple[str, Callable[[], int | None]]:
         """What a node calls, and what reads it."""
-        read: Callable[[], int] | None = None
+        read: Callable[[], int | None] | None = None
         if node.op == "call_module":
             module = self.modules[str(node.target)]
             what = type(module).__name__
@@ -160,6 +173,56 @@ class Reader:
             self.refuse(node, f"{node.target} with something other than layers' outputs")
         return found
 
+    def laid_out(self, node: fx.Node, order: Sequence[int]) -> bool:
+        """Whether a node's elements lie in memory in this order of its extents, without gaps."""
+        shape, strides = shape_of(node), _first_meta(node).stride
+        step = 1
+        for extent in reversed(order):
+            if shape[extent] != 1 and strides[extent] != step:
+                return False
+            step *= shape[extent]
+        return True
+
+    def in_order(self, node: fx.Node) -> int:
+        """The layer that a node reads, behind a copy where its elements don't lie in order: products want them so."""
+        (before,) = self.inputs(node, 1)
+        source = _tensors(node)[0]
+        rank = len(shape_of(source))
+        if rank < 3 or self.laid_out(source, range(rank)):
+            return before
+        return self.add("copy", node, [before], suffix="/order")
+
+    def viewed(self, node: fx.Node) -> int:
+        """The layer that a view or a reordering reads, behind a copy where that can't be a view.
+
+        The output of fused attention lies in order once its heads are moved back, whatever the trace's device does.
+        """
+        (before,) = self.inputs(node)
+        source = _tensors(node)[0]
+        if self.net.kind(before) == "attention":
+            return before
+        if node.target == "contiguous":
+            copied = not self.laid_out(source, range(len(shape_of(source))))
+        else:
+            copied = self.copied_as(source, shape_of(node))
+        return self.add("copy", node, [before], suffix="/order") if copied else before
+
+    def copied_as(self, node: fx.Node, shape: tuple[int, ...]) -> bool:
+        """Whether a node's elements have to be copied to be seen under a shape."""
+        import torch
+
+        meta = _first_meta(node)
+        try:
+            torch.empty_strided(meta.shape, meta.stride, device="meta").view(shape)
+        except RuntimeError:
+            return True
+        return False
+
+    def once(self, node: fx.Node, module: nn.Module) -> None:
+        """Refuses a module whose parameters another step has counted."""
+        if not self.first_use(*module.parameters()):
+            self.refuse(node, f"{type(module).__name__} that is used twice")
+
     def first_use(self, *parameters: torch.Tensor | None) -> bool:
         """Whether none of these parameters was counted before."""
         identities = {id(parameter) for parameter in parameters if parameter is not None}
@@ -201,10 +264,14 @@ def _dropped_state(node: fx.Node) -> bool:
 
 def shape_of(node: fx.Node) -> tuple[int, ...]:
     """What PyTorch says of a node's output; of the first one where it has several."""
+    return tuple(_first_meta(node).shape)
+
+
+def _first_meta(node: fx.Node) -> Any:
     meta = node.meta["tensor_meta"]
     while not hasattr(meta, "shape"):
         meta = meta[0]
-    return tuple(meta.shape)
+    return meta
 
 
 def _reads_tokens(node: fx.Node, graph: fx.GraphModule) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.graph import Conv
+from buddysim.training.networks.graph import Conv, Layer
 from buddysim.training.networks.layer_kind import (
     Attribute,
     Attributes,
+    Device,
     Facts,
     Inputs,
     Kind,
     Mismatch,
+    Saved,
     image,
     shape_text,
     window_steps,
@@ -55,6 +57,10 @@ def _conv(inputs: Inputs, attributes: Attributes) -> Facts:
     )
 
 
+def _conv_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    return Saved((0,), weights=layer.conv.weights if layer.conv else 0)
+
+
 KINDS = (
     Kind(
         "conv",
@@ -71,5 +77,6 @@ KINDS = (
             "bias": Attribute("flag", "a bias for each output channel", True),
         },
         moves=None,
+        saves=_conv_saves,
     ),
 )

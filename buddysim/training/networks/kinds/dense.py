@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.graph import Gemm
+from buddysim.training.networks.graph import Gemm, Layer
 from buddysim.training.networks.layer_kind import (
     Attribute,
     Attributes,
+    Device,
     Facts,
     Inputs,
     Kind,
     Mismatch,
+    Saved,
     Torch,
     elements,
     one_value_each,
@@ -34,6 +36,10 @@ def _fc(inputs: Inputs, attributes: Attributes) -> Facts:
         flops=2 * gemm.multiply_adds,
         gemms=(gemm,),
     )
+
+
+def _fc_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    return Saved((0,), weights_for_dx=sum(gemm.n * gemm.k for gemm in layer.gemms))
 
 
 def _matmul(inputs: Inputs, attributes: Attributes) -> Facts:
@@ -66,6 +72,7 @@ KINDS = (
         },
         classifier="dense",
         moves=None,
+        saves=_fc_saves,
     ),
     Kind(
         "matmul",

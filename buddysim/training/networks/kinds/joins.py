@@ -11,6 +11,7 @@ from buddysim.training.networks.layer_kind import (
     Mismatch,
     elements,
     image,
+    one_value_each,
     per_output,
     shape_text,
     tokens,
@@ -44,6 +45,23 @@ def _reshape(inputs: Inputs, attributes: Attributes) -> Facts:
     return Facts(shape)
 
 
+def _part(inputs: Inputs, attributes: Attributes) -> Facts:
+    (*outer, features), parts = inputs[0], attributes["of"]
+    if features % parts or attributes["number"] >= parts:
+        raise Mismatch(f"features that are a multiple of its {parts} parts, numbered from 0", features)
+    return Facts((*outer, features // parts))
+
+
+def _mask(inputs: Inputs, attributes: Attributes) -> Facts:
+    """The mask is a square of truth values for all samples and heads."""
+    rows, columns = tokens(inputs[0])
+    heads = attributes["heads"]
+    if rows % heads:
+        raise Mismatch(f"rows that are a multiple of its {heads} heads", rows)
+    saved = 0 if attributes["buffer"] else rows // heads * columns
+    return Facts(inputs[0], flops=rows * columns, saved_fixed_bytes=saved)
+
+
 def _shortcut(inputs: Inputs, attributes: Attributes) -> Facts:
     channels, height, width = image(inputs[0])
     if attributes["channels"] < channels:
@@ -61,6 +79,53 @@ KINDS = (
         least_inputs=2,
         most_inputs=None,
         moves=lambda x, y, inputs: ((inputs + 1) * y, 2 * y),
+    ),
+    Kind(
+        "multiply",
+        "product of its inputs, element by element",
+        frozenset({"x", "dy"}),
+        _add,
+        least_inputs=2,
+        most_inputs=2,
+        moves=per_output(3, 5),
+    ),
+    Kind(
+        "scale",
+        "its input times a number",
+        frozenset({"dy"}),
+        one_value_each(1),
+        moves=per_output(2, 2),
+    ),
+    Kind(
+        "mask",
+        "sets what lies behind a mask to one value, as scores of later tokens; saves the mask, a byte per element",
+        frozenset({"mask", "dy"}),
+        _mask,
+        {
+            "heads": Attribute("count", "that share the mask", 1),
+            "buffer": Attribute("flag", "the mask is a buffer of the module, which stays", False),
+        },
+        moves=per_output(2, 2),
+    ),
+    Kind(
+        "copy",
+        "the same values in another order in memory, as a transposed map has to be for a product",
+        frozenset({"dy"}),
+        one_value_each(0),
+        zeros="keeps",
+        moves=per_output(2, 2),
+    ),
+    Kind(
+        "part",
+        "one of several equal parts of the features, a view",
+        frozenset({"dy"}),
+        _part,
+        {
+            "of": Attribute("count", "parts"),
+            "number": Attribute("size", "which one, from 0"),
+        },
+        runs_in_place="view",
+        moves=per_output(0, 2),  # its gradient is written into that of the whole
     ),
     Kind(
         "concat",

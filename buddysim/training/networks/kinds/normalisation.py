@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.graph import ELEMENT_BYTES
+from buddysim.training.networks.graph import ELEMENT_BYTES, Layer
 from buddysim.training.networks.layer_kind import (
     Attribute,
     Attributes,
+    Device,
     Facts,
     Inputs,
     Kind,
+    Saved,
     Torch,
     elements,
     image,
@@ -44,6 +46,25 @@ def _lrn(inputs: Inputs, attributes: Attributes) -> Facts:
     return Facts(inputs[0], flops=(2 * attributes["size"] + 3) * elements(inputs[0]))
 
 
+def _batchnorm_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    """With the scale and the running statistics; not counted: what cuDNN reserves besides, in its fused variants."""
+    channels = inputs[0][0]
+    return Saved((0,), fixed_bytes=layer.saved_fixed_bytes, weights=layer.parameters // 2 + 2 * channels)
+
+
+def _layernorm_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    return Saved((0,), sample_bytes=layer.saved_sample_bytes, weights=layer.parameters)
+
+
+def _lrn_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    """PyTorch makes it of other functions, which keep the squares in padded channels, their mean, and its power."""
+    channels = inputs[0][0]
+    size = dict(layer.attributes).get("size", 5)
+    assert isinstance(size, int)
+    padding = (size - 1) * elements(inputs[0]) // channels
+    return Saved((0,), map_elements=padding + 3 * layer.output_elements)
+
+
 KINDS = (
     Kind(
         "batchnorm",
@@ -51,6 +72,7 @@ KINDS = (
         frozenset({"x", "dy"}),
         _batchnorm,
         {"affine": Attribute("flag", "a learned scale and shift for each channel", True)},
+        saves=_batchnorm_saves,
         moves=per_output(3, 5),  # statistics first, then values; sums of dy and x dy first, then dx
     ),
     Kind(
@@ -59,6 +81,7 @@ KINDS = (
         frozenset({"x", "dy"}),
         _layernorm,
         moves=per_output(2, 4),
+        saves=_layernorm_saves,
         torch=Torch(operators=("native_layer_norm",)),
     ),
     Kind(
@@ -68,6 +91,7 @@ KINDS = (
         _lrn,
         {"size": Attribute("count", "channels that a value is divided by", 5)},
         zeros="keeps",
+        saves=_lrn_saves,
         moves=per_output(2, 4),  # x -> y; x, y, dy -> dx
     ),
 )

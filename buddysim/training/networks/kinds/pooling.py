@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.graph import Pool
+from buddysim.training.networks.graph import Layer, Pool
 from buddysim.training.networks.layer_kind import (
     Attribute,
     Attributes,
+    Device,
     Facts,
     Inputs,
     Kind,
     Mismatch,
+    Saved,
     image,
     shape_text,
     window_steps,
@@ -42,6 +44,19 @@ def _pool(inputs: Inputs, attributes: Attributes) -> Facts:
     )
 
 
+_INDEX_BYTES = 8
+
+
+def _maxpool_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    """Its input and the place of the largest element of each window."""
+    return Saved((0,), sample_bytes=_INDEX_BYTES * layer.output_elements)
+
+
+def _avgpool_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    """Its input; nothing where it is a mean over the whole map, which PyTorch computes by another kernel."""
+    return Saved((0,)) if "kernel" in dict(layer.attributes) else Saved()
+
+
 KINDS = (
     Kind(
         "maxpool",
@@ -50,6 +65,7 @@ KINDS = (
         _pool,
         _WINDOW,
         zeros="pools",
+        saves=_maxpool_saves,
         moves=lambda x, y, inputs: (x + y, 2 * (x + y)),  # x, y, dy -> dx
     ),
     Kind(
@@ -59,6 +75,7 @@ KINDS = (
         _pool,
         _WINDOW,
         zeros="pools",
+        saves=_avgpool_saves,
         moves=lambda x, y, inputs: (x + y, x + y),
     ),
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm
+from buddysim.training.networks.graph import ELEMENT_BYTES, NUMBER_BYTES, Gemm, Layer
 from buddysim.training.networks.layer_kind import (
     Attribute,
     Attributes,
+    Device,
     Facts,
     Inputs,
     Kind,
     Mismatch,
+    Saved,
     elements,
     per_output,
     shape_text,
@@ -17,6 +19,7 @@ from buddysim.training.networks.layer_kind import (
 )
 
 _GATES = 4
+_STATISTICS_ROWS = 32  # the memory-efficient kernel pads its statistics to multiples of so many tokens
 _POINTWISE_FLOPS = 20  # of one cell and step: four gate functions, two products and a sum, tanh and the output gate
 
 
@@ -32,7 +35,15 @@ def _positions(inputs: Inputs, attributes: Attributes) -> Facts:
         raise Mismatch("an input of tokens x features or channels x height x width", shape_text(shape))
     count, features = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0])
     out = (count + attributes["extra"], features)
-    return Facts(out, parameters=elements(out) + attributes["extra"] * features, flops=elements(out))
+    rows = attributes["rows"] or out[0]
+    if rows < out[0]:
+        raise Mismatch(f"at most {rows} tokens, one for each of its rows", out[0])
+    return Facts(
+        out,
+        parameters=(rows + attributes["extra"]) * features,
+        flops=elements(out),
+        saved_fixed_bytes=NUMBER_BYTES * out[0] if attributes["rows"] else 0,
+    )
 
 
 def _prepend(inputs: Inputs, attributes: Attributes) -> Facts:
@@ -67,6 +78,65 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Facts:
     )
 
 
+def _lstm_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    """On a GPU X, Y, the first states and what cuDNN reserves; on a CPU the tensors of each step.
+
+    cuDNN's reserve is its own: gates, cells and what is projected are assumed. PyTorch's own steps keep, of each, the
+    gates, the cell, its tanh, with a projection what is projected, and the output that the next step reads.
+    """
+    (steps, features), out = inputs[0], layer.output_shape[-1]
+    hidden = layer.gemms[0].n // _GATES
+    projected = hidden if len(layer.gemms) > 2 else 0
+    weights = layer.parameters - _GATES * hidden * features
+    if device == "cuda":
+        return Saved((0,), True, hidden + out, sample_bytes=layer.saved_sample_bytes, weights=layer.parameters)
+    kept = steps * ((_GATES + 2) * hidden + projected + out)
+    biases = layer.parameters - sum(gemm.n * gemm.k for gemm in layer.gemms)
+    return Saved((0,), False, kept, weights=weights - biases, weights_for_dx=_GATES * hidden * features)
+
+
+def _attention(inputs: Inputs, attributes: Attributes) -> Facts:
+    (queries, wide), (keys, key_wide), (values, value_wide) = (tokens(shape) for shape in inputs)
+    heads = attributes["heads"]
+    if key_wide != wide or values != keys:
+        raise Mismatch(f"keys of {wide} features and as many values as keys", f"{key_wide} and {keys}, {values}")
+    if wide % heads or value_wide % heads:
+        raise Mismatch(f"features that are a multiple of its {heads} heads", f"{wide} and {value_wide}")
+    seen = -(-keys // 2) if attributes["causal"] else keys
+    gemms = (
+        Gemm(queries, seen, wide // heads, count=heads, weights=False),
+        Gemm(queries, value_wide // heads, seen, count=heads, weights=False),
+    )
+    rows = -(-queries // _STATISTICS_ROWS) * _STATISTICS_ROWS
+    return Facts(
+        (queries, value_wide),
+        flops=2 * sum(gemm.multiply_adds for gemm in gemms),
+        gemms=gemms,
+        saved_sample_bytes=heads * rows * ELEMENT_BYTES,
+    )
+
+
+def _attention_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+    """Queries, keys, values, the output and a statistic for each row; without a fused kernel what its products read.
+
+    A CPU has a fused kernel without dropout. The output of a GPU's kernel is one map for the samples, and a copy of it
+    where the tokens lie outside the samples, as in ``torch.nn.MultiheadAttention``.
+    """
+    attributes = dict(layer.attributes)
+    outside = attributes["tokens_outside"]
+    if device == "cuda":
+        copied = layer.output_elements if outside else 0
+        return Saved((0, 1, 2), not outside, copied, layer.saved_sample_bytes, fixed_bytes=2 * NUMBER_BYTES)
+    heads = layer.gemms[0].count
+    rows, keys = inputs[0][0], inputs[1][0]
+    if not attributes["share"]:
+        return Saved((0, 1, 2), True, sample_bytes=heads * rows * ELEMENT_BYTES)
+    products = elements(inputs[0]) + elements(inputs[1]) + 3 * heads * rows * keys
+    if outside or heads == 1:
+        return Saved((2,), False, products)
+    return Saved((), False, products + elements(inputs[2]))
+
+
 KINDS = (
     Kind(
         "embedding",
@@ -77,6 +147,7 @@ KINDS = (
             "vocabulary": Attribute("count", "rows of the table"),
             "features": Attribute("count", "elements of a row"),
         },
+        reads_numbers=True,
         moves=per_output(2, 3),  # a gradient is added to rows
     ),
     Kind(
@@ -84,7 +155,10 @@ KINDS = (
         "tokens, or the pixels of an image as tokens, with learned tokens put before them and learned positions added",
         frozenset({"dy"}),
         _positions,
-        {"extra": Attribute("size", "learned tokens put before the others", 0)},
+        {
+            "extra": Attribute("size", "learned tokens put before the others", 0),
+            "rows": Attribute("count", "of a table that positions are looked up in by their numbers", optional=True),
+        },
         moves=per_output(2, 2),
     ),
     Kind(
@@ -97,12 +171,13 @@ KINDS = (
     ),
     Kind(
         "take",
-        "one of the tokens",
+        "one of the tokens, a view",
         frozenset({"dy"}),
         _take,
         {"token": Attribute("size", "which one", 0)},
+        runs_in_place="view",
         classifier="before",
-        moves=per_output(2, 2),
+        moves=per_output(0, 2),
     ),
     Kind(
         "lstm",
@@ -116,5 +191,23 @@ KINDS = (
         },
         moves=None,
         recurrent=True,
+        saves=_lstm_saves,
+    ),
+    Kind(
+        "attention",
+        "softmax of queries times keys, times values, head by head, in one kernel; saves a statistic of each row",
+        frozenset({"x", "y", "dy"}),
+        _attention,
+        {
+            "heads": Attribute("count", "independent products", 1),
+            "share": Attribute("share", "of the softmax's shares set to zero", 0.0),
+            "causal": Attribute("flag", "a token sees itself and those before it only", False),
+            "tokens_outside": Attribute("flag", "tokens lie outside the samples in memory", False),
+        },
+        least_inputs=3,
+        most_inputs=3,
+        moves=None,
+        fused=True,
+        saves=_attention_saves,
     ),
 )

@@ -1,0 +1,81 @@
+"""Tensors that PyTorch's autograd keeps for the backward step of each layer (2.13).
+
+What a kind of layer keeps is declared with it (`Kind.saves`). It differs from what vDNN's cuDNN layers read: max
+pooling keeps its input and the places of the largest elements and not its output, average pooling its input. Where no
+layer before has weights, nothing wants a gradient and nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from buddysim.training.networks import kinds
+from buddysim.training.networks.graph import ELEMENT_BYTES, Layer, Network
+from buddysim.training.networks.layer_kind import Device, Saved
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Tensors of a layer that PyTorch keeps after its forward step.
+
+    Attributes
+    ----------
+    maps : layers whose outputs it keeps: some of those that it reads, and itself
+    reads : which of X and Y its backward step reads, and dY
+    state_bytes : masks, index maps, statistics, copies
+    weight_bytes : weights and buffers, which stay on the GPU unless saved tensors are moved
+    """
+
+    maps: tuple[int, ...]
+    reads: frozenset[str]
+    state_bytes: int
+    weight_bytes: int
+
+
+def kept_by_torch(network: Network, batch: int, device: Device = "cuda") -> tuple[Kept, ...]:
+    """What PyTorch keeps of each layer, in their order.
+
+    Parameters
+    ----------
+    device : ``"cuda"``, or ``"cpu"``, whose kernels keep other masks and statistics
+    """
+    learning: list[bool] = []
+    kept = []
+    for layer in network.layers:
+        wanted = any(learning[producer] for producer in layer.inputs)
+        learning.append(wanted or bool(layer.parameters) or any(gemm.weights for gemm in layer.gemms))
+        kept.append(_kept(network, layer, batch, device, wanted) if learning[-1] and layer.inputs else _NOTHING)
+    return tuple(kept)
+
+
+def saved_bytes(network: Network, batch: int, device: Device = "cuda") -> int:
+    """Bytes that PyTorch keeps between forward and backward: each storage once, without weights and buffers."""
+    kept = kept_by_torch(network, batch, device)
+    owners = {network.buffer_of(index) for one in kept for index in one.maps}
+    return sum(network.output_bytes(owner, batch) for owner in owners) + sum(one.state_bytes for one in kept)
+
+
+_NOTHING = Kept((), frozenset({"dy"}), 0, 0)
+
+
+def _kept(network: Network, layer: Layer, batch: int, device: Device, wants_dx: bool) -> Kept:
+    shapes = tuple(network.layers[producer].output_shape for producer in layer.inputs)
+    saved: Saved = kinds.REGISTRY.find(layer.kind).saves(layer, shapes, device)
+    maps = [layer.inputs[position] for position in saved.inputs]
+    state = (saved.map_elements * network.element_bytes + saved.sample_bytes) * batch + saved.fixed_bytes
+    weights = saved.weights + (saved.weights_for_dx if wants_dx else 0)
+    return Kept(
+        tuple(dict.fromkeys([*maps, *([layer.index] if saved.output else [])])),
+        frozenset(_names(bool(maps), saved.output)),
+        state,
+        weights * ELEMENT_BYTES,
+    )
+
+
+def _names(inputs: bool, output: bool) -> Iterable[str]:
+    yield "dy"
+    if inputs:
+        yield "x"
+    if output:
+        yield "y"
