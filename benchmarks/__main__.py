@@ -18,7 +18,7 @@ from rich.table import Table
 import buddysim
 from benchmarks import compress_speed, computer, decode_speed, memory, replay_speed, training_speed
 from benchmarks.measurement import Measurement
-from buddysim.base.atomic import check_writable, write_whole
+from buddysim.base.output import check_output, write_text
 
 OUT = Path("out") / "benchmarks"
 MODULES = {
@@ -46,7 +46,7 @@ def main() -> int:
     )
     args = parser.parse_args()
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    check_writable(args.json)
+    check_output(args.json)
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         console = Console(highlight=False, emoji=False, width=160)
@@ -64,7 +64,7 @@ def main() -> int:
         "quick": args.quick,
         "measurements": [row.to_dict() for row in rows],
     }
-    write_whole(args.json, lambda path: path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8"))
+    write_text(args.json, json.dumps(content, indent=1) + "\n")
     console.print(f"kept in {args.json}")
     return 0
 

@@ -12,10 +12,9 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
-from buddysim.base.atomic import write_whole
+from buddysim.base.output import write_text
 from buddysim.training import Layer, Network
 from buddysim.training.cost.split import split
 from buddysim.training.cost.timings import Timing, timings_text
@@ -194,15 +193,11 @@ def torch_totals(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _save(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
 def write(name: str, timings: list[Timing], source: tuple[str, ...]) -> None:
     """The calibration and the validation file of one GPU and library."""
     for part, chosen in zip(("calibration", "validation"), split(timings), strict=True):
         text = timings_text(chosen, source)
-        write_whole(DATA / part / f"{name}.csv", partial(_save, text))
+        write_text(DATA / part / f"{name}.csv", text)
         print(f"{part}/{name}.csv: {len(chosen)} rows, {len({timing.shape for timing in chosen})} shapes")
 
 
@@ -217,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for gpu, timings in by_gpu.items():
         write("-".join(MACHINES[gpu]), timings, DEEPBENCH_SOURCE)
     write("titan-x-cudnn4", list(caffe(folder)), CAFFE_SOURCE)
-    write_whole(DATA / "networks-titan-x.csv", partial(_save, torch_totals(folder)))
+    write_text(DATA / "networks-titan-x.csv", torch_totals(folder))
     return 0
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import median
 
-from buddysim.base.atomic import write_whole
+from buddysim.base.output import write_text
 from buddysim.training.cost.evaluate import (
     cross_validation,
     errors,
@@ -259,10 +258,6 @@ def text() -> str:
     return "\n".join(page()) + "\n"
 
 
-def _save(content: str, path: Path) -> None:
-    path.write_text(content, encoding="utf-8")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check the page."""
     parser = argparse.ArgumentParser(prog="cost_errors.py", description=(__doc__ or "").partition("\n")[0])
@@ -273,7 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         current = DOCUMENT.is_file() and DOCUMENT.read_text(encoding="utf-8") == content
         print(f"{DOCUMENT.name} is {'up to date' if current else 'out of date: run python tools/cost_errors.py'}")
         return 0 if current else 1
-    write_whole(DOCUMENT, partial(_save, content))
+    write_text(DOCUMENT, content)
     print(f"{DOCUMENT} written")
     return 0
 

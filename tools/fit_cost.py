@@ -9,15 +9,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 
-from buddysim.base.atomic import write_whole
+from buddysim.base.output import write_text
 from buddysim.training.cost.shipping import DATA_FOLDER, fitted_files
-
-
-def _save(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             different.append(name)
             if not check:
-                write_whole(path, partial(_save, text))
+                write_text(path, text)
     print(f"{len(files)} files, {len(different)} {'differ' if check else 'written'}: {', '.join(different) or 'none'}")
     return 1 if check and different else 0
 

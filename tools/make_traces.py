@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import json
 import sys
-import tempfile
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import write_text
 from buddysim.importers import accelsim, opencl
 from buddysim.importers.archive import folder_with
 from buddysim.trace import open_trace, verify_trace
@@ -211,10 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{path}: {path.stat().st_size} bytes, {time.perf_counter() - start:.1f} s", flush=True)
         if args.small:
             before = folder / "MANIFEST.toml"
-            with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".partial", delete=False) as file:
-                file.write(manifest(made, before.read_text() if before.exists() else ""))
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(before)
+            write_text(before, manifest(made, before.read_text() if before.exists() else ""))
     except (BuddysimError, OSError) as error:
         print(f"make_traces.py: error: {error}", file=sys.stderr)
         return 2

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from buddysim import Machine, open_trace, simulate
-from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = Path(__file__).with_name("accelsim_reference.toml")
@@ -270,7 +270,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             same = args.output.exists() and args.output.read_text(encoding="utf-8") == text
             print(f"{args.output}: {'up to date' if same else 'out of date: run make validate'}")
             return 0 if same else 1
-        write_whole(args.output, lambda path: path.write_text(text, encoding="utf-8"))
+        write_text(args.output, text)
     except (BuddysimError, OSError) as error:
         print(f"validate_accelsim.py: error: {error}", file=sys.stderr)
         return 2

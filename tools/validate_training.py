@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from buddysim.base.atomic import write_whole  # noqa: E402
 from buddysim.base.errors import BuddysimError  # noqa: E402
+from buddysim.base.output import write_text  # noqa: E402
 from buddysim.papers.cdma.time import BEHIND_RELU, STATED, mean_ratio  # noqa: E402
 from buddysim.papers.measured import measurements  # noqa: E402
 from buddysim.papers.saved import SavedResults  # noqa: E402
@@ -226,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             same = args.output.exists() and args.output.read_text(encoding="utf-8") == text
             print(f"{args.output}: {'up to date' if same else 'out of date: run make validate'}")
             return 0 if same else 1
-        write_whole(args.output, lambda path: path.write_text(text, encoding="utf-8"))
+        write_text(args.output, text)
     except (BuddysimError, OSError) as error:
         print(f"validate_training.py: error: {error}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The lowest layer: errors, text files, atomic writing, nearest-name hints, registries, plug-ins, the base of results.
+"""The lowest layer: errors, reading and writing of files, nearest-name hints, registries, plug-ins, base of results.
 
 Nothing here knows what is simulated; every other folder may import it.
 """

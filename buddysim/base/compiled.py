@@ -17,6 +17,7 @@ from pathlib import Path
 
 from buddysim.base.build_flags import COMPILE_ARGS
 from buddysim.base.errors import BuddysimError
+from buddysim.base.terminal import say
 
 PACKAGE = Path(__file__).resolve().parents[1]
 NEEDS = "needs Cython, a C compiler and Python's headers: pip install 'buddysim[plugins]'; apt install gcc python3-dev"
@@ -115,7 +116,7 @@ def _compile(source: Path, module: str, target: Path) -> None:
     missing = [name for name in ("Cython", "setuptools") if importlib.util.find_spec(name) is None]
     if missing or compiler is None or not headers.exists():
         raise BuddysimError(f"{source}: a plug-in in Cython is compiled at first use, which {NEEDS}")
-    print(f"buddysim: compiling {source.name} (once; kept in {cache_folder()})", file=sys.stderr)
+    say(f"compiling {source.name} (once; kept in {cache_folder()})")
     program = Path(__file__).with_name("compile_plugin.py")
     command = [sys.executable, str(program), str(source), module, str(target)]
     error = run_compiler(command, target)

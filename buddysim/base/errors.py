@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import os
 
+from buddysim.base.terminal import one_line
+
 
 class BuddysimError(Exception):
-    """A user's mistake. ``str(error)`` is one line: what, where, what was expected."""
+    """A user's mistake. ``str(error)`` is one line: what, where, what was expected.
+
+    Parameters
+    ----------
+    problem : the line; what it quotes of a file may hold anything, and is made safe to print here
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(one_line(problem))
 
 
 class TraceFileError(BuddysimError):

@@ -28,5 +28,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 def shortened(text: object, limit: int = 60) -> str:
     """``repr`` of a user's input, cut so that an error stays one readable line."""
+    if isinstance(text, str | bytes) and len(text) > 4 * limit:
+        text = text[: 4 * limit]  # the rest wouldn't be shown
     shown = repr(text)
     return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[-1]}"

@@ -6,10 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from buddysim.base.atomic import write_whole
+from buddysim.base.output import write_text
 
 
 def to_json(results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -26,10 +25,16 @@ def write_json(path: str | os.PathLike[str], results: Mapping[str, Mapping[str, 
     """Writes the results to a file, or to standard output where `path` is ``-``."""
     text = to_json(results)
     if os.fspath(path) == "-":
+        print_utf8(text)
+    else:
+        write_text(path, text)
+
+
+def print_utf8(text: str) -> None:
+    """Writes a text to standard output as UTF-8, as a file would have it, whatever the terminal's encoding."""
+    sys.stdout.flush()
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None:  # a text of its own in its place, as in a notebook
         sys.stdout.write(text)
-        return
-
-    def write(unfinished: Path) -> None:
-        unfinished.write_text(text, encoding="utf-8")
-
-    write_whole(path, write)
+    else:
+        raw.write(text.encode("utf-8", "backslashreplace"))

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import write_with
 
 #: The columns that identify a run, those that its provenance has, and whether each is a whole number.
 _RUN_COLUMNS = {
@@ -97,8 +96,4 @@ def write_parquet(path: str | os.PathLike[str], results: Mapping[str, Mapping[st
         + [("counter", text), ("value", number), ("text", text)]
     )
     table = pa.Table.from_pylist(rows, schema=schema)
-
-    def write(unfinished: Path) -> None:
-        pyarrow.parquet.write_table(table, unfinished)
-
-    write_whole(path, write)
+    write_with(path, lambda part: pyarrow.parquet.write_table(table, part))

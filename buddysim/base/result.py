@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import resource
 import sys
@@ -59,8 +60,9 @@ def software() -> dict[str, Any]:
 
 
 def file_name(path: object) -> str:
-    """The file's name without its folders."""
-    return str(path).replace("\\", "/").rsplit("/", 1)[-1]
+    """The file's name without its folders; bytes that are no UTF-8 are escaped, as files of results are UTF-8."""
+    name = str(path).replace("\\", "/").rsplit("/", 1)[-1]
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def peak_rss_bytes() -> int:

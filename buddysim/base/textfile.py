@@ -1,18 +1,30 @@
-"""Reads users' small text files as a whole, any problem an error of one line: machines, networks, targets, tables."""
+"""The one way to read a user's text, any problem an error of one line: TOML, JSON, CSV of bounded size and depth."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.base.inputs import read_bytes
+
+DEEPEST = 32
+"""Tables and lists within each other, at most."""
+LARGEST_NUMBER = 2**64
+"""Whole numbers lie between this and its negative; what every file format and program can hold."""
+_LONGEST_DIGITS = 21
+
+AnyPath = str | os.PathLike[str]
 
 
-def read_text(path: str | os.PathLike[str], what: str, most_bytes: int) -> str:
+def read_text(path: AnyPath, what: str, most_bytes: int) -> str:
     """The text of a file, UTF-8 with or without a byte order mark.
 
     Parameters
@@ -26,27 +38,67 @@ def read_text(path: str | os.PathLike[str], what: str, most_bytes: int) -> str:
     BuddysimError
         where it can't be read, is longer, or isn't UTF-8
     """
-    try:
-        with Path(path).open("rb") as file:
-            raw = file.read(most_bytes + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BuddysimError(f"{_shown(path)}: can't read the {what}: {reason}") from None
-    if len(raw) > most_bytes:
-        raise BuddysimError(f"{path}: not a {what}: longer than {most_bytes} bytes")
+    return decoded(read_bytes(path, what, most_bytes), f"{os.fspath(path)}: not a {what}")
+
+
+def decoded(raw: bytes, where: str) -> str:
+    """Bytes as text; a BuddysimError that begins with `where` if they aren't UTF-8."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BuddysimError(f"{path}: not a {what}: byte {error.start} is not UTF-8 text") from None
+        raise BuddysimError(f"{where}: byte {error.start} is not UTF-8 text") from None
+
+
+def read_toml(path: AnyPath, what: str, most_bytes: int) -> dict[str, Any]:
+    """The tables of a TOML file; the arguments are those of `read_text`."""
+    return parse_toml(read_text(path, what, most_bytes), os.fspath(path))
+
+
+def read_json(path: AnyPath, what: str, most_bytes: int) -> Any:
+    """The content of a JSON file; the arguments are those of `read_text`."""
+    return parse_json(read_text(path, what, most_bytes), os.fspath(path))
 
 
 def parse_toml(text: str, where: str = "") -> dict[str, Any]:
-    """The tables of a TOML text; a BuddysimError that begins with `where` if it isn't TOML."""
+    """The tables of a TOML text; a BuddysimError that begins with `where` if it isn't TOML, or out of bounds."""
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
-        raise BuddysimError(f"{where}{': ' if where else ''}not valid TOML: {reason}") from None
+        content = tomllib.loads(text)
+        _check_bounds(content)
+    except (ValueError, RecursionError) as error:
+        raise BuddysimError(f"{_prefix(where)}not valid TOML: {_reason(error)}") from None
+    return content
+
+
+def parse_json(text: str, where: str = "") -> Any:
+    """The content of a JSON text; a BuddysimError that begins with `where` if it isn't JSON, or out of bounds."""
+    try:
+        content = json.loads(text, parse_constant=_no_number, parse_int=_whole_number)
+        _check_bounds(content)
+    except (ValueError, RecursionError) as error:
+        raise BuddysimError(f"{_prefix(where)}not valid JSON: {_reason(error)}") from None
+    return content
+
+
+def csv_rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a CSV text with the number of the line in which each ends, without comments (``#``) and empty lines.
+
+    Parameters
+    ----------
+    text : of the file
+    where : what an error begins with
+
+    Raises
+    ------
+    BuddysimError
+        where a row is no CSV
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            if cells and not cells[0].lstrip().startswith("#") and any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise BuddysimError(f"{where}: row {reader.line_num}: not CSV: {error}") from None
 
 
 def toml_text(content: Mapping[str, Any], section: str = "") -> str:
@@ -60,22 +112,63 @@ def toml_text(content: Mapping[str, Any], section: str = "") -> str:
     return "\n".join(_toml_lines(content, section)).strip() + "\n"
 
 
+def toml_value(value: Any) -> str:
+    """A text, number or boolean, or a list of them, as TOML: its JSON, but for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _toml_lines(content: Mapping[str, Any], section: str) -> Iterator[str]:
     plain = {name: value for name, value in content.items() if not isinstance(value, Mapping)}
     if section and plain:
         yield f"\n[{section}]"
     for name, value in plain.items():
-        yield f"{_toml_key(name)} = {json.dumps(value, ensure_ascii=False)}"
+        yield f"{_toml_key(name)} = {toml_value(value)}"
     for name, value in content.items():
         if isinstance(value, Mapping):
             yield from _toml_lines(value, f"{section}.{_toml_key(name)}" if section else _toml_key(name))
 
 
 def _toml_key(name: str) -> str:
-    return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
+    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if plain else toml_value(name)
 
 
-def _shown(path: str | os.PathLike[str], most: int = 200) -> str:
-    """A user's path, escaped and cut to fit a line."""
-    text = ascii(os.fspath(path))[1:-1]
-    return text if len(text) <= most else f"{text[:most]}..."
+def _prefix(where: str) -> str:
+    return f"{where}: " if where else ""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if "set_int_max_str_digits" in str(error):
+        return "a whole number with thousands of digits"
+    return str(error)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _LONGEST_DIGITS:
+        raise ValueError(f"a whole number with {len(digits)} digits")
+    return int(digits)
+
+
+def _check_bounds(content: object) -> None:
+    """Raises a ValueError for what no code behind expects: depth, huge or infinite numbers, dates."""
+    left: list[tuple[object, int]] = [(content, 0)]
+    while left:
+        value, depth = left.pop()
+        if isinstance(value, dict | list):
+            if depth >= DEEPEST:
+                raise ValueError(f"tables or lists nested more than {DEEPEST} deep")
+            left += ((inner, depth + 1) for inner in (value.values() if isinstance(value, dict) else value))
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                raise ValueError(f"{value} where a finite number is expected")
+        elif isinstance(value, int):
+            if not -LARGEST_NUMBER < value < LARGEST_NUMBER:
+                raise ValueError("a whole number beyond 64 bits")
+        elif value is not None and not isinstance(value, str):
+            raise ValueError(f"{shortened(str(value))} is a date or a time: expected none")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import nearest, shortened
+from buddysim.base.output import write_text
 from buddysim.base.result import file_name
-from buddysim.base.textfile import parse_toml, read_text
+from buddysim.base.textfile import parse_toml, read_text, toml_value
 from buddysim.buddy.allocation_keys import allocation_keys
 from buddysim.trace import Allocation, Trace
 
@@ -109,11 +108,10 @@ class Targets:
         ]
         names = {key: self.allocations[number].name for number, key in enumerate(_keys_in_order(self.allocations))}
         for key, ratio in self.to_dict().items():
-            lines.append(
-                f"{_quoted(key)} = {_quoted(ratio)}" + (f"  # {_quoted(names[key])}" if names[key] != key else "")
-            )
+            name = f"  # {toml_value(names[key])}" if names[key] != key else ""
+            lines.append(f"{toml_value(key)} = {toml_value(ratio)}{name}")
         text = "\n".join(lines) + "\n"
-        write_whole(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
+        write_text(path, text)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], trace: Trace | Sequence[Allocation]) -> Targets:
@@ -161,8 +159,3 @@ def _target(ratio: object, where: str) -> Target:
     if not isinstance(ratio, str) or ratio not in TARGET:
         raise BuddysimError(f"{where}: {shortened(ratio)}: expected one of {', '.join(TARGET)}")
     return TARGET[ratio]
-
-
-def _quoted(text: str) -> str:
-    """A TOML basic string: JSON's, but for the one control character that JSON leaves as it is."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

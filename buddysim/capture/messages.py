@@ -1,19 +1,8 @@
-"""Messages of a capture, on the standard error: the standard output is the captured program's."""
+"""How a captured program ended, in words and as an exit code."""
 
 from __future__ import annotations
 
 import signal
-import sys
-
-
-def print_message(text: str) -> None:
-    """One line on the standard error."""
-    print(f"buddysim: {text}", file=sys.stderr)
-
-
-def print_warning(text: str) -> None:
-    """The same, of something that the trace lacks."""
-    print_message(f"warning: {text}")
 
 
 def signal_text(returncode: int) -> str:

@@ -8,17 +8,20 @@ added to a command's parser when they are needed: they come from registries whos
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
 import buddysim
-from buddysim.base import plugins
+from buddysim.base import plugins, signals
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import remove_parts
 from buddysim.base.registry import Registry
+from buddysim.base.terminal import say
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 128 + signal.SIGINT
@@ -42,7 +45,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         command = " ".join(self.prog.split()[1:])
         prefix = f"{command}: " if command else ""
-        _say(f"error: {prefix}{message} (try: {self.prog} --help)")
+        say(f"error: {prefix}{message} (try: {self.prog} --help)")
         raise SystemExit(EXIT_USER_ERROR)
 
 
@@ -103,39 +106,87 @@ def add_command(subparsers: argparse._SubParsersAction[CommandParser], command: 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    _open_standard_streams()
     try:
-        given = sys.argv[1:] if argv is None else list(argv)
-        _load_plugins(given)
-        args = make_parser(complete=any(text.startswith(COMPLETION) for text in given)).parse_args(given)
-        code = int(args.run(args))
-        sys.stdout.flush()
-        return code
+        with signals.unwinding():
+            return _ended(_run, argv)
+    except signals.Stopped as stopped:  # while another error was handled
+        return _stopped(stopped)
+    finally:
+        remove_parts()
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    given = sys.argv[1:] if argv is None else list(argv)
+    _load_plugins(given)
+    args = make_parser(complete=any(text.startswith(COMPLETION) for text in given)).parse_args(given)
+    code = int(args.run(args))
+    sys.stdout.flush()
+    return code
+
+
+def _ended(run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:
+    """The exit code of a command, however it ends."""
+    try:
+        return run(argv)
     except BuddysimError as error:
         return _refuse(str(error))
     except BrokenPipeError:
         _drop_stdout()
         return EXIT_BROKEN_PIPE
     except OSError as error:
-        name = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+        name = "" if error.filename is None else f"{error.filename}: "
+        if not name and not _can_flush():
+            _drop_stdout()
+            name = "standard output: "
         return _refuse(f"{name}{error.strerror or error}")
     except MemoryError as error:
         return _refuse(f"out of memory: {error}" if str(error) else "out of memory")
     except KeyboardInterrupt:
-        _say("interrupted; nothing half-written was left")
+        signals.block()
+        say("interrupted; nothing half-written was left")
         return EXIT_INTERRUPTED
+    except signals.Stopped as stopped:
+        return _stopped(stopped)
+
+
+def _stopped(stopped: signals.Stopped) -> int:
+    signals.block()
+    say(f"stopped by {stopped}; nothing half-written was left")
+    return 128 + stopped.number
 
 
 def _refuse(problem: str) -> int:
-    _say(f"error: {problem}")
+    say(f"error: {problem}")
     return EXIT_USER_ERROR
 
 
-def _say(text: str) -> None:
-    print(f"buddysim: {' '.join(text.split())}", file=sys.stderr)
+def _open_standard_streams() -> None:
+    """Where a standard stream is closed: gives it a descriptor, which no file must get, and says nothing but errors.
+
+    What can't be encoded for the terminal is escaped.
+    """
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, mode), number)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - can't be written to
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _can_flush() -> bool:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _drop_stdout() -> None:
-    """Whoever read the output is gone: let the interpreter's last flush go nowhere."""
+    """Whoever read the output is gone, or it is full: let the interpreter's last flush go nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
 

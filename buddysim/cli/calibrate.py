@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from buddysim.base.atomic import check_writable, write_whole
     from buddysim.base.errors import BuddysimError
     from buddysim.base.hints import shortened
+    from buddysim.base.output import check_output, write_text
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost.calibration import check_version, common, version_of
     from buddysim.training.cost.curve import Peak
@@ -43,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.training.cost.model import CostModel
     from buddysim.training.cost.timings import read_timings
 
+    inputs = [args.timings, args.machine]
+    check_output(args.output, inputs)
     machine = TrainingMachine.load(args.machine)
     if version_of(args.library) is None:
         raise BuddysimError(f"--library: {shortened(args.library)} is not a version of cuDNN, for example cudnn7")
@@ -50,7 +51,6 @@ def run(args: argparse.Namespace) -> int:
     timings = read_timings(args.timings)
     if not any(timing.has_products for timing in timings):
         raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer to fit efficiencies to")
-    check_writable(args.output)
 
     def fitted(chosen: Sequence[Timing]) -> CostModel:
         data = Dataset(machine.name, args.library, Peak.of(machine), tuple(chosen))
@@ -60,15 +60,10 @@ def run(args: argparse.Namespace) -> int:
 
     model = fitted(timings)
     assert model.calibration is not None
-    text = model.calibration.to_toml()
-    write_whole(args.output, partial(_save, text))
+    write_text(args.output, model.calibration.to_toml(), inputs)
     print("\n".join(_report(model, fitted, timings)))
     print(f"\nwritten: {args.output}; use it by: train ... --machine {args.machine} --calibration {args.output}")
     return 0
-
-
-def _save(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _report(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
@@ -66,6 +64,7 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _info(args: argparse.Namespace) -> None:
+    from buddysim.base.jsonfile import print_utf8
     from buddysim.report.network_table import network_parts
     from buddysim.report.screen import print_screen
     from buddysim.training.networks.facts import facts
@@ -78,15 +77,17 @@ def _info(args: argparse.Namespace) -> None:
     if args.json:
         _print_json(facts(network, args.batch))
     elif args.toml:
-        print(to_toml(network), end="")
+        print_utf8(to_toml(network))
     else:
         print_screen(network_parts(network, args.batch))
 
 
 def _from_torch(args: argparse.Namespace) -> None:
+    from buddysim.base.output import check_outputs
     from buddysim.training.networks.from_torch import network_from_torch
     from buddysim.training.networks.from_torch.find import find_module
 
+    check_outputs([None if args.output == "-" else args.output], [args.module.partition(":")[0]])
     network = network_from_torch(find_module(args.module), _shape(args.input), args.name, args.in_place_as_written)
     _write(network, args.output)
 
@@ -99,22 +100,21 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _write(network: Network, output: str | None) -> None:
-    from buddysim.base.atomic import write_whole
+    from buddysim.base.jsonfile import print_utf8
+    from buddysim.base.output import write_text
     from buddysim.training.networks.toml_writer import to_toml
 
     text = to_toml(network)
-    if output in (None, "-"):
-        sys.stdout.write(text)
+    if output is None or output == "-":
+        print_utf8(text)
         return
-
-    def write(unfinished: Path) -> None:
-        unfinished.write_text(text, encoding="utf-8")
-
-    write_whole(str(output), write)
+    write_text(output, text)
     print(f"{output}: {network.name}, {len(network.layers) - 1} layers, {network.parameters:,} parameters")
 
 
 def _print_json(content: Any) -> None:
     import json
 
-    print(json.dumps(content, indent=1, ensure_ascii=False))
+    from buddysim.base.jsonfile import print_utf8
+
+    print_utf8(json.dumps(content, indent=1, ensure_ascii=False) + "\n")

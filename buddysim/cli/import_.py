@@ -23,17 +23,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from buddysim.base.output import check_output, is_standard_output
+    from buddysim.base.terminal import one_line, warn
     from buddysim.importers import REGISTRY, Importer
 
     importer: Importer = REGISTRY.find(args.format)
+    check_output(args.output)
     command = shlex.join(["buddysim", *sys.argv[1:]])
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     if console.is_terminal:
         with console.status("") as status:
-            imported = importer.import_trace(args, command, status.update)
+            imported = importer.import_trace(args, command, lambda what: status.update(one_line(what)))
     else:
         imported = importer.import_trace(args, command, lambda what: None)
     for warning in imported.warnings:
-        print(f"buddysim: warning: {warning}", file=sys.stderr)
-    print(imported.summary)
+        warn(warning)
+    print(imported.summary, file=sys.stderr if is_standard_output(args.output) else sys.stdout)
     return 0

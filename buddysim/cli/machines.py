@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.jsonfile import print_utf8
 from buddysim.base.settings import parse_settings
 from buddysim.machine import Bandwidth, Machine, Time
 from buddysim.machine.presets import file_content, is_path, training_presets
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({**machine.to_dict(), "checksum": machine.checksum}, indent=2))
     elif args.toml:
-        print(machine.to_toml(), end="")
+        print_utf8(machine.to_toml())
     elif isinstance(machine, Machine):
         _show(machine)
     else:

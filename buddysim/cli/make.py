@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 NAME = "make"
 HELP = """write the trace of a synthetic workload
@@ -26,11 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
+    from buddysim.base.output import check_output
     from buddysim.base.settings import parse_settings
+    from buddysim.base.terminal import say
     from buddysim.synthetic.registry import REGISTRY
 
     if args.workload is None:
-        if args.settings or args.output:
+        if args.settings or args.output is not None:
             raise BuddysimError("make: no workload named: 'python -m buddysim make' lists them")
         _list_workloads()
         return 0
@@ -41,8 +42,9 @@ def run(args: argparse.Namespace) -> int:
             raise BuddysimError(f"make {args.workload}: no file to write: expected -o FILE")
         _list_parameters(args.workload)
         return 0
+    check_output(args.output)
     workload.save(args.output)
-    print(f"{args.output}: {args.workload} written", file=sys.stderr)
+    say(f"{args.output}: {args.workload} written")
     return 0
 
 

@@ -41,13 +41,14 @@ def run(args: argparse.Namespace) -> int:
     elif args.figure == EVERY:
         if args.file is not None:
             raise BuddysimError(f"plot {EVERY}: takes no file: it draws the figures that need none")
-        folder = Path(args.output or "out")
+        folder = Path("out") if args.output is None else Path(args.output)
         for name, figure in REGISTRY.items():
             if not hasattr(figure, "FILE"):
                 _draw(name, folder / f"{name}.png", True, args)
     else:
         _check_file(args)
-        _draw(args.figure, Path(args.output or f"out/{args.figure}.png"), args.output is None, args)
+        default = Path("out") / f"{args.figure}.png"
+        _draw(args.figure, default if args.output is None else Path(args.output), args.output is None, args)
     return 0
 
 
@@ -77,7 +78,7 @@ def _draw(name: str, path: Path, make_folder: bool, args: argparse.Namespace) ->
 
     if make_folder:
         path.parent.mkdir(parents=True, exist_ok=True)
-    check_picture(path)
+    check_picture(path, [args.file])
     source = Source(args.results, args.fresh, args.file)
     plot(name, path, source)
     if args.file is not None:

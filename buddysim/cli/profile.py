@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import check_outputs
 from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions, profile_with
 from buddysim.buddy.drawn import DRAWN_SEEDS, ratio_spread
 from buddysim.buddy.options import AGGREGATES, POLICIES
@@ -81,9 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    check_outputs([args.output], [args.file])
     with open_trace(args.file) as trace:
-        if args.output is not None and Path(args.output).resolve() == Path(args.file).resolve():
-            raise BuddysimError(f"{args.output}: is the trace itself: expected another file for the targets")
         options = ProfileOptions(
             args.threshold,
             args.aggregate,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -130,20 +129,18 @@ def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from buddysim.base.atomic import check_writable
+    from buddysim.base.output import check_outputs
     from buddysim.base.parquet import check_parquet
     from buddysim.trace import open_trace
 
-    outputs = [path for path in (args.json, args.parquet) if path not in (None, "-")]
+    outputs = [None if args.json == "-" else args.json, args.parquet]
+    check_outputs(outputs, [args.file, args.targets, args.machine, args.profile_from])
     schemes = chosen_schemes(args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS))
     kernels = chosen_kernels(args.kernels)
     if args.parquet is not None:
         check_parquet()
     machine = _machine(args)
     with open_trace(args.file) as trace:
-        for path in outputs:
-            _keep_inputs(path, args)
-            check_writable(path)
         if args.require_values:
             _check_values(trace, args.compressor)
         results = _run_all(trace, machine, schemes, kernels, args)
@@ -187,15 +184,6 @@ def _machine(args: argparse.Namespace) -> Machine:
     machine = Machine.load(args.machine)
     overrides = parse_settings(setting for group in args.settings for setting in group)
     return machine.with_overrides(overrides, "--set") if overrides else machine
-
-
-def _keep_inputs(path: str, args: argparse.Namespace) -> None:
-    """An output must not replace what the run reads."""
-    from buddysim.base.errors import BuddysimError
-
-    for read in (args.file, args.targets, args.machine, args.profile_from):
-        if read is not None and Path(read).exists() and Path(path).resolve() == Path(read).resolve():
-            raise BuddysimError(f"{path}: is an input of this run: expected another file to write")
 
 
 def _check_values(trace: Trace, compressor: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,8 +112,8 @@ def _schemes_text() -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    from buddysim.base.atomic import check_writable
     from buddysim.base.errors import BuddysimError
+    from buddysim.base.output import check_outputs
     from buddysim.training.networks.graph import Network
     from buddysim.training.search import LARGEST_BATCH
 
@@ -123,9 +123,7 @@ def run(args: argparse.Namespace) -> int:
     network = Network.load(args.network)
     machine = _machine(args)
     options, scheme_options = _options(args), _scheme_options(args, schemes)
-    for path in _outputs(args):
-        _keep_inputs(path, [args.network, args.machine, args.calibration, *scheme_options.values()])
-        check_writable(path)
+    check_outputs(_outputs(args), _inputs(args, scheme_options))
     with measured(args, scheme_options) as activations:
         if activations is not None:
             scheme_options["activations"] = activations
@@ -253,22 +251,21 @@ def _simulate(
     return results, batches, beyond
 
 
-def _outputs(args: argparse.Namespace) -> list[str]:
-    """The files to write."""
+def _outputs(args: argparse.Namespace) -> list[str | None]:
+    """The files to write, None for one that isn't asked for."""
     from buddysim.report.timeline_file import check_timeline
 
     if args.timeline is not None:
         check_timeline(args.timeline)
-    return [path for path in (args.json, args.timeline) if path not in (None, "-")]
+    return [None if args.json == "-" else args.json, args.timeline]
 
 
-def _keep_inputs(path: str, inputs: Iterable[object]) -> None:
-    """An output must not replace what the simulation reads: any text of `inputs` may be a path."""
-    from buddysim.base.errors import BuddysimError
-
-    for name in inputs:
-        if isinstance(name, str) and Path(name).exists() and Path(path).resolve() == Path(name).resolve():
-            raise BuddysimError(f"{path}: is an input of this simulation: expected another file to write")
+def _inputs(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> list[str]:
+    """Texts that may name a file that the simulation reads."""
+    named = [args.network, args.machine, args.calibration, *scheme_options.values()]
+    if args.data is not None and Path(args.data).is_dir():
+        named += map(str, Path(args.data).iterdir())
+    return [text for text in named if isinstance(text, str)]
 
 
 def _report(

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
@@ -19,6 +18,9 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import read_bytes
+
+LARGEST_FILE = 2**30
 
 Phase = Literal["forward", "backward", "optimizer"]
 Role = Literal["weight", "buffer", "gradient", "optimizer", "input", "feature_map", "gradient_map", "temporary"]
@@ -209,10 +211,7 @@ def load_operators(path: str | os.PathLike[str]) -> OperatorGraph:
     BuddysimError
         where the file can't be read or breaks a rule of docs/operator-graph.md: which one, and where
     """
-    try:
-        text = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise BuddysimError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from None
+    text = read_bytes(path, "operator graph", LARGEST_FILE)
     try:
         graph = _TYPE.validate_json(text)
     except ValidationError as error:

@@ -11,6 +11,7 @@ from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import open_input
 
 
 @contextlib.contextmanager
@@ -27,7 +28,7 @@ def folder_with(path: Path, name: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="buddysim-") as temporary:
         try:
-            with tarfile.open(path) as archive:
+            with open_input(path, "archive") as file, tarfile.open(fileobj=file) as archive:
                 _unpack(archive, path, Path(temporary))
         except (tarfile.TarError, LZMAError, EOFError) as error:
             raise BuddysimError(f"{path}: neither a folder nor a whole archive ({error})") from None

@@ -12,7 +12,7 @@ from typing import Any
 from buddysim.base.dotted import flat, merged
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.textfile import parse_toml, read_text
+from buddysim.base.textfile import parse_toml, read_toml
 
 LARGEST_FILE = 2**20
 _FOLDER = resources.files("buddysim.machine") / "presets"
@@ -51,7 +51,7 @@ def is_path(name: str) -> bool:
 
 def file_content(path: str) -> dict[str, Any]:
     """The content of a machine file, on top of that of the preset that it names as its ``base``."""
-    return _on_base(parse_toml(read_text(path, "machine file", LARGEST_FILE), path), path)
+    return _on_base(read_toml(path, "machine file", LARGEST_FILE), path)
 
 
 def _on_base(content: dict[str, Any], where: str) -> dict[str, Any]:

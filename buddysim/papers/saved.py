@@ -7,7 +7,6 @@ is simulated again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +14,13 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import write_json
+from buddysim.base.textfile import read_json
 
 #: Where results are saved, relative to the working folder.
 FOLDER = Path("out") / "training"
 
 Result = Mapping[str, Any]
+LARGEST_FILE = 2**28
 
 
 class SavedResults:
@@ -80,10 +81,7 @@ class SavedResults:
         if self.folder is None or self.fresh or not (self.folder / name).exists():
             return {}
         path = self.folder / name
-        try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise BuddysimError(f"{path}: not a result as 'train --json' writes it: {error}") from None
+        saved = read_json(path, "result", LARGEST_FILE)
         if not isinstance(saved, dict) or not all(isinstance(r, dict) and "time_ms" in r for r in saved.values()):
             raise BuddysimError(f"{path}: not a result as 'train --json' writes it (delete it to simulate again)")
         return {scheme: result for scheme, result in saved.items() if self._is_current(result, machine)}

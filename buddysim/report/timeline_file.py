@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from buddysim.base.atomic import check_writable
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import check_output
 from buddysim.report.timeline_trace import write_trace
 from buddysim.training.outcome import Outcome
 
@@ -21,7 +21,7 @@ def check_timeline(path: str | os.PathLike[str]) -> None:
     if suffix not in (TRACE, *PICTURES):
         expected = f"{TRACE} (a trace for Perfetto) or {', '.join(PICTURES)} (a picture)"
         raise BuddysimError(f"{os.fspath(path)}: expected a name that ends in {expected}")
-    check_writable(path)
+    check_output(path)
 
 
 def write_timeline(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:

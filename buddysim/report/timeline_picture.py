@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from buddysim.base.atomic import write_whole
+from buddysim.base.output import write_with
 from buddysim.training.iteration.program import KINDS, Kind
 from buddysim.training.iteration.timeline import COMPUTE, OFFLOAD, PREFETCH
 from buddysim.training.outcome import Outcome
@@ -65,7 +65,7 @@ def write_picture(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome])
         with matplotlib.rc_context({"svg.hashsalt": "buddysim"}):
             draw(outcomes).savefig(unfinished, format=suffix[1:], metadata=stable)
 
-    write_whole(path, write)
+    write_with(path, write)
 
 
 def _draw_streams(axes: Axes, scheme: str, outcome: Outcome) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from buddysim.base.atomic import write_whole
+from buddysim.base.output import write_text
 from buddysim.training.iteration.program import KINDS
 from buddysim.training.iteration.timeline import STREAMS
 from buddysim.training.outcome import Outcome
@@ -35,11 +34,7 @@ def trace_events(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
 def write_trace(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
     """Writes the document, whole or not at all."""
     text = json.dumps(trace_events(outcomes), separators=(",", ":"), allow_nan=False) + "\n"
-
-    def write(unfinished: Path) -> None:
-        unfinished.write_text(text, encoding="utf-8")
-
-    write_whole(path, write)
+    write_text(path, text)
 
 
 def _process(pid: int, scheme: str, outcome: Outcome) -> Iterator[dict[str, Any]]:

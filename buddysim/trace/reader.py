@@ -101,10 +101,10 @@ class Kernel:
 
 
 class Trace:
-    """An open trace file; a context manager. Safe to read from several threads."""
+    """An open trace file; a context manager. Safe to read from several threads. The parameters are `open_trace`'s."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.file = SectionFile(path)
+    def __init__(self, path: str | os.PathLike[str], *, incomplete: bool = False) -> None:
+        self.file = SectionFile(path, incomplete=incomplete)
         try:
             self.path: Path = self.file.path
             self.format_version = self.file.version
@@ -370,6 +370,17 @@ def _name(kind: bytes) -> str:
     }.get(kind, "section")
 
 
-def open_trace(path: str | os.PathLike[str]) -> Trace:
-    """Open a trace file; BuddysimError where it can't be read."""
-    return Trace(path)
+def open_trace(path: str | os.PathLike[str], *, incomplete: bool = False) -> Trace:
+    """Opens a trace file.
+
+    Parameters
+    ----------
+    path : the file
+    incomplete : take what an interrupted capture left (``OUT.incomplete``), too
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be read
+    """
+    return Trace(path, incomplete=incomplete)

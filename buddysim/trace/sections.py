@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import struct
 import threading
 from pathlib import Path
@@ -14,7 +13,8 @@ import numpy.typing as npt
 import zstandard
 from zlib_ng.zlib_ng import crc32
 
-from buddysim.base.errors import BuddysimError, TraceFileError
+from buddysim.base.errors import TraceFileError
+from buddysim.base.inputs import open_descriptor
 from buddysim.trace import format as fmt
 
 ZSTD_BEST_RATIO = 1 << 15  # a block of 128 KiB takes at least 4 bytes
@@ -28,28 +28,24 @@ class SectionFile:
     Reads with ``pread``: pages of a mapped file would count as resident memory of a run that streams it, and a file
     that shrinks under a mapping kills the process.
 
+    Parameters
+    ----------
+    path : of the file
+    incomplete : take what an interrupted capture left, too
+
     Attributes
     ----------
     index : one row of INDEX_DTYPE per section, in file order, without the index section
     interrupted_at : offset from which nothing could be read where the file has no index, else None
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, incomplete: bool = False) -> None:
         self._fd = -1
         self.path = Path(path)
         self._local = threading.local()
+        self._fd = open_descriptor(path, "trace file", incomplete=incomplete)
         try:
-            self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | os.O_NONBLOCK)
-        except OSError as error:
-            raise BuddysimError(f"{self.path}: cannot be opened: {error.strerror}") from None
-        except ValueError as error:
-            raise BuddysimError(f"{str(self.path)!r}: cannot be opened: {error}") from None
-        try:
-            status = os.fstat(self._fd)
-            if not stat.S_ISREG(status.st_mode):
-                what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-                raise BuddysimError(f"{self.path}: is {what}, expected a trace file")
-            self.bytes = status.st_size
+            self.bytes = os.fstat(self._fd).st_size
             self.version = self._read_header()
             self.interrupted_at: int | None = None
             index = self._read_index()

@@ -6,7 +6,6 @@ import contextlib
 import os
 import struct
 from operator import index
-from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Literal, NoReturn
 
@@ -16,15 +15,19 @@ import zstandard
 from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import TraceFileError
+from buddysim.base.output import Output
 from buddysim.compress import DEFAULT, ENTRY_BYTES, UNKNOWN_CLASS
 from buddysim.trace import format as fmt
 from buddysim.trace.blocks import OpenKernel, Records, concatenate, select_blocks
 from buddysim.trace.codec import check_records, count_instructions, encode_columns
 from buddysim.trace.live import LiveAllocations
 from buddysim.trace.model import Allocation, Dim3, Provenance, warps_per_block
+from buddysim.trace.reader import Kernel
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
+from buddysim.trace.sections import SectionFile
 
 _FILLER = b"room"
+_CHUNK_FIELDS = (fmt.INDEX_DTYPE.names or ())[4:]  # of an index row
 
 FAST_LEVEL = 1
 # Levels of zstd for a chunk in a file that is to be written and read fast. Entropy coding, and then matches, are given
@@ -40,10 +43,10 @@ class TraceWriter:
 
     Parameters
     ----------
-    path : the file to write
+    path : the file to write; or an `Output`, whose part is written, and which the caller then puts in its place
     provenance : origin of the trace
-    partial : write under the final name from the start and keep what was written if the writing is interrupted; a
-        reader takes every complete section
+    keep_part : if the writing is interrupted, its complete sections stay as ``PATH.incomplete``
+    flush_each : each section is in the file at once, as with `keep_part`
     compression_level : of zstd; 1 is fast, 19 for files that are kept. At 1, chunks that compression does not make
         half as large (random addresses) are written as they are: half as large again, read many times as fast
     provenance_room : bytes by which `replace_provenance` may make the provenance longer
@@ -51,16 +54,18 @@ class TraceWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Output,
         provenance: Provenance,
         *,
-        partial: bool = False,
+        keep_part: bool = False,
+        flush_each: bool = False,
         compression_level: int = FAST_LEVEL,
         provenance_room: int = 0,
     ) -> None:
-        self.path = Path(path)
-        self.partial = partial
-        self._written_to = self.path if partial else self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
+        self._owned = not isinstance(path, Output)
+        self.output = path if isinstance(path, Output) else Output(path, keep_part=keep_part)
+        self._flush_each = flush_each or self.output.keep_part
+        self.path = self.output.path
         levels = _FAST_LEVELS if compression_level == FAST_LEVEL else (compression_level,)
         self._compressors = [zstandard.ZstdCompressor(level=level, write_content_size=True) for level in levels]
         self._index: list[bytes] = []
@@ -76,9 +81,10 @@ class TraceWriter:
         self._filled: set[tuple[object, ...]] = set()
         self._file: BinaryIO | None = None
         try:
-            self._file = self._written_to.open("wb", buffering=1 << 20)
+            self._file = self.output.part.open("wb", buffering=1 << 20)
         except OSError as error:
-            self._fail("file", f"cannot be written: {error.strerror}")
+            self.abort()
+            self._fail("file", f"can't be written: {error.strerror}")
         try:
             head = fmt.HEADER.pack(fmt.MAGIC, fmt.FORMAT_VERSION, 0, 0, 0)[:16]
             self._put(head + struct.pack("<II", crc32(head), 0))
@@ -115,23 +121,23 @@ class TraceWriter:
             self._file.flush()
             self._file.close()
             self._file = None
-            if not self.partial:
-                self._written_to.replace(self.path)
+            if self._owned:
+                self.output.put()
         except OSError as error:
             self.abort()
-            self._fail("file", f"cannot be written: {error.strerror}")
+            self._fail("file", f"can't be written: {error.strerror}")
         except BaseException:
             self.abort()
             raise
 
     def abort(self) -> None:
-        """Give up: remove what was written, or with ``partial`` keep its complete sections."""
+        """Give up: remove what was written, or keep its complete sections, as the `Output` says."""
         if self._file is not None:
             file, self._file = self._file, None
             with contextlib.suppress(OSError):  # a full disk, again
                 file.close()
-        if not self.partial:
-            self._written_to.unlink(missing_ok=True)
+        if self._owned:
+            self.output.give_up()
 
     def _fail(self, section: str, problem: str) -> NoReturn:
         raise TraceFileError(self.path, section, self._position, problem)
@@ -141,10 +147,10 @@ class TraceWriter:
             raise ValueError("the trace file is closed")
         try:
             self._file.write(data)
-            if self.partial:
+            if self._flush_each:
                 self._file.flush()
         except OSError as error:
-            self._fail("file", f"cannot be written: {error.strerror}")
+            self._fail("file", f"can't be written: {error.strerror}")
         self._position += len(data)
 
     def _section(self, kind: bytes, payload: bytes, chunk: tuple[int, ...] = (0,) * 9) -> None:
@@ -153,6 +159,17 @@ class TraceWriter:
             self._index.append(struct.pack("<4sIQQ8IQ", kind, crc, self._position, len(payload), *chunk))
         head = struct.pack("<4sIQI", kind, 0, len(payload), crc)
         self._put(head + struct.pack("<I", crc32(head)) + payload + bytes(fmt.padding(len(payload))))
+
+    def copy_section(self, file: SectionFile, row: int) -> None:
+        """Writes a section of another file as it is; the sections copied must make a trace file together."""
+        entry = file.index[row]
+        payload = file.row_payload(row, "section")
+        self._section(bytes(entry["type"]), payload, tuple(int(entry[name]) for name in _CHUNK_FIELDS))
+
+    def end_copied_kernel(self, kernel: Kernel) -> None:
+        """Ends a kernel whose sections were copied, and of which no more are there."""
+        counts = kernel.warp_instructions, kernel.memory_instructions, kernel.line_accesses, kernel.n_blocks
+        self._section(fmt.KERNEL_END, fmt.KERNEL_END_BODY.pack(*counts, len(kernel.chunks)))
 
     def _text(self, text: str, section: str) -> bytes:
         data = text.encode("utf-8", "replace")

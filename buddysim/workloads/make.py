@@ -15,9 +15,11 @@ from pathlib import Path
 
 import buddysim
 from buddysim.base import plugins
-from buddysim.base.atomic import check_writable
 from buddysim.base.errors import BuddysimError, TraceFileError
-from buddysim.capture.messages import print_message, print_warning, signal_text
+from buddysim.base.output import Output, check_output
+from buddysim.base.terminal import say, warn
+from buddysim.base.textfile import read_json
+from buddysim.capture.messages import signal_text
 from buddysim.capture.opencl.assumed import ASSUMED, DEVICES
 from buddysim.capture.opencl.record import Record
 from buddysim.capture.opencl.session import Outcome, run_program
@@ -68,20 +70,20 @@ def make(name: str, scale: str, which: str, path: str | os.PathLike[str], conten
     """
     solver = solver_of(name, scale, which)
     target = Path(path)
-    check_writable(target)
+    check_output(target)
     origin = _provenance(name, scale, which, solver, contents_every)
     if (verification := _made_before(target, origin)) is not None:
         return Made(target, True, verification)
     import_pyopencl()
     needs = needs_of(solver, contents_every)
     check_room(f"{name} at {scale}", needs, target.resolve().parent)
-    print_message(f"{name} {scale} {which}: {needs}")
+    say(f"{name} {scale} {which}: {needs}")
     start = time.perf_counter()
-    unfinished = target.with_name(f"{target.name}.incomplete")
-    record, outcome, checks = _captured(name, scale, which, solver, unfinished, origin, contents_every)
-    _refuse_what_went_wrong(name, solver, record, outcome, checks, unfinished)
-    unfinished.replace(target)
-    print_message(
+    output = Output(target, keep_part=True, over_part=True)
+    record, outcome, checks = _captured(name, scale, which, solver, output, origin, contents_every)
+    _refuse_what_went_wrong(name, solver, record, outcome, checks, output)
+    output.put()
+    say(
         f"{target}: {record.counts.kernels} kernels of {record.counts.launches} launches, {record.counts.operations} "
         f"warp operations, {len(checks)} checks passed; {time.perf_counter() - start:.0f} s"
     )
@@ -89,7 +91,7 @@ def make(name: str, scale: str, which: str, path: str | os.PathLike[str], conten
 
 
 def _captured(
-    name: str, scale: str, which: str, solver: Solver, path: Path, origin: Provenance, contents_every: int
+    name: str, scale: str, which: str, solver: Solver, output: Output, origin: Provenance, contents_every: int
 ) -> tuple[Record, Outcome, list[Check]]:
     """Runs the program in a process of its own, into a file that says that it is incomplete until it has ended."""
     toolchain = find_toolchain()
@@ -97,20 +99,22 @@ def _captured(
         build(toolchain)
     points = solver.snapshot_points
     plan = Plan(len(points), Window(*solver.window), points)
-    record = Record(path, origin, len(points), len(points), contents_every, 1, "bpc")
+    record = Record(output, origin, len(points), len(points), contents_every, 1, "bpc")
     try:
         with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
             report = Path(folder) / "report.json"
             command = [sys.executable, "-m", _PROGRAM, name, scale, which, str(report)]
             command += map(str, plugins.loaded_files())
             outcome = run_program(command, sys.executable, record.receive, toolchain, plan)
+            if outcome.broken is not None:
+                raise outcome.broken  # a workload's trace is made again: no part of it is kept
             checks = _checks(name, report, outcome)
         record.name_buffers(list(solver.arrays))
         text = "; ".join(map(str, checks))
         record.finish({"verification": f"none: {text}", "end": "none: the program ended with exit code 0"})
     except BuddysimError:
         record.abort()
-        path.unlink(missing_ok=True)
+        output.discard()
         raise
     except BaseException:
         record.abort()
@@ -128,14 +132,14 @@ def _checks(name: str, report: Path, outcome: Outcome) -> list[Check]:
         )
     if outcome.returncode or not report.exists():
         raise BuddysimError(f"{name}: the program ended with exit code {outcome.returncode}: no trace was written")
-    found = json.loads(report.read_text(encoding="utf-8"))
+    found = read_json(report, "report of a workload", 1 << 24)
     if "error" in found:
         raise BuddysimError(str(found["error"]))
     return [Check(**check) for check in found["checks"]]
 
 
 def _refuse_what_went_wrong(
-    name: str, solver: Solver, record: Record, outcome: Outcome, checks: list[Check], unfinished: Path
+    name: str, solver: Solver, record: Record, outcome: Outcome, checks: list[Check], output: Output
 ) -> None:
     failed = [str(check) for check in checks if not check.passed]
     problems = []
@@ -150,10 +154,10 @@ def _refuse_what_went_wrong(
     if record.counts.outside:
         problems.append(f"{record.counts.outside} lane accesses were outside of every array")
     if problems:
-        unfinished.unlink(missing_ok=True)
+        output.discard()
         raise BuddysimError(f"{name}: {'; '.join(problems)}: no trace was written")
     if outcome.others:
-        print_warning(f"{outcome.others} further processes used OpenCL")
+        warn(f"{outcome.others} further processes used OpenCL")
 
 
 def _provenance(name: str, scale: str, which: str, solver: Solver, contents_every: int) -> Provenance:

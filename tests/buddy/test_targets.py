@@ -120,6 +120,6 @@ def test_what_can_t_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="can't be written"):
         targets.save(tmp_path / "none" / "t.toml")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(BuddysimError, match="can't be written"):
+    with pytest.raises(BuddysimError, match="is a folder"):
         targets.save(tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]

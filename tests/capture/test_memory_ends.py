@@ -163,7 +163,7 @@ def test_what_cannot_be_captured(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("--min-bytes", "much"), "a size"),
         (("--contents", "0 B"), "expected a size above 0"),
         (("--seed", "-1"), "expected 0 to 2^63 - 1"),
-        (("-o", "no/such/folder/out.bin"), "cannot be written"),
+        (("-o", "no/such/folder/out.bin"), "can't be written"),
     ],
 )
 def test_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: tuple[str, str], expected: str) -> None:

@@ -301,7 +301,7 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
         (["--targets", "missing.toml"], "missing.toml"),
         (["--json", "missing/out.json"], "there is no folder missing"),
         (["--json", "."], "is a folder"),
-        (["--json", "t.bin"], "is an input of this run"),
+        (["--json", "t.bin"], "is an input"),
         (["--seed", "-1"], "seed -1"),
         (["--sensitivity", "latencies"], "nearest: latency"),
         (["--baseline-set", "l2.size"], "--baseline-set: 'l2.size': expected KEY=VALUE"),
@@ -310,7 +310,7 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
         (["--profile-from", "missing.bin"], "missing.bin"),
         (["--profile-until", "-1"], "profile_until -1"),
         (["--profile-until", "x"], "argument --profile-until"),
-        (["--profile-from", "t.bin", "--json", "t.bin"], "is an input of this run"),
+        (["--profile-from", "t.bin", "--json", "t.bin"], "is an input"),
     ],
 )
 def test_mistakes_are_one_line_and_leave_no_file(stream, tmp_path, monkeypatch, capsys, arguments, message):

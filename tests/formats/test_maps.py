@@ -85,11 +85,13 @@ def test_mean_density_weighs_by_iterations(tmp_path: Path) -> None:
 
 def test_an_unfinished_file_appears_only_if_it_is_to(tmp_path: Path) -> None:
     for partial in (False, True):
-        writer = ActivationsWriter(tmp_path / f"{partial}.maps", {}, MAPS, partial=partial)
+        writer = ActivationsWriter(tmp_path / f"{partial}.maps", {}, MAPS, keep_part=partial)
         writer.add_point(Point(0, 0.0, 6, ()))
         writer.abort()
-    assert [path.name for path in tmp_path.iterdir()] == ["True.maps"]
-    found = load(tmp_path / "True.maps")
+    assert [path.name for path in tmp_path.iterdir()] == ["True.maps.incomplete"]
+    with pytest.raises(BuddysimError, match="interrupted capture"):
+        load(tmp_path / "True.maps.incomplete")
+    found = load(tmp_path / "True.maps.incomplete", incomplete=True)
     assert found.state == "interrupted: the file has no end"
     assert len(found.points) == 1
 
@@ -204,7 +206,7 @@ def test_values_that_decompress_to_another_size(tmp_path: Path, good: bytes) -> 
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="No such file"):
         load(tmp_path / "missing")
-    with pytest.raises(BuddysimError, match="is a folder"):
+    with pytest.raises(BuddysimError, match="Is a directory"):
         load(tmp_path)
     (tmp_path / "text").write_text("hello, this is not what you look for")
     with pytest.raises(BuddysimError, match="not an activations file"):

@@ -147,7 +147,7 @@ def test_damaged_text_is_refused_or_read(tmp_path_factory: pytest.TempPathFactor
 
 
 def test_no_file_and_no_operators(tmp_path: Path) -> None:
-    with pytest.raises(BuddysimError, match="can't be read"):
+    with pytest.raises(BuddysimError, match="can't read"):
         load_operators(tmp_path / "none.json")
     empty = dataclasses.replace(GRAPH, storages=(), tensors=(), operators=())
     assert (empty.peak_bytes, empty.saved) == (0, ())

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 import buddysim
 from buddysim import training
-from buddysim.base.atomic import check_writable, write_whole
-from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import to_json, write_json
 from buddysim.base.parquet import tidy_rows, write_parquet
 from buddysim.report.binding import RESOURCES, bound, limits, next_limit
@@ -157,47 +154,6 @@ def test_parquet_holds_the_rows(results, tmp_path):
     write_parquet(tmp_path / "r.parquet", results)
     assert parquet.read_table(tmp_path / "r.parquet").to_pylist() == list(tidy_rows(results))
     assert [file.name for file in tmp_path.iterdir()] == ["r.parquet"]
-
-
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
-    (tmp_path / "out").write_text("before")
-
-    def broken(path):
-        path.write_text("half")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_whole(tmp_path / "out", broken)
-    assert (tmp_path / "out").read_text() == "before"
-    assert len(list(tmp_path.iterdir())) == 1
-    with pytest.raises(BuddysimError, match="can't be written"):
-        write_whole(tmp_path / "missing" / "out", broken)
-
-
-def test_what_cannot_be_written_is_said_beforehand(tmp_path):
-    with pytest.raises(BuddysimError, match="is a folder"):
-        check_writable(tmp_path)
-    with pytest.raises(BuddysimError, match="there is no folder"):
-        check_writable(tmp_path / "a" / "b")
-    check_writable(tmp_path / "a")
-
-
-def test_a_pipe_is_written_to_and_stays_one(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    check_writable(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_whole(pipe, lambda path: path.write_text("whole"))
-    assert os.read(reader, 100) == b"whole"
-    os.close(reader)
-    assert pipe.is_fifo()
-
-
-def test_a_link_stays_one(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    write_whole(tmp_path / "link", lambda path: path.write_text("whole"))
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "file").read_text() == "whole"
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,11 @@ def test_files_that_are_not_traces(tmp_path):
     assert "the file is empty" in problem_of(empty)
     assert "8 bytes" in problem_of(short)
     assert "not a trace file" in problem_of(foreign)
-    assert "is a directory" in problem_of(tmp_path)
+    assert "Is a directory" in problem_of(tmp_path)
     assert "No such file" in problem_of(tmp_path / "missing.bin")
     os.mkfifo(tmp_path / "pipe")
     assert "not a regular file" in problem_of(tmp_path / "pipe")
-    with pytest.raises(BuddysimError, match="cannot be opened"):
+    with pytest.raises(BuddysimError, match="can't read the trace file"):
         bt.open_trace("a\0b")
 
 

@@ -81,8 +81,9 @@ def test_an_older_file_stays_until_the_new_one_is_complete(tmp_path):
 def test_an_interrupted_capture_keeps_its_chunks(tmp_path):
     path = tmp_path / "t.bin"
     with pytest.raises(Interrupted):
-        interrupt(path, partial=True)
-    with bt.open_trace(path) as trace:
+        interrupt(path, keep_part=True)
+    assert not path.exists()
+    with bt.open_trace(tmp_path / "t.bin.incomplete", incomplete=True) as trace:
         assert trace.interrupted
         (kernel,) = trace.kernels
         assert not kernel.complete
@@ -92,9 +93,9 @@ def test_an_interrupted_capture_keeps_its_chunks(tmp_path):
 
 def test_a_capture_can_be_read_while_it_is_written(tmp_path):
     path = tmp_path / "t.bin"
-    with bt.TraceWriter(path, PROVENANCE, partial=True) as writer:
+    with bt.TraceWriter(path, PROVENANCE, keep_part=True) as writer:
         writer.add_allocation("a", BASE, 128)
-        with bt.open_trace(path) as trace:
+        with bt.open_trace(tmp_path / "t.bin.incomplete", incomplete=True) as trace:
             assert [a.name for a in trace.allocations] == ["a"]
             assert trace.interrupted
     with bt.open_trace(path) as trace:
@@ -104,17 +105,17 @@ def test_a_capture_can_be_read_while_it_is_written(tmp_path):
 def test_paths_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "no" / "t.bin", tmp_path / "file" / "t.bin"):
-        with pytest.raises(BuddysimError, match="cannot be written"):
+        with pytest.raises(BuddysimError, match="can't be written"):
             bt.TraceWriter(path, PROVENANCE)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(BuddysimError, match="cannot be written"), bt.TraceWriter(tmp_path / "folder", PROVENANCE):
-        pass
+    with pytest.raises(BuddysimError, match="is a folder"):
+        bt.TraceWriter(tmp_path / "folder", PROVENANCE)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]
 
 
 def test_a_full_disk():
-    with pytest.raises(BuddysimError, match="No space left"):
-        bt.TraceWriter("/dev/full", PROVENANCE, partial=True)
+    with pytest.raises(BuddysimError, match="No space left"), bt.TraceWriter("/dev/full", PROVENANCE, keep_part=True):
+        pass
 
 
 ALLOCATION = ("a", BASE, 1024)

@@ -135,21 +135,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Capture one run; the program's exit code is ours."""
+    from buddysim.base.output import Output, check_output
     from buddysim.capture.memory.kernels import ASSUMED
     from buddysim.capture.memory.library import HOOKS, build
     from buddysim.capture.memory.program import find_program
     from buddysim.capture.memory.record import Record
     from buddysim.capture.memory.report import captured, end_of, problems_of, report
     from buddysim.capture.memory.session import Request, Session, Trigger
+    from buddysim.capture.part import broken_off, settle
     from buddysim.trace import Provenance
 
     program = find_program(args.program)
     trigger = args.trigger or Trigger(_FIRST_INTERVAL)
     function = trigger.function if trigger.function not in ("", *HOOKS) else None
-    library = build(function)
     if not 0 <= args.seed < 1 << 63:
         raise BuddysimError(f"capture memory: --seed {args.seed}: expected 0 to 2^63 - 1")
-    output = Path(args.output or f"{Path(args.program).name}.bin")
+    output = Path(f"{Path(args.program).name}.bin") if args.output is None else args.output
+    check_output(output, [program, *args.arguments])
+    library = build(function)
     command = [args.program, *args.arguments]
     provenance = Provenance(
         tool="buddysim capture memory",
@@ -159,16 +162,22 @@ def run(args: argparse.Namespace) -> int:
         command=shlex.join(["buddysim", *sys.argv[1:]]),
         assumptions=ASSUMED | captured(trigger, args),
     )
-    record = Record(output, provenance, args.snapshots, args.contents, args.seed, args.level, args.compressor)
+    part = Output(output, [program, *args.arguments], keep_part=True)
+    record = Record(part, provenance, args.snapshots, args.contents, args.seed, args.level, args.compressor)
     session = Session(
         record, library, Request(trigger, args.snapshots, args.min_bytes, args.look_at, args.seed, args.match)
     )
     try:
         outcome = session.run(command, program)
     except BuddysimError:
-        output.unlink(missing_ok=True)
+        record.abort()
+        part.discard()
         raise
+    if outcome.broken is not None:
+        record.abort()
+        raise broken_off(part, outcome.broken)
     total = outcome.total or max((taken.position for taken in record.snapshots), default=0)
     record.finish(total, {"end": end_of(outcome)} | problems_of(outcome, record.unreadable_bytes))
     report(output, record, outcome, trigger)
+    settle(part, outcome.returncode, empty=not any(taken.allocations for taken in record.snapshots))
     return exit_code(outcome.returncode)

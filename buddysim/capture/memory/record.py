@@ -1,19 +1,18 @@
 """The trace file of a capture: written as snapshots come, then again with those that stay, kernels and the end.
 
-While the program runs, the file has all snapshots so far and no kernels; it can be read at any moment, should the
-capture itself be killed.
+While the program runs, the output's part has all snapshots so far and no kernels; should the capture itself be killed,
+they can be salvaged.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
+from buddysim.base.output import Output
 from buddysim.capture.memory.addresses import TraceAddresses
 from buddysim.capture.memory.kernels import Footprint, write_interval
 from buddysim.capture.memory.pages import PageSums, changed_pages, sum_pages
@@ -87,7 +86,7 @@ class Record:
 
     Parameters
     ----------
-    path : the trace file
+    output : the trace file; its part is written
     provenance : at the beginning; the end adds to it
     wanted : snapshots that stay at the end; 0: all
     contents_bytes : keep about so much of the contents of an allocation in a snapshot
@@ -98,7 +97,7 @@ class Record:
 
     def __init__(
         self,
-        path: Path,
+        output: Output,
         provenance: Provenance,
         wanted: int,
         contents_bytes: int,
@@ -106,7 +105,7 @@ class Record:
         level: int,
         compressor: str,
     ) -> None:
-        self.path, self._provenance, self._wanted = path, provenance, wanted
+        self.output, self._provenance, self._wanted = output, provenance, wanted
         self._contents_bytes, self._seed, self._level = contents_bytes, seed, level
         self._compressor = compressor
         self.snapshots: list[TakenSnapshot] = []
@@ -116,7 +115,7 @@ class Record:
         self._begin()
 
     def _begin(self) -> None:
-        self._writer = TraceWriter(self.path, self._provenance_so_far(), partial=True)
+        self._writer = TraceWriter(self.output, self._provenance_so_far())
         self._addresses, self._live = TraceAddresses(), _LiveInFile(self._writer)
         self._in_file = 0
 
@@ -210,33 +209,28 @@ class Record:
     def _rewrite(self) -> None:
         """Writes the file without the snapshots that were dropped, and goes on with it."""
         self._writer.close()
-        rewritten = self.path.with_name(f"{self.path.name}.{os.getpid()}.thinned")
-        try:
-            with open_trace(self.path) as old:
-                self._writer = TraceWriter(rewritten, self._provenance_so_far(), partial=True)
-                self._live = self._copy(old, self._writer, kernels=False)
-            rewritten.replace(self.path)
-        finally:
-            rewritten.unlink(missing_ok=True)
+        with open_trace(self.output.part, incomplete=True) as old, Output(self.output.part) as thinned:
+            self._writer = TraceWriter(thinned, self._provenance_so_far(), flush_each=True)
+            self._live = self._copy(old, self._writer, kernels=False)
         for number, taken in enumerate(self.snapshots):
             taken.in_file = number
         self._in_file = len(self.snapshots)
 
     def finish(self, total: int, assumptions: dict[str, str]) -> None:
-        """Writes the file again with the snapshots that stay, the kernels between them, and how the program ended."""
+        """Writes the part again with the snapshots that stay, the kernels between them, and how the program ended."""
         self._choose(total, self._wanted or len(self.snapshots))
         self._writer.close()
         provenance = replace(self._provenance, assumptions=self._provenance.assumptions | assumptions)
-        rewritten = self.path.with_name(f"{self.path.name}.{os.getpid()}.final")
-        try:
-            with (
-                open_trace(self.path) as old,
-                TraceWriter(rewritten, provenance, compression_level=self._level) as writer,
-            ):
-                self._copy(old, writer, kernels=True)
-            rewritten.replace(self.path)
-        finally:
-            rewritten.unlink(missing_ok=True)
+        with (
+            open_trace(self.output.part, incomplete=True) as old,
+            Output(self.output.part) as final,
+            TraceWriter(final, provenance, compression_level=self._level) as writer,
+        ):
+            self._copy(old, writer, kernels=True)
+
+    def abort(self) -> None:
+        """Gives up; what has been written stays in the part."""
+        self._writer.abort()
 
     def _copy(self, old: Trace, writer: TraceWriter, *, kernels: bool) -> _LiveInFile:
         """The chosen snapshots, from the old file into a new one."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Final
 
+from buddysim.base.terminal import say, warn
 from buddysim.capture.memory.record import Record
 from buddysim.capture.memory.session import Outcome, Trigger
-from buddysim.capture.messages import print_message, print_warning, signal_text
+from buddysim.capture.messages import signal_text
 from buddysim.machine.units import format_size
 
 EVERYTHING: Final = 1 << 62
@@ -70,25 +70,25 @@ def problems_of(outcome: Outcome, unreadable_bytes: int) -> dict[str, str]:
     return {"problems": "; ".join(problems)} if problems else {}
 
 
-def report(output: Path, record: Record, outcome: Outcome, trigger: Trigger) -> None:
+def report(output: object, record: Record, outcome: Outcome, trigger: Trigger) -> None:
     """To the standard error, as the standard output is the program's."""
     allocations = {one.header.number: one.header.bytes for snapshot in record.snapshots for one in snapshot.allocations}
     largest = max((sum(one.header.bytes for one in snapshot.allocations) for snapshot in record.snapshots), default=0)
-    print_message(
+    say(
         f"{output}: {_count(len(record.snapshots), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
         f"up to {largest / 1e6:.1f} MB at once; {record.bytes_seen / 1e6:.1f} MB read"
     )
     for problem in problems_of(outcome, record.unreadable_bytes).values():
-        print_warning(problem)
+        warn(problem)
     if outcome.returncode < 0:
-        print_warning(end_of(outcome))
+        warn(end_of(outcome))
     if not record.snapshots or not allocations:
-        print_warning("nothing large enough was seen; smaller allocations: --min-bytes")
+        warn("nothing large enough was seen; smaller allocations: --min-bytes")
     if outcome.total and len(record.snapshots) > 1:
         options = _exact(outcome.total, len(record.snapshots), trigger)
-        print_message(f"for that many at exactly equal distances: {options}")
+        say(f"for that many at exactly equal distances: {options}")
     if outcome.answered and outcome.total is not None and trigger.calls and outcome.total < trigger.interval:
-        print_warning(f"{outcome.total} calls of {trigger.function or 'allocating functions'} were counted in all")
+        warn(f"{outcome.total} calls of {trigger.function or 'allocating functions'} were counted in all")
 
 
 def _exact(total: int, wanted: int, trigger: Trigger) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -68,6 +69,7 @@ class Outcome:
     total : length of the run, where the program sent it at its end
     cut_short, failed : snapshots that didn't arrive whole; that couldn't be taken, with the errors
     replaced : times that the program replaced itself by another one
+    broken : why nothing more could be written, where that happened; the program ran on
     """
 
     returncode: int = 0
@@ -76,12 +78,20 @@ class Outcome:
     cut_short: int = 0
     failed: list[str] = field(default_factory=list)
     replaced: int = 0
+    broken: BuddysimError | None = None
 
 
 def _without_address_randomization() -> None:
     """Runs in the program's process before it starts: the same addresses in every run, where the system allows it."""
     libc = ctypes.CDLL(None)
     libc.personality(libc.personality(0xFFFFFFFF) | _ADDR_NO_RANDOMIZE)
+
+
+def _drain(stream: socket.socket) -> None:
+    """Takes what the program still sends, which then goes on."""
+    with contextlib.suppress(OSError):
+        while stream.recv(1 << 20):
+            pass
 
 
 class Session:
@@ -162,9 +172,14 @@ class Session:
                     self._receive(Connection(stream))
                 except Truncated:
                     self.outcome.cut_short += 1
+                except BuddysimError as error:
+                    self.outcome.broken = self.outcome.broken or error
+                    _drain(stream)
 
     def _receive(self, connection: Connection) -> None:
         message, outcome = connection.head(), self.outcome
+        if outcome.broken is not None:
+            raise outcome.broken
         if message.kind == MessageKind.HELLO:
             if outcome.answered:
                 outcome.replaced += 1

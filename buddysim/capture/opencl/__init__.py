@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import buddysim
+from buddysim.base.terminal import one_line, say, warn
 from buddysim.capture.arguments import add_compressor, add_program, add_provenance
-from buddysim.capture.messages import exit_code, print_message, print_warning, signal_text
+from buddysim.capture.messages import exit_code, signal_text
 
 if TYPE_CHECKING:
     from buddysim.capture.opencl.record import Record
@@ -100,33 +101,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Capture one run; the program's exit code is ours."""
     from buddysim.base.errors import BuddysimError
+    from buddysim.base.output import Output, check_output
     from buddysim.capture.opencl.record import Record
     from buddysim.capture.opencl.session import run_program
     from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
     from buddysim.capture.opencl.window import plan
+    from buddysim.capture.part import broken_off, settle
 
     executable = shutil.which(args.program)
     if executable is None:
         raise BuddysimError(f"{args.program}: not found, or not executable: expected a program to run")
     chosen = plan(args.snapshots, args.trace_launches, args.run_launches)
+    output = Path(f"{Path(args.program).name}.bin") if args.output is None else args.output
+    if not args.list_launches:
+        check_output(output, [executable, *args.arguments])
     toolchain = find_toolchain()
     for build in (runtime_library, pass_plugin, hooks_object):
         build(toolchain)
     if args.list_launches:
         return _list_launches(args, executable, toolchain)
-    output = Path(args.output or f"{Path(args.program).name}.bin")
+    part = Output(output, [executable, *args.arguments], keep_part=True)
     record = Record(
-        output, _provenance(args), args.snapshots, chosen.candidates, args.contents_every, args.level, args.compressor
+        part, _provenance(args), args.snapshots, chosen.candidates, args.contents_every, args.level, args.compressor
     )
+    command = [args.program, *args.arguments]
     try:
-        command = [args.program, *args.arguments]
         outcome = run_program(command, executable, record.receive, toolchain, chosen, args.as_gpu)
-        record.finish(_traced(args.trace_launches, record) | {"end": _end_of(record, outcome)})
+        if outcome.broken is None:
+            record.finish(_traced(args.trace_launches, record) | {"end": _end_of(record, outcome)})
     except BaseException:
         record.abort()
+        if not record.counts.launches:
+            part.discard()
         raise
+    if outcome.broken is not None:
+        record.abort()
+        raise broken_off(part, outcome.broken)
     _report(output, record, outcome)
-    _compare_with_stated(args, output, record, outcome)
+    missing = _compare_with_stated(args, record, outcome)
+    if missing and not record.counts.kernels:
+        part.discard()
+        raise BuddysimError(f"{missing}; {output} was not written")
+    settle(part, outcome.returncode, empty=not (record.counts.launches or record.counts.allocations))
+    if missing:
+        raise BuddysimError(f"{missing}; {output} has {record.counts.kernels} of the window")
     return exit_code(outcome.returncode)
 
 
@@ -142,8 +160,8 @@ def _list_launches(args: argparse.Namespace, executable: str, toolchain: Toolcha
     command = [args.program, *args.arguments]
     outcome = run_program(command, executable, listing.receive, toolchain, Plan(0, NOTHING), args.as_gpu)
     for line in listing.lines():
-        print(line, file=sys.stderr)
-    print_message(f"{listing.launches} launches; {outcome.seconds:.1f} s")
+        print(one_line(line), file=sys.stderr)
+    say(f"{listing.launches} launches; {outcome.seconds:.1f} s")
     return exit_code(outcome.returncode)
 
 
@@ -185,29 +203,16 @@ def _traced(window: Window | None, record: Record) -> dict[str, str]:
     }
 
 
-def _compare_with_stated(args: argparse.Namespace, output: Path, record: Record, outcome: Outcome) -> None:
-    """Say where the run was not as the command stated it.
-
-    Raises
-    ------
-    BuddysimError
-        where the program ended well and the window has launches that it didn't make
-    """
-    from buddysim.base.errors import BuddysimError
-
-    launches, kernels = record.counts.launches, record.counts.kernels
+def _compare_with_stated(args: argparse.Namespace, record: Record, outcome: Outcome) -> str:
+    """Says where the run was not as the command stated it; returns what is wrong where the program ended well."""
+    launches = record.counts.launches
     if args.run_launches not in (None, launches):
-        print_warning(f"the run had {launches} launches, --run-launches says {args.run_launches}")
+        warn(f"the run had {launches} launches, --run-launches says {args.run_launches}")
     missing = args.trace_launches and args.trace_launches.missing(launches)
-    if not missing:
-        return
-    if outcome.returncode:
-        print_warning(missing)
-        return
-    if kernels:
-        raise BuddysimError(f"{missing}; {output} has {kernels} of the window")
-    output.unlink()
-    raise BuddysimError(f"{missing}; {output} was not written")
+    if missing and outcome.returncode:
+        warn(missing)
+        return ""
+    return missing or ""
 
 
 def _end_of(record: Record, outcome: Outcome) -> str:
@@ -218,23 +223,23 @@ def _end_of(record: Record, outcome: Outcome) -> str:
     return f"none: the program ended with exit code {outcome.returncode}"
 
 
-def _report(output: Path, record: Record, outcome: Outcome) -> None:
+def _report(output: object, record: Record, outcome: Outcome) -> None:
     """To the standard error, as the standard output is the program's."""
     counts, problems = record.counts, record.problems
-    print_message(
+    say(
         f"{output}: {counts.kernels} kernels of {counts.launches} launches, {counts.operations} warp operations "
         f"({counts.lane_accesses} lane accesses), {counts.allocations} allocations, {counts.snapshots} snapshots; "
         f"{outcome.seconds:.1f} s"
     )
     if not outcome.answered:
-        print_warning("the program used no OpenCL")
+        warn("the program used no OpenCL")
     for kernel in problems.untraced:
-        print_warning(f"not traced, but run: kernel {kernel}")
+        warn(f"not traced, but run: kernel {kernel}")
     for text in problems.notes:
-        print_warning(text)
+        warn(text)
     if counts.outside:
-        print_warning(f"{counts.outside} lane accesses were outside of every buffer")
+        warn(f"{counts.outside} lane accesses were outside of every buffer")
     if outcome.others:
-        print_warning(f"{outcome.others} further processes used OpenCL; only the first one's work is in the trace")
+        warn(f"{outcome.others} further processes used OpenCL; only the first one's work is in the trace")
     if not problems.complete and outcome.answered:
-        print_warning(_end_of(record, outcome))
+        warn(_end_of(record, outcome))

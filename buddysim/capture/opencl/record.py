@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from buddysim.base.output import Output
 from buddysim.capture.opencl.snapshots import Candidates, Chosen, Reason
 from buddysim.capture.opencl.wire import Message, Received
 from buddysim.compress import ENTRY_BYTES, entry_classes
@@ -64,7 +64,7 @@ class Record:
 
     Parameters
     ----------
-    path : file to write; it can be read while it is written
+    output : the trace file; its part is written
     provenance : at the beginning; the end adds to it
     snapshots : how many to keep
     candidates : how many to choose from
@@ -75,7 +75,7 @@ class Record:
 
     def __init__(
         self,
-        path: Path,
+        output: Output,
         provenance: Provenance,
         snapshots: int,
         candidates: int,
@@ -85,9 +85,8 @@ class Record:
     ) -> None:
         self._provenance = provenance
         self._writer = TraceWriter(
-            path,
+            output,
             replace(provenance, assumptions=provenance.assumptions | {"end": _UNKNOWN_END}),
-            partial=True,
             compression_level=level,
             provenance_room=_ROOM,
         )
@@ -228,7 +227,7 @@ class Record:
         self._writer.close()
 
     def abort(self) -> None:
-        """Gives up; what has been written stays readable."""
+        """Gives up; what has been written stays in the part."""
         self._writer.abort()
 
     def _missing(self) -> dict[str, str]:

@@ -29,12 +29,14 @@ class Outcome:
     returncode : of the program, negative for a signal
     answered : whether the program used OpenCL at all
     others : further processes of the program that used OpenCL, untraced
+    broken : why nothing more could be written, where that happened; the program ran on
     """
 
     returncode: int = 0
     answered: bool = False
     others: int = 0
     seconds: float = 0.0
+    broken: BuddysimError | None = None
 
 
 def _environment(folder: Path, library: Path, toolchain: Toolchain, plan: Plan, as_gpu: bool) -> dict[str, str]:
@@ -132,7 +134,11 @@ def _serve(
             continue
         if message.type == Message.HELLO and message.numbers[0] != VERSION:
             raise ValueError(f"the runtime library sends messages of version {message.numbers[0]}, expected {VERSION}")
-        receive(message)
+        if outcome.broken is None:
+            try:
+                receive(message)
+            except BuddysimError as error:
+                outcome.broken = error
     _refuse_others(listener, outcome)
 
 

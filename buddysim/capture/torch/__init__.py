@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +18,11 @@ import buddysim
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
+from buddysim.base.output import check_outputs
+from buddysim.base.terminal import say, warn
 from buddysim.capture.arguments import add_compressor, add_provenance
 from buddysim.capture.child_process import signals_to
-from buddysim.capture.messages import exit_code, print_message, print_warning, signal_text
+from buddysim.capture.messages import exit_code, signal_text
 from buddysim.machine.units import format_size, parse_size
 
 if TYPE_CHECKING:
@@ -76,44 +78,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compressor(parser)
     add_provenance(parser, "script", level=3)
     parser.add_argument(
-        "script", metavar="SCRIPT", help="with its arguments; or OUT.bin.capture, what a killed capture left"
+        "script", metavar="SCRIPT", help="with its arguments"
     )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Capture one training; the script's exit code is ours."""
-    from buddysim.capture.torch.assemble import check_output
     from buddysim.capture.torch.spool import Spool
 
     if args.script == "--":
         args.script, args.arguments = (args.arguments[0] if args.arguments else ""), args.arguments[1:]
     script = Path(args.script)
-    rescued = script.is_dir() and script.name.endswith(".capture")
-    if not rescued and not script.is_file():
+    if not script.is_file():
         raise BuddysimError(f"capture torch: {args.script}: expected a Python script")
-    if not rescued and importlib.util.find_spec("torch") is None:
+    if importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"capture torch: PyTorch isn't installed: {INSTALL_TORCH}")
-    if rescued and args.arguments:
-        raise BuddysimError(f"capture torch: {shlex.join(args.arguments)}: expected options before {args.script}")
-    output = Path(args.output or (script.with_suffix("") if rescued else f"{script.stem}.bin"))
-    check_output(output)
+    output = Path(f"{script.stem}.bin") if args.output is None else _named(args.output)
+    _check_outputs(output, [script, *args.arguments], maps=not args.no_maps)
     if args.values < 0:
         raise BuddysimError(f"capture torch: --values {args.values}: expected 0 or more")
     source = args.source or script.name
-    if rescued:
-        spool, code, end = Spool(script), 0, "rescued: the process that captured was killed"
-        seconds = 0.0
-    else:
-        spool = Spool.for_trace(output)
-        start = time.monotonic()
-        code = _run_script(args, spool, output, source)
-        seconds = time.monotonic() - start
-        end = end_of(code, spool)
+    spool = Spool.for_trace(output)
+    start = time.monotonic()
+    code = _run_script(args, spool, output, source)
+    seconds = time.monotonic() - start
+    end = end_of(code, spool)
+    if code and output.exists():
+        warn(f"{output}: stays as it was: {end.partition(':')[0]}; what was captured is in {spool.folder}")
+        return exit_code(code)
     summary = _finish(spool, output, args.snapshots, source, shlex.join(["buddysim", *sys.argv[1:]]), end, args)
     _report(output, summary, seconds, end, spool)
     spool.remove()
     return exit_code(code)
+
+
+def _named(output: str) -> Path:
+    if not output:
+        raise BuddysimError("an empty name: expected a file to write")
+    return Path(output)
+
+
+def _check_outputs(output: Path, inputs: Sequence[str | Path], *, maps: bool = True) -> None:
+    """Refuses a trace file, or files next to it, that couldn't be written, before the script runs."""
+    graph, activations = output.with_suffix(".graph.json"), output.with_suffix(".maps")
+    check_outputs([output, graph, activations if maps else None], inputs)
 
 
 def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: str) -> int:
@@ -159,30 +168,29 @@ def end_of(code: int, spool: Spool) -> str:
 def _finish(
     spool: Spool, output: Path, snapshots: int, source: str, command: str, end: str, args: argparse.Namespace
 ) -> Summary:
-    from buddysim.base.atomic import write_whole
+    from buddysim.base.output import write_bytes
     from buddysim.capture.torch.assemble import assemble
 
     summary = assemble(spool, output, snapshots, source, command, end, args.licence, args.level)
     graph = spool.folder / "graph.json"
     if graph.exists():
-        text = graph.read_bytes()
-        write_whole(output.with_suffix(".graph.json"), lambda path: path.write_bytes(text))
+        write_bytes(output.with_suffix(".graph.json"), graph.read_bytes())
     return summary
 
 
 def _report(output: Path, summary: Summary, seconds: float, end: str, spool: Spool) -> None:
     """To the standard error, as the standard output is the script's."""
-    print_message(
+    say(
         f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
         f"{format_size(summary.bytes_seen)} read; {summary.kernels} kernels; {seconds:.1f} s"
     )
     if not end.startswith("none:"):
-        print_warning(end)
+        warn(end)
     problem = spool.progress().problem
     if problem:
-        print_warning(problem)
+        warn(problem)
     if not summary.kernels:
-        print_warning("no training iteration was seen: expected a module in training mode and an optimizer that steps")
+        warn("no training iteration was seen: expected a module in training mode and an optimizer that steps")
 
 
 @contextmanager
@@ -210,13 +218,12 @@ def capture(
     """
     if importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"capture: PyTorch isn't installed: {INSTALL_TORCH}")
-    from buddysim.capture.torch.assemble import check_output
     from buddysim.capture.torch.observer import Observer, Settings
     from buddysim.capture.torch.spool import Spool
     from buddysim.compress import DEFAULT
 
     output = Path(output)
-    check_output(output)
+    _check_outputs(output, [])
     spool = Spool.for_trace(output)
     maps = str(output.with_suffix(".maps").resolve())
     observer = Observer(spool, Settings(snapshots, steps, contents_bytes, maps, values, source, compressor or DEFAULT))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import buddysim
-from buddysim.base.errors import BuddysimError
 from buddysim.base.pool import Pool
 from buddysim.capture.thinning import over_the_run
 from buddysim.capture.torch.kernels import ASSUMED, Operand, write_operator
@@ -203,11 +202,3 @@ def _operands(graph: OperatorGraph, operator: Operator, allocations: dict[int, t
         }
         found += [Operand(address, size, written) for address, size in sorted(ranges)]
     return found
-
-
-def check_output(output: Path) -> None:
-    """Refuses a trace file that couldn't be written, before the script runs."""
-    if output.is_dir():
-        raise BuddysimError(f"{output}: is a folder: expected a file to write")
-    if not output.parent.is_dir():
-        raise BuddysimError(f"{output}: there is no folder {output.parent} to write it in")

@@ -145,7 +145,7 @@ class Maps:
         if not self._maps:
             return
         if self._writer is None:
-            self._writer = ActivationsWriter(self.path, self.provenance, self._infos(), partial=True)
+            self._writer = ActivationsWriter(self.path, self.provenance, self._infos(), keep_part=True)
             self._numbers = {(m.name, m.values.shape[1:]): n for n, m in enumerate(self._maps)}
         seen = {n: m for m in self._maps if (n := self._numbers.get((m.name, m.values.shape[1:]))) is not None}
         statistics = tuple(MapStatistics(n, **m.statistics) for n, m in sorted(seen.items()))
@@ -156,9 +156,10 @@ class Maps:
                 self._writer.add_values(point, number, found.values)
         self._maps = []
 
-    def close(self, state: str) -> None:
+    def close(self, state: str, *, finished: bool) -> None:
+        """Ends the file. That of a script that failed stays the part where there is a file already."""
         if self._writer is not None:
-            self._writer.close(state)
+            self._writer.close(state, put=finished or not self.path.exists())
 
     def _infos(self) -> list[MapInfo]:
         conv, fc = self._conv, self._fc

@@ -95,7 +95,7 @@ class Observer:
             hook.remove()
         self._hooks = []
         if self._maps is not None:
-            self._maps.close(state)
+            self._maps.close(state, finished=finished)
         self._write_progress(finished)
 
     def _await(self) -> None:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.base.atomic import write_whole
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import INCOMPLETE, write_bytes, write_text, write_with
+from buddysim.base.textfile import decoded, parse_json, read_json
 from buddysim.capture.sampling import sampled_pages
 from buddysim.compress import DEFAULT, entry_classes
 from buddysim.formats.operator_graph import OperatorGraph, load_operators
@@ -83,11 +84,15 @@ class Spool:
 
     @classmethod
     def for_trace(cls, output: Path) -> Spool:
-        """An empty folder next to the trace file that will be made of it."""
-        spool = cls(output.with_name(f"{output.name}.capture"))
-        shutil.rmtree(spool.folder, ignore_errors=True)
+        """An empty folder next to the trace file that will be made of it: its part."""
+        spool = cls(output.with_name(f"{output.name}{INCOMPLETE}"))
         try:
             spool.folder.mkdir()
+        except FileExistsError:
+            raise BuddysimError(
+                f"{spool.folder}: is what an interrupted capture left: take it with 'python -m buddysim salvage', "
+                "or delete it"
+            ) from None
         except OSError as error:
             raise BuddysimError(f"{spool.folder}: can't be made: {error.strerror}") from None
         return spool
@@ -118,16 +123,22 @@ class Spool:
             with path.open("wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
 
-        write_whole(self._path(snapshot.iteration), write)
+        write_with(self._path(snapshot.iteration), write)
 
     def drop(self, iteration: int) -> None:
         self._path(iteration).unlink(missing_ok=True)
 
     def keep_graph(self, graph: OperatorGraph) -> None:
-        write_whole(self.folder / "graph.json", lambda path: path.write_bytes(graph.to_json()))
+        write_bytes(self.folder / "graph.json", graph.to_json())
 
     def write_progress(self, progress: Progress) -> None:
-        write_whole(self.folder / "progress.json", lambda path: path.write_text(json.dumps(asdict(progress))))
+        write_text(self.folder / "progress.json", json.dumps(asdict(progress)))
+
+    @property
+    def is_one(self) -> bool:
+        """Whether the folder has anything of a spool."""
+        names = ("settings.json", "progress.json", "graph.json")
+        return bool(self.iterations) or any((self.folder / name).is_file() for name in names)
 
     @property
     def iterations(self) -> list[int]:
@@ -137,7 +148,7 @@ class Spool:
     def snapshot(self, iteration: int) -> Snapshot:
         try:
             with np.load(self._path(iteration)) as arrays:
-                head = json.loads(arrays["head"].tobytes())
+                head = parse_json(decoded(arrays["head"].tobytes(), "head"), "head")
                 storages = tuple(
                     StorageContents(
                         name,
@@ -158,8 +169,8 @@ class Spool:
         return load_operators(path) if path.exists() else None
 
     def progress(self) -> Progress:
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            return Progress(**json.loads((self.folder / "progress.json").read_text()))
+        with contextlib.suppress(BuddysimError, TypeError):
+            return Progress(**read_json(self.folder / "progress.json", "progress of a capture", 1 << 16))
         return Progress()
 
     def _path(self, iteration: int) -> Path:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buddysim.base.atomic import check_writable, write_whole
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import check_output, write_with
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,17 +17,17 @@ if TYPE_CHECKING:
 _UNDATED = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
-def check_picture(path: str | os.PathLike[str]) -> None:
+def check_picture(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None] = ()) -> None:
     """Refuses a file that `save` couldn't write, before anything is simulated.
 
     Raises
     ------
     BuddysimError
-        another suffix than .png, .svg or .pdf, a missing folder, or no permission
+        another suffix than .png, .svg or .pdf, a missing folder, no permission, or one of the `inputs`
     """
     if Path(path).suffix.lower() not in _UNDATED:
         raise BuddysimError(f"{path}: expected a name that ends in {', '.join(_UNDATED)}")
-    check_writable(path)
+    check_output(path, inputs)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -42,4 +43,4 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     check_picture(path)
     suffix = Path(path).suffix.lower()
     with matplotlib.rc_context({"svg.hashsalt": "buddysim", "svg.fonttype": "none"}):
-        write_whole(path, lambda unfinished: figure.savefig(unfinished, format=suffix[1:], metadata=_UNDATED[suffix]))
+        write_with(path, lambda part: figure.savefig(part, format=suffix[1:], metadata=_UNDATED[suffix]))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import read_json
 from buddysim.papers.saved import FOLDER, SavedResults
+
+LARGEST_FILE = 2**28
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -82,12 +84,7 @@ class Source:
         BuddysimError
             a file that can't be read, or holds something else
         """
-        try:
-            results = json.loads(self.file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise BuddysimError(f"{self.file}: can't be read: {error.strerror}") from None
-        except ValueError as error:
-            raise BuddysimError(f"{self.file}: not a result as 'run --json' writes it: {error}") from None
+        results = read_json(self.file, "result", LARGEST_FILE)
         if not isinstance(results, dict) or not all(
             isinstance(result, dict) and "time_ps" in result for result in results.values()
         ):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import open_input
 from buddysim.formats.maps.layout import VALUES_HEAD, ActivationsError, decompressed
 from buddysim.formats.maps.records import MapInfo, Point
 
@@ -81,7 +82,7 @@ class Activations:
         found = self._values[point, map]
         where = f"values of map {map} at point {point}"
         try:
-            with self.path.open("rb") as file:
+            with open_input(self.path, "activations file", incomplete=True) as file:
                 file.seek(found.offset)
                 payload = file.read(found.bytes)
         except OSError as error:

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from zlib_ng.zlib_ng import crc32
 
-from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import read_bytes
 from buddysim.formats.maps import layout, records
 from buddysim.formats.maps.activations import Activations, StoredValues
 from buddysim.formats.maps.layout import ActivationsError, decompressed
@@ -20,29 +20,31 @@ from buddysim.formats.maps.records import MapInfo, Point
 
 T = TypeVar("T")
 
+LARGEST_FILE = 2**33
 
-def load(path: str | os.PathLike[str]) -> Activations:
+
+def load(path: str | os.PathLike[str], *, incomplete: bool = False) -> Activations:
     """An activations file.
+
+    Parameters
+    ----------
+    path : the file
+    incomplete : take what an interrupted capture left (``OUT.incomplete``), too
 
     Raises
     ------
     BuddysimError
         where it can't be read, or isn't one: the section, its offset, what was expected
     """
-    return _Reader(Path(path)).read()
+    return _Reader(Path(path), incomplete).read()
 
 
 class _Reader:
     """Reads a file section by section; what the sections before hold decides what the next may be."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, incomplete: bool) -> None:
         self.path = path
-        try:
-            if path.is_dir():
-                raise BuddysimError(f"{path}: is a folder: expected an activations file")
-            self.data = path.read_bytes()
-        except (OSError, ValueError) as error:
-            raise BuddysimError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from None
+        self.data = read_bytes(path, "activations file", LARGEST_FILE, incomplete=incomplete)
         self.provenance: dict[str, str] | None = None
         self.maps: list[MapInfo] | None = None
         self.points: list[Point] = []

@@ -6,8 +6,7 @@ import contextlib
 import math
 import os
 import struct
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import Output
 from buddysim.formats.maps import layout, records
 from buddysim.formats.maps.records import MapInfo, Point
 
@@ -24,14 +24,15 @@ from buddysim.formats.maps.records import MapInfo, Point
 class ActivationsWriter:
     """Writes an activations file; a context manager.
 
-    The file appears under its name when it is complete. With `partial` it has its name from the start, and what was
-    written stays if writing is interrupted: a reader takes every complete section.
+    The file appears under its name when it is complete. With `keep_part`, what was written stays as
+    ``PATH.incomplete`` if writing is interrupted, with every complete section.
 
     Parameters
     ----------
     path : the file to write
     provenance : texts by subject: ``tool``, ``version``, ``source``, ``licence``, ``command``, ``network``, ...
     maps : of the network
+    inputs : files that the work reads, which the output must not be
     """
 
     def __init__(
@@ -40,19 +41,20 @@ class ActivationsWriter:
         provenance: dict[str, str],
         maps: Sequence[MapInfo],
         *,
-        partial: bool = False,
+        inputs: Iterable[str | os.PathLike[str]] = (),
+        keep_part: bool = False,
         compression_level: int = 9,
     ) -> None:
-        self.path = Path(path)
-        self.partial = partial
+        self.output = Output(path, inputs, keep_part=keep_part)
+        self.path = self.output.path
         self.maps = tuple(maps)
-        self._written_to = self.path if partial else self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
         self._compressor = zstandard.ZstdCompressor(level=compression_level, write_content_size=True)
         self._points = self._values = 0
         self._file: BinaryIO | None = None
         try:
-            self._file = self._written_to.open("wb")
+            self._file = self.output.part.open("wb")
         except OSError as error:
+            self.output.give_up()
             raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
         head = layout.HEADER.pack(layout.MAGIC, layout.FORMAT_VERSION, 0, 0, 0)[:16]
         self._put(head + struct.pack("<II", crc32(head), 0))
@@ -98,16 +100,16 @@ class ActivationsWriter:
         self._section(layout.VALUES, head + shape + self._compressor.compress(planes.tobytes()))
         self._values += 1
 
-    def close(self, state: str = "finished") -> None:
-        """Ends the file and gives it its name; `state` is what ended the capture."""
+    def close(self, state: str = "finished", *, put: bool = True) -> None:
+        """Ends the file; `state` is what ended the capture. Gives it its name, or leaves that out without `put`."""
         if self._file is None:
             return
         try:
             self._text(layout.END, records.END.dump_json(records.End(self._points, self._values, state)))
             self._file.close()
             self._file = None
-            if not self.partial:
-                self._written_to.replace(self.path)
+            if put:
+                self.output.put()
         except OSError as error:
             self.abort()
             raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
@@ -116,13 +118,12 @@ class ActivationsWriter:
             raise
 
     def abort(self) -> None:
-        """Gives up: removes what was written, or with `partial` keeps its complete sections."""
+        """Gives up: removes what was written, or with `keep_part` keeps its complete sections."""
         if self._file is not None:
             file, self._file = self._file, None
             with contextlib.suppress(OSError):
                 file.close()
-            if not self.partial:
-                self._written_to.unlink(missing_ok=True)
+            self.output.give_up()
 
     def _text(self, kind: bytes, text: bytes) -> None:
         self._section(kind, self._compressor.compress(text))
@@ -136,7 +137,7 @@ class ActivationsWriter:
             raise ValueError("the activations file is closed")
         try:
             self._file.write(data)
-            if self.partial:
+            if self.output.keep_part:
                 self._file.flush()
         except OSError as error:
             raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None

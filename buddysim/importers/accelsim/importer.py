@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import open_input
+from buddysim.base.output import Output, check_output
 from buddysim.compress import UNKNOWN_CLASS, entry_classes
 from buddysim.importers.accelsim.footprint import Range, merged, without
 from buddysim.importers.accelsim.image import MemoryImage
@@ -17,6 +19,7 @@ from buddysim.importers.accelsim.kernel_file import KernelTrace
 from buddysim.importers.accelsim.kernelslist import Copy, Free, KernelFile, KernelsList, Malloc, read_kernelslist
 from buddysim.importers.accelsim.options import Options
 from buddysim.importers.accelsim.survey import Survey, provenance_of, survey_kernels
+from buddysim.importers.checked import check_converted
 from buddysim.trace.format import LINE_BYTES, PAGE_BYTES
 from buddysim.trace.writer import TraceWriter
 
@@ -54,12 +57,29 @@ def import_accelsim(
     """
     options = options or Options()
     commands = read_kernelslist(Path(kernelslist))
+    inputs = [commands.path, *_files_of(commands), *(snapshot.path for snapshot in options.snapshots)]
+    check_output(output, inputs)
     survey = survey_kernels(commands, options, progress)
     provenance = provenance_of(commands, survey, options)
     summary = Summary(counts=survey.counts, warnings=survey.warnings)
-    with TraceWriter(output, provenance, compression_level=options.compression_level) as writer:
+    with (
+        Output(output, inputs) as whole,
+        TraceWriter(whole, provenance, compression_level=options.compression_level) as writer,
+    ):
         _Conversion(commands, survey, options, writer, summary, progress).run()
+        writer.close()
+        progress("checking the trace file")
+        check_converted(commands.path, whole.part)
     return summary
+
+
+def _files_of(commands: KernelsList) -> Iterator[Path]:
+    """The files that a list names."""
+    for command in commands.commands:
+        if isinstance(command, KernelFile):
+            yield command.path
+        elif isinstance(command, Copy) and command.payload is not None:
+            yield command.payload
 
 
 class _Conversion:
@@ -154,7 +174,7 @@ class _Conversion:
         self._load(command.payload, command.address)
 
     def _load(self, path: Path, address: int) -> None:
-        with path.open("rb") as file:
+        with open_input(path, "file of memory contents") as file:
             while data := file.read(_READ_BYTES):
                 self.image.write(address, data)
                 address += len(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import mmap
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import open_input
 from buddysim.importers.accelsim.header import KernelHeader, parse_header
 from buddysim.importers.accelsim.image import MemoryImage
 from buddysim.importers.accelsim.opcodes import Opcode, classify, timing_of
@@ -54,14 +56,11 @@ class KernelTrace:
             raise
 
     def _open(self) -> BinaryIO:
-        try:
-            with self.path.open("rb") as file:
-                empty = not file.read(1)
-        except OSError as error:
-            raise BuddysimError(f"{self.path}: {error.strerror}, expected a kernel's trace") from None
-        if empty:
+        file = open_input(self.path, "kernel's trace")
+        if not os.fstat(file.fileno()).st_size:
+            file.close()
             raise BuddysimError(f"{self.path}: the file is empty, expected a kernel's trace")
-        return lzma.open(self.path, "rb") if self.is_xz else self.path.open("rb")  # type: ignore[return-value]
+        return lzma.open(file, "rb") if self.is_xz else file  # type: ignore[return-value]
 
     def _read(self, n: int) -> bytes:
         try:

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.base.inputs import read_bytes
+from buddysim.base.textfile import decoded
 from buddysim.trace.format import MAX_ALLOCATION_BYTES
 
 _ADDRESS_LIMIT = 1 << 57  # beyond any virtual address of a GPU
@@ -65,16 +68,9 @@ class KernelsList:
 
 def read_kernelslist(path: Path) -> KernelsList:
     """Read a `kernelslist` or `kernelslist.g`; paths in it are relative to its folder."""
-    if path.is_dir():
-        raise BuddysimError(f"{path}: is a folder, expected a kernelslist or kernelslist.g")
-    if path.stat().st_size > _MAX_LIST_BYTES:
-        raise BuddysimError(f"{path}: {path.stat().st_size} bytes are too many for a list of kernels")
     found = KernelsList(path)
-    for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
-        try:
-            line = raw.decode().strip()
-        except UnicodeDecodeError:
-            raise BuddysimError(f"{path}: line {number}: not text, expected a list of kernels and copies") from None
+    for number, raw in enumerate(read_bytes(path, "kernelslist", _MAX_LIST_BYTES).split(b"\n"), 1):
+        line = decoded(raw, f"{path}: line {number}: no list of kernels and copies").strip()
         if "\0" in line:
             raise BuddysimError(f"{path}: line {number}: not text, expected a list of kernels and copies")
         command, *fields = line.split(",")
@@ -87,7 +83,7 @@ def read_kernelslist(path: Path) -> KernelsList:
         elif command == "cudaFree" and len(fields) == 1:
             found.commands.append(Free(_address(path, number, command, fields[0]), number))
         elif line.startswith("kernel"):
-            found.commands.append(KernelFile(path.parent / line, number))
+            found.commands.append(KernelFile(_beside(path, number, line), number))
         else:
             found.ignored.append(command)
     if not any(isinstance(command, KernelFile) for command in found.commands):
@@ -97,8 +93,15 @@ def read_kernelslist(path: Path) -> KernelsList:
 
 def _copy(path: Path, number: int, command: str, fields: list[str]) -> Copy:
     address, n = _range(path, number, command, fields)
-    payload = path.parent / fields[2].strip() if len(fields) > 2 and fields[2].strip() else None
+    payload = _beside(path, number, fields[2].strip()) if len(fields) > 2 and fields[2].strip() else None
     return Copy(_COPIES[command], address, n, payload, number)
+
+
+def _beside(path: Path, number: int, name: str) -> Path:
+    """A file that the list names: in its folder or below."""
+    if name.startswith("/") or ".." in Path(name).parts:
+        raise BuddysimError(f"{path}: line {number}: {shortened(name)} is outside the list's folder")
+    return path.parent / name
 
 
 def _range(path: Path, number: int, command: str, fields: list[str]) -> tuple[int, int]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.trace.format import MAX_ALLOCATION_BYTES, MAX_BLOCK_THREADS, MAX_GRID_BLOCKS
+from buddysim.base.hints import shortened
+from buddysim.base.textfile import parse_json, read_text
+from buddysim.trace.format import MAX_ALLOCATION_BYTES, MAX_BLOCK_THREADS, MAX_GRID_BLOCKS, MAX_TEXT_BYTES
 from buddysim.trace.model import Dim3, warps_per_block
+
+_MOST_BYTES = 1 << 30
 
 
 @dataclass
@@ -64,6 +67,12 @@ class Bundle:
     def trace(self) -> Path:
         return self.path / "warp.trace.xz"
 
+    @property
+    def files(self) -> list[Path]:
+        """Every file that is read."""
+        contents = (file.path for files in self.snapshots.values() for file in files)
+        return [self.path / "meta.jsonl", self.trace, *contents]
+
 
 def read_bundle(path: Path) -> Bundle:
     """Read a bundle's description."""
@@ -72,14 +81,16 @@ def read_bundle(path: Path) -> Bundle:
     if not meta.is_file() or not bundle.trace.is_file():
         raise BuddysimError(f"{path}: expected a folder with meta.jsonl and warp.trace.xz")
     live: dict[int, Buffer] = {}
-    for number, line in enumerate(meta.read_text(errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_text(meta, "bundle's description", _MOST_BYTES).split("\n"), 1):
         if not line.strip():
             continue
+        event = parse_json(line, f"{meta}: line {number}")
         try:
-            event = json.loads(line)
             _take(bundle, live, event)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BuddysimError(f"{meta}: line {number}: {error!r}, expected an event of the capture") from None
+        except KeyError as error:
+            raise BuddysimError(f"{meta}: line {number}: the key {shortened(error.args[0])} is missing") from None
+        except ValueError as error:
+            raise BuddysimError(f"{meta}: line {number}: {error}: expected an event of the capture") from None
     for folder in sorted(path.glob("snap_*")):
         match = re.fullmatch(r"snap_([0-9]{1,9})", folder.name, re.ASCII)
         if match and folder.is_dir():
@@ -87,21 +98,24 @@ def read_bundle(path: Path) -> Bundle:
     return bundle
 
 
-def _take(bundle: Bundle, live: dict[int, Buffer], event: dict[str, Any]) -> None:
-    launch = int(event["launch"])
-    if not 0 <= launch < 1 << 32:
-        raise ValueError(f"launch {launch}")
+def _take(bundle: Bundle, live: dict[int, Buffer], event: Any) -> None:
+    if not isinstance(event, dict):
+        raise ValueError(f"{shortened(event)} is not an object")
+    launch = _whole(event, "launch", 1 << 32)
     match event["ev"]:
         case "alloc":
-            buffer = Buffer(int(event["addr"]), int(event["size"]), launch)
-            if not (0 < buffer.bytes <= MAX_ALLOCATION_BYTES and 0 <= buffer.address < 1 << 62) or buffer.address % 128:
+            buffer = Buffer(_whole(event, "addr", 1 << 62), _whole(event, "size", MAX_ALLOCATION_BYTES + 1), launch)
+            if not buffer.bytes or buffer.address % 128:
                 raise ValueError(f"a buffer of {buffer.bytes} bytes at {buffer.address}")
             bundle.buffers.append(buffer)
             live[buffer.address] = buffer
         case "free":
-            live.pop(int(event["addr"])).died = launch
+            address = _whole(event, "addr", 1 << 62)
+            if address not in live:
+                raise ValueError(f"there is no buffer at {address} to free")
+            live.pop(address).died = launch
         case "kernel":
-            grid, block = _dims(event["global"]), _dims(event["local"])
+            grid, block = _dims(event, "global"), _dims(event, "local")
             if any(total % part for total, part in zip(grid, block, strict=True)):
                 raise ValueError(f"a launch of {grid} threads in work-groups of {block}")
             groups = (grid[0] // block[0], grid[1] // block[1], grid[2] // block[2])
@@ -110,18 +124,35 @@ def _take(bundle: Bundle, live: dict[int, Buffer], event: dict[str, Any]) -> Non
                 or block[0] * block[1] * block[2] > MAX_BLOCK_THREADS
             ):
                 raise ValueError(f"a launch of {groups} work-groups of {block}")
-            bundle.launches[launch] = Launch(launch, str(event["name"]), groups, block)
+            bundle.launches[launch] = Launch(launch, _text(event, "name"), groups, block)
         case "kernel_end":
-            if int(event["warp_ops"]):
-                bundle.recorded[launch] = int(event["warp_ops"])
+            if operations := _whole(event, "warp_ops", 1 << 62):
+                bundle.recorded[launch] = operations
         case other:
-            raise ValueError(f"event {other!r}")
+            raise ValueError(f"event {shortened(other)}")
 
 
-def _dims(values: Any) -> Dim3:
-    x, y, z = (int(value) for value in values)
+def _whole(event: dict[str, Any], key: str, end: int) -> int:
+    value = event[key]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < end:
+        raise ValueError(f"{key}: {shortened(value)} is not a whole number from 0 to {end - 1}")
+    return value
+
+
+def _text(event: dict[str, Any], key: str) -> str:
+    value = event[key]
+    if not isinstance(value, str) or len(value.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
+        raise ValueError(f"{key}: {shortened(value)} is not a text of up to {MAX_TEXT_BYTES} bytes")
+    return value
+
+
+def _dims(event: dict[str, Any], key: str) -> Dim3:
+    values = event[key]
+    if not isinstance(values, list) or len(values) != 3:
+        raise ValueError(f"{key}: {shortened(values)} is not a list of three numbers")
+    x, y, z = (_whole({key: value}, key, 1 << 32) for value in values)
     if min(x, y, z) < 1:
-        raise ValueError(f"dimensions {values}")
+        raise ValueError(f"{key}: {values} has a dimension of nothing")
     return x, y, z
 
 

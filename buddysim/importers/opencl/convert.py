@@ -13,7 +13,10 @@ import numpy.typing as npt
 
 import buddysim
 from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import open_input
+from buddysim.base.output import Output
 from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
+from buddysim.importers.checked import check_converted
 from buddysim.importers.opencl.assumed import DEPENDENCIES_TEXT, GAPS_TEXT
 from buddysim.importers.opencl.bundle import Buffer, BufferFile, Bundle, read_bundle
 from buddysim.importers.opencl.decoder import PackedDecoder
@@ -81,7 +84,10 @@ def convert_bundle(
         if launch not in bundle.launches:
             raise BuddysimError(f"{bundle.path / 'meta.jsonl'}: launch {launch} has an end but no beginning")
     summary = Summary()
-    with TraceWriter(output, _provenance(bundle, options), compression_level=options.compression_level) as writer:
+    with (
+        Output(output, bundle.files) as whole,
+        TraceWriter(whole, _provenance(bundle, options), compression_level=options.compression_level) as writer,
+    ):
         indices = _Allocations(bundle, writer)
         indices.at(wanted[0])
         _write_kernels(bundle, (wanted[0], wanted[-1] + 1), writer, indices, summary, progress)
@@ -93,6 +99,8 @@ def convert_bundle(
                 progress(f"snapshot after launch {launch}")
                 _write_snapshot(bundle, launch, writer, indices, options)
                 summary.snapshots += 1
+        writer.close()
+        check_converted(bundle.path, whole.part)
     return summary
 
 
@@ -201,7 +209,7 @@ def _write_kernels(
 
 def _decompressed(path: Path) -> Iterator[bytes]:
     try:
-        with lzma.open(path, "rb") as file:
+        with open_input(path, "bundle's records") as packed, lzma.open(packed, "rb") as file:
             while piece := file.read(_PIECE_BYTES):
                 yield piece
     except (lzma.LZMAError, EOFError) as error:
@@ -231,14 +239,16 @@ def _write_snapshot(
 def _read_pages(file: BufferFile, buffer: Buffer) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
     """The file's bytes, and the numbers of its pages; the buffer's last page can be short."""
     n_pages = -(-buffer.bytes // PAGE_BYTES)
-    pages = np.arange(0, n_pages, file.every, dtype=np.uint32)
-    expected = len(pages) * PAGE_BYTES
-    if int(pages[-1]) == n_pages - 1:
+    stored = -(-n_pages // file.every)
+    expected = stored * PAGE_BYTES
+    if (stored - 1) * file.every == n_pages - 1:
         expected -= n_pages * PAGE_BYTES - buffer.bytes
-    data = np.fromfile(file.path, dtype=np.uint8)
-    if len(data) != expected:
-        raise BuddysimError(f"{file.path}: {len(data)} bytes, expected {expected}")
-    return data, pages
+    with open_input(file.path, "file of a buffer's bytes") as opened:
+        found = os.fstat(opened.fileno()).st_size
+        if found != expected:
+            raise BuddysimError(f"{file.path}: {found} bytes, expected {expected}")
+        data = np.fromfile(opened, dtype=np.uint8)
+    return data, np.arange(0, n_pages, file.every, dtype=np.uint32)
 
 
 def _classes(data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: Buffer) -> npt.NDArray[np.uint8]:

@@ -8,7 +8,6 @@ pooling layer that no row names is taken as dense, which its origin states.
 
 from __future__ import annotations
 
-import csv
 import difflib
 import fnmatch
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.textfile import parse_toml, read_text
+from buddysim.base.hints import shortened
+from buddysim.base.textfile import csv_rows, parse_toml, read_text
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.interpolate import Line
 from buddysim.training.contents.maps import SOURCED, Codec, MapContents, Role, roles, walk
@@ -134,26 +134,30 @@ def _toml_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _csv_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
-    reader = csv.DictReader(text.splitlines(keepends=True))
+    rows = csv_rows(text, str(path))
+    _, header = next(rows, (0, []))
     found = []
-    for row in reader:
-        where = f"{path}: line {reader.line_num}"
-        if None in row or None in row.values():
-            raise BuddysimError(f"{where}: expected {len(reader.fieldnames or ())} fields, as in the header")
-        found.append((where, {key.strip(): value.strip() for key, value in row.items() if value.strip()}))
+    for number, cells in rows:
+        where = f"{path}: line {number}"
+        if len(cells) != len(header):
+            raise BuddysimError(f"{where}: expected {len(header)} fields, as in the header")
+        row = zip(header, cells, strict=True)
+        found.append((where, {key.strip(): cell.strip() for key, cell in row if cell.strip()}))
     return found
 
 
 def _checked(where: str, row: dict[str, Any]) -> Row:
     for key in row:
         if key not in _FIELDS:
-            raise BuddysimError(f"{where}: {key!r}: unknown, expected one of {', '.join(_FIELDS)}")
+            raise BuddysimError(f"{where}: {shortened(key)}: unknown, expected one of {', '.join(_FIELDS)}")
     if ("layer" in row) == ("kind" in row):
         raise BuddysimError(f"{where}: expected either a layer or a kind")
     if ("density" in row) == ("ratio" in row):
         raise BuddysimError(f"{where}: expected either a density or a ratio")
     if "kind" in row and row["kind"] not in SOURCED:
-        raise BuddysimError(f"{where}: kind {row['kind']!r}: expected one of {', '.join(SOURCED)}")
+        raise BuddysimError(f"{where}: kind {shortened(row['kind'])}: expected one of {', '.join(SOURCED)}")
+    if "kind" in row and not isinstance(row["kind"], str):
+        raise BuddysimError(f"{where}: kind: expected a text, found {shortened(row['kind'])}")
     if "layer" in row and ("depth" in row or not isinstance(row["layer"], str)):
         raise BuddysimError(f"{where}: expected a layer's name, without a depth")
     return Row(
@@ -171,8 +175,8 @@ def _number(where: str, row: dict[str, Any], key: str, least: float, most: float
         return None
     try:
         value = float(row[key]) if not isinstance(row[key], bool) else float("nan")
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         value = float("nan")
     if not least <= value <= most:
-        raise BuddysimError(f"{where}: {key} {row[key]!r}: expected a number from {least:g} to {most:g}")
+        raise BuddysimError(f"{where}: {key} {shortened(row[key])}: expected a number from {least:g} to {most:g}")
     return value

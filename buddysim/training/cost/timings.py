@@ -10,12 +10,12 @@ import csv
 import io
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.textfile import read_text
+from buddysim.base.textfile import csv_rows, read_text
 from buddysim.training.cost.work import ConvWork, Product
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Conv
@@ -125,7 +125,7 @@ def read_timings(path: str | os.PathLike[str]) -> list[Timing]:
 
 def parse_timings(text: str, where: str) -> list[Timing]:
     """The measurements of a file's text; `where` names it in errors."""
-    rows = _rows(text, where)
+    rows = csv_rows(text, where)
     header_row = next(rows, None)
     if header_row is None:
         raise BuddysimError(f"{where}: no header: expected a row with the columns {', '.join(REQUIRED)} and more")
@@ -150,17 +150,6 @@ def parse_timings(text: str, where: str) -> list[Timing]:
     if not found:
         raise BuddysimError(f"{where}: no measurements after the header")
     return found
-
-
-def _rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the number of their line, without comments and empty lines."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        for cells in reader:
-            if cells and not cells[0].lstrip().startswith("#") and any(cell.strip() for cell in cells):
-                yield reader.line_num, cells
-    except csv.Error as error:
-        raise BuddysimError(f"{where}: row {reader.line_num}: not CSV: {error}") from None
 
 
 def _timing(row: dict[str, str]) -> Timing:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
+from buddysim.base.textfile import toml_value
 from buddysim.training.networks import kinds
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Layer, Network, Value
@@ -50,5 +50,4 @@ def _same_pair(kind: str, value: tuple[int, ...]) -> bool:
 
 
 def _value(value: Value) -> str:
-    """A value whose JSON is its TOML."""
-    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+    return toml_value(list(value) if isinstance(value, tuple) else value)

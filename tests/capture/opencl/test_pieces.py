@@ -135,7 +135,7 @@ def test_a_message_that_is_cut_off_is_left_out() -> None:
 
 def test_a_provenance_is_replaced_at_the_end(tmp_path: Path) -> None:
     path, provenance = tmp_path / "a.bin", Provenance("tool", assumptions={"gaps": "none: all"})
-    with TraceWriter(path, provenance, partial=True, provenance_room=100) as writer:
+    with TraceWriter(path, provenance, keep_part=True, provenance_room=100) as writer:
         writer.add_allocation("a", 0, 128)
         ended = replace(provenance, assumptions={"gaps": "none: all", "end": "killed"})
         writer.replace_provenance(ended)
@@ -150,7 +150,7 @@ def test_a_provenance_is_replaced_at_the_end(tmp_path: Path) -> None:
 
 def test_an_allocation_is_renamed_once_its_name_is_known(tmp_path: Path) -> None:
     path = tmp_path / "t.bin"
-    with TraceWriter(path, Provenance("tool"), partial=True) as writer:
+    with TraceWriter(path, Provenance("tool"), keep_part=True) as writer:
         for number in range(3):
             writer.add_allocation(f"buffer {number}", number << 20, 128, name_room=16)
         writer.memset(0, 128, 0)

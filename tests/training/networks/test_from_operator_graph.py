@@ -102,5 +102,5 @@ def test_problems_name_the_file(tmp_path: Path) -> None:
     path.write_bytes(graph().to_json())
     with pytest.raises(BuddysimError, match=r"x\.graph\.json: operator graph: no operator reads an input"):
         Network.load(path)
-    with pytest.raises(BuddysimError, match="can't be read"):
+    with pytest.raises(BuddysimError, match="can't read"):
         Network.load(tmp_path / "missing.json")

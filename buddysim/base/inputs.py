@@ -1,0 +1,78 @@
+"""The one way to open a file that a user names: a regular one, that no interrupted capture left."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.output import INCOMPLETE
+
+AnyPath = str | os.PathLike[str]
+
+
+def open_descriptor(path: AnyPath, what: str, *, incomplete: bool = False) -> int:
+    """A descriptor to read a user's file with; of the caller, who closes it.
+
+    Parameters
+    ----------
+    path : the file
+    what : what it should be, for messages: ``"machine file"``
+    incomplete : take what an interrupted capture left, too
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be opened, is anything but a regular file (a pipe may never end), or is a part
+    """
+    try:
+        name = os.fspath(path)
+        if not name:
+            raise BuddysimError(f"an empty name: expected a {what}")
+        if not incomplete and Path(name).name.endswith(INCOMPLETE):
+            raise BuddysimError(
+                f"{name}: is what an interrupted capture left: "
+                "'python -m buddysim salvage' makes a file of what it holds"
+            )
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        _refuse(path, what, getattr(error, "strerror", None) or str(error))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        _refuse(path, what, "Is a directory" if stat.S_ISDIR(mode) else "not a regular file")
+    return descriptor
+
+
+def open_input(path: AnyPath, what: str, *, incomplete: bool = False) -> BinaryIO:
+    """A user's file, open for reading; the parameters and errors are those of `open_descriptor`."""
+    return os.fdopen(open_descriptor(path, what, incomplete=incomplete), "rb")
+
+
+def read_bytes(path: AnyPath, what: str, most_bytes: int, *, incomplete: bool = False) -> bytes:
+    """All of a user's file.
+
+    Parameters
+    ----------
+    most_bytes : its maximum size
+    path, what, incomplete : as for `open_descriptor`
+
+    Raises
+    ------
+    BuddysimError
+        as `open_descriptor`, and where the file is longer
+    """
+    with open_input(path, what, incomplete=incomplete) as file:
+        try:
+            raw = file.read(most_bytes + 1)
+        except OSError as error:
+            _refuse(path, what, error.strerror or str(error))
+    if len(raw) > most_bytes:
+        raise BuddysimError(f"{os.fspath(path)}: not a {what}: longer than {most_bytes} bytes")
+    return raw
+
+
+def _refuse(path: AnyPath, what: str, reason: str) -> NoReturn:
+    raise BuddysimError(f"{os.fspath(path)}: can't read the {what}: {reason}") from None

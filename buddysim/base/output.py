@@ -1,0 +1,281 @@
+"""The one way to write a file: checked before the work, written beside its place, put there when it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn
+
+from buddysim.base import plugins
+from buddysim.base.errors import BuddysimError
+
+#: Ending of what an interrupted capture leaves: `salvage` reads it, nothing else does.
+INCOMPLETE = ".incomplete"
+
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/(self|[0-9]+))/fd/([0-9]{1,9})")
+_MOST_LINKS = 40
+_LONGEST_NAME_KEPT = 100  # bytes of a file's name in that of its part: both together must be a name
+_numbers = itertools.count()
+_parts: set[Path] = set()
+
+AnyPath = str | os.PathLike[str]
+
+
+class Output:
+    """A file that is written under another name in the same folder, and gets its own when it is whole.
+
+    A pipe or a device is written to when all is there: it must not be replaced by a file.
+
+    Parameters
+    ----------
+    path : where the file goes
+    inputs : files that the work reads, None for one that isn't given. The output may be none of them, whatever its name
+    keep_part : what was written stays as ``PATH.incomplete`` if the work ends early, because it is worth something
+    over_part : with `keep_part`, such a part of an earlier time is written over: the same work makes it again
+
+    Attributes
+    ----------
+    part : the file to write to until `put`
+
+    Raises
+    ------
+    BuddysimError
+        where nothing can be written there, or it is an input
+    """
+
+    def __init__(
+        self, path: AnyPath, inputs: Iterable[AnyPath | None] = (), *, keep_part: bool = False, over_part: bool = False
+    ) -> None:
+        if not os.fspath(path):
+            raise BuddysimError("an empty name: expected a file to write")
+        self.path = Path(path)
+        self.keep_part = keep_part
+        self._inputs = [one for one in inputs if one is not None]
+        self._target = self._checked()
+        self._special = _is_special(self._target)
+        if self._special:
+            self.part = _made(Path(tempfile.gettempdir()), self.path)
+            self.keep_part = False
+        elif keep_part:
+            self.part = self._target.with_name(self._target.name + INCOMPLETE)
+            self._make_incomplete(over_part)
+        else:
+            self.part = _made(self._target.parent, self.path, self._target.name)
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.put()
+        else:
+            self.give_up()
+
+    def put(self) -> None:
+        """The file is whole: gives it its name."""
+        try:
+            self._checked()
+            if self._special:
+                _copy_through(self.part, self._target)
+            else:
+                self._keep_permissions()
+                self.part.replace(self._target)
+        except OSError as error:
+            _refuse(self.path, error)
+        finally:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Removes what was written, or with `keep_part` leaves it."""
+        if not self.keep_part:
+            self.discard()
+
+    def discard(self) -> None:
+        """Removes what was written."""
+        self.part.unlink(missing_ok=True)
+        _parts.discard(self.part)
+
+    def _checked(self) -> Path:
+        """Where to write, symbolic links followed."""
+        try:
+            target = _resolved(self.path)
+            self._refuse_inputs(target)
+            _check_kind(self.path, target)
+        except (OSError, ValueError) as error:
+            _refuse(self.path, error)
+        return target
+
+    def _refuse_inputs(self, target: Path) -> None:
+        found = _identity(target)
+        if found is None:
+            return
+        for one in (*self._inputs, *plugins.loaded_files()):
+            if _identity(one) == found:
+                same = "" if Path(one) == self.path else f" (the same file as {os.fspath(one)})"
+                raise BuddysimError(f"{self.path}: is an input{same}: expected another file to write")
+
+    def _make_incomplete(self, over_part: bool) -> None:
+        try:
+            if over_part:
+                self.part.unlink(missing_ok=True)
+            _create(self.part)
+        except FileExistsError:
+            raise BuddysimError(
+                f"{self.part}: is what an interrupted capture left: take it with 'python -m buddysim salvage', "
+                "or delete it"
+            ) from None
+        except OSError as error:
+            _refuse(self.path, error)
+
+    def _keep_permissions(self) -> None:
+        """Those of the file that is replaced."""
+        with contextlib.suppress(FileNotFoundError):
+            self.part.chmod(stat.S_IMODE(self._target.stat().st_mode))
+
+
+def check_output(path: AnyPath, inputs: Iterable[AnyPath | None] = ()) -> None:
+    """Raises a BuddysimError, before a long run, if a file can't be written there; the arguments are `Output`'s."""
+    if os.fspath(path).endswith(INCOMPLETE):
+        raise BuddysimError(f"{os.fspath(path)}: names that end in {INCOMPLETE} are those of interrupted captures")
+    Output(path, inputs).discard()
+
+
+def check_outputs(paths: Iterable[AnyPath | None], inputs: Iterable[AnyPath | None] = ()) -> None:
+    """The same of several files, None for one that isn't asked for; no two of them may be one."""
+    inputs = list(inputs)
+    seen: dict[Path, AnyPath] = {}
+    for path in paths:
+        if path is None:
+            continue
+        check_output(path, inputs)
+        place = _resolved(Path(path))
+        if place in seen and not _is_special(place):
+            raise BuddysimError(f"{os.fspath(path)}: is written twice: expected two files")
+        seen[place] = path
+
+
+def write_with(path: AnyPath, write: Callable[[Path], object], inputs: Iterable[AnyPath | None] = ()) -> None:
+    """Calls `write` with the name to write to, then gives that file its own name."""
+    with Output(path, inputs) as output:
+        try:
+            write(output.part)
+        except OSError as error:
+            _refuse(output.path, error)
+
+
+def write_bytes(path: AnyPath, data: bytes, inputs: Iterable[AnyPath | None] = ()) -> None:
+    """Writes a file of these bytes, whole or not at all."""
+    write_with(path, lambda part: part.write_bytes(data), inputs)
+
+
+def write_text(path: AnyPath, text: str, inputs: Iterable[AnyPath | None] = ()) -> None:
+    """Writes a file of this text in UTF-8, whole or not at all; what UTF-8 doesn't have is escaped."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"), inputs)
+
+
+def is_standard_output(path: AnyPath) -> bool:
+    """Whether a file to write is the standard output: then that has no room for messages."""
+    return _descriptor(_resolved(Path(path))) == 1
+
+
+def remove_parts() -> None:
+    """Removes whatever is unfinished: the last thing that a process does that was told to stop."""
+    for part in list(_parts):
+        with contextlib.suppress(OSError):
+            part.unlink()
+        _parts.discard(part)
+
+
+def _refuse(path: Path, error: OSError | ValueError) -> NoReturn:
+    reason = getattr(error, "strerror", None) or error
+    raise BuddysimError(f"{path}: can't be written: {reason}") from None
+
+
+def _resolved(path: Path) -> Path:
+    """The file that symbolic links lead to; of a descriptor (``/dev/stdout``) its name in /dev or /proc."""
+    for _ in range(_MOST_LINKS):
+        if _descriptor(path) is not None or not path.is_symlink():
+            return path
+        path = Path(os.path.normpath(path.parent.resolve() / path.readlink()))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of the descriptor of this process that a name in /dev or /proc stands for."""
+    found = _DESCRIPTOR.fullmatch(os.fspath(path))
+    ours = found is not None and found.group(1) in (None, "self", str(os.getpid()))
+    return int(found.group(2)) if found and ours else None
+
+
+def _is_special(target: Path) -> bool:
+    return _descriptor(target) is not None or (target.exists() and not target.is_file())
+
+
+def _identity(path: AnyPath) -> tuple[int, int] | None:
+    """Device and inode of a regular file; None of anything else."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - also of a name with bytes that Path doesn't take
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def _check_kind(path: Path, target: Path) -> None:
+    """Refuses what can't be written, and what must not be."""
+    descriptor = _descriptor(target)
+    if descriptor is not None:
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise BuddysimError(f"{path}: can't be written: it is open for reading only")
+        return
+    if target.is_dir():
+        raise BuddysimError(f"{path}: is a folder: expected a file to write")
+    if target.is_block_device() or target.is_socket():
+        what = "a block device" if target.is_block_device() else "a socket"
+        raise BuddysimError(f"{path}: is {what}: expected a file, a pipe or a character device")
+    if not target.parent.is_dir():
+        raise BuddysimError(f"{path}: can't be written: there is no folder {target.parent} to write it in")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise BuddysimError(f"{path}: can't be written: no permission to write to it")
+
+
+def _made(folder: Path, path: Path, name: str = "") -> Path:
+    """A new, empty file in a folder, for the part of an output."""
+    kept = os.fsdecode(os.fsencode(name or path.name)[:_LONGEST_NAME_KEPT])
+    while True:
+        part = folder / f".{kept}.{os.getpid()}.{next(_numbers)}.partial"
+        try:
+            _parts.add(part)  # before it is there: a signal may come between
+            _create(part)
+        except FileExistsError:  # a killed process of the same number left it
+            _parts.discard(part)
+            continue
+        except (OSError, ValueError) as error:
+            _parts.discard(part)
+            _refuse(path, error)
+        return part
+
+
+def _create(part: Path) -> None:
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+
+
+def _copy_through(part: Path, target: Path) -> None:
+    number = _descriptor(target)
+    if number == 1 and sys.stdout is not None:
+        sys.stdout.flush()
+    descriptor = os.dup(number) if number is not None else os.open(target, os.O_WRONLY | os.O_CLOEXEC)
+    with part.open("rb") as source, open(descriptor, "wb") as sink:  # noqa: PTH123 - a descriptor
+        shutil.copyfileobj(source, sink)

@@ -1,0 +1,45 @@
+"""Foreign text on a terminal: one line that fits, nothing that moves the cursor or turns the writing around."""
+
+from __future__ import annotations
+
+import sys
+
+LONGEST_LINE = 600
+"""Characters of an error or a warning, beyond which its middle is left out."""
+
+_CUT = " ... "
+
+
+def one_line(text: str, most: int = LONGEST_LINE) -> str:
+    """A text as one line that is safe to print, of at most `most` characters.
+
+    Blanks and line ends become single blanks. Control characters, marks of writing direction and bytes that were no
+    text appear as escapes, such as ``\\x1b`` and ``\\u202e``.
+    """
+    if len(text) > 4 * most:  # escapes and blanks are made of a part only
+        text = text[: 2 * most] + _CUT + text[-2 * most :]
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in " ".join(text.split()))
+    if len(shown) <= most:
+        return shown
+    half = (most - len(_CUT)) // 2
+    return shown[:half] + _CUT + shown[-half:]
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that isn't UTF-8 (PEP 383)
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def say(text: str) -> None:
+    """A line on the standard error, where messages go: the standard output is for results."""
+    if sys.stderr is not None:
+        print(f"buddysim: {one_line(text)}", file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """A line about something that the user should know, and that stops nothing."""
+    say(f"warning: {text}")
