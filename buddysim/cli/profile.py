@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 
-from buddysim.base.errors import BuddysimError
 from buddysim.base.output import check_outputs
 from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions, profile_with
 from buddysim.buddy.drawn import DRAWN_SEEDS, ratio_spread

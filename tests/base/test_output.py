@@ -219,6 +219,7 @@ MAY_WRITE = {
     "capture/torch/spool.py",
     "capture/torch/__init__.py",
     "importers/archive.py",
+    "workloads/program.py",
 }
 
 

@@ -70,6 +70,42 @@ def test_everything_up_to_the_end_is_there(program: Path, tmp_path: Path, how: s
         assert [set(contents(trace, index, name)) for index in range(5)] == [{1}, {2}, {3}, {4}, {5}]
 
 
+def test_the_capture_of_a_failed_program_replaces_nothing(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.bin").write_text("precious")
+
+    def captured(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "buddysim", "capture", "memory", "-o", "out.bin", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+        )
+
+    done = captured("--every-calls", "puts:1", "--", str(program), "x")
+    assert done.returncode == 42
+    assert "out.bin: stays as it was: the program failed; what was captured is in out.bin.incomplete" in done.stderr
+    assert main(["salvage", str(tmp_path / "out.bin.incomplete"), "-o", str(tmp_path / "saved.bin")]) == 0
+    with open_trace(tmp_path / "saved.bin") as trace:
+        assert len(trace.snapshots) == 5
+        assert trace.kernels
+    (tmp_path / "out.bin.incomplete").unlink()
+    assert captured("--", "false").returncode == 1
+    assert (tmp_path / "out.bin").read_text() == "precious"
+    assert not (tmp_path / "out.bin.incomplete").exists()
+
+
+def test_a_full_disk_lets_the_program_end_and_keeps_what_was_captured(program: Path, tmp_path: Path) -> None:
+    limited = ("sh", "-c", 'ulimit -f 12; exec "$@"', "sh", sys.executable, "-m", "buddysim", "capture", "memory")
+    command = [*limited, "-o", "out.bin", "--every-calls", "puts:1", "--contents", "all", "--", str(program), "end"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
+    assert done.stdout == "turn\n" * 5
+    assert done.returncode == 2
+    (error,) = done.stderr.splitlines()
+    assert error.endswith("File too large; what was captured before is in out.bin.incomplete")
+    assert main(["salvage", str(tmp_path / "out.bin.incomplete"), "-o", str(tmp_path / "saved.bin")]) == 0
+    with open_trace(tmp_path / "saved.bin") as trace:
+        verify_trace(trace)
+        assert trace.allocations
+
+
 def test_a_program_that_runs_out_of_memory(program: Path, tmp_path: Path) -> None:
     limited = ("sh", "-c", f"ulimit -v 500000; exec {program} memory")
     done = capture("--every-calls", "puts:1", "--", *limited, folder=tmp_path)
@@ -89,12 +125,15 @@ def test_ctrl_c_and_a_capture_that_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "buddysim", "capture", "memory", "-o", "out.bin", "--", str(endless)]
     options = {"cwd": tmp_path, "env": environment(tmp_path), "stderr": subprocess.DEVNULL, "start_new_session": True}
 
+    part = tmp_path / "out.bin.incomplete"
+
     def started() -> subprocess.Popen[bytes]:
-        (tmp_path / "out.bin").unlink(missing_ok=True)
+        for name in ("out.bin", part.name):
+            (tmp_path / name).unlink(missing_ok=True)
         process = subprocess.Popen(command, **options)  # type: ignore[call-overload]
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and not (
-            (tmp_path / "out.bin").exists() and (tmp_path / "out.bin").stat().st_size > 2000
+            part.exists() and part.stat().st_size > 2000
         ):
             time.sleep(0.02)
         return process  # type: ignore[no-any-return]
@@ -114,8 +153,13 @@ def test_ctrl_c_and_a_capture_that_is_killed(tmp_path: Path) -> None:
     process = started()
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(30)
-    with open_trace(tmp_path / "out.bin") as trace:  # what is complete can be read
-        assert ending(trace) == "the capture itself was interrupted; no kernels were derived"
+    assert not (tmp_path / "out.bin").exists()
+    assert main(["verify", str(part)]) == 2
+    assert main(["salvage", str(part), "-o", str(tmp_path / "saved.bin")]) == 0
+    with open_trace(tmp_path / "saved.bin") as trace:  # what is complete can be had
+        verify_trace(trace)
+        assert not trace.interrupted
+        assert ending(trace).startswith("salvaged: the capture was interrupted")
         assert trace.snapshots
 
 

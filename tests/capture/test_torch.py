@@ -84,7 +84,7 @@ def test_results_are_the_same_bit_for_bit(script: Path, captured: tuple[Path, st
     finally:
         torch.set_num_threads(threads)
     assert captured[1] == printed.getvalue()
-    assert not (captured[0].parent / "out.bin.capture").exists()
+    assert not (captured[0].parent / "out.bin.incomplete").exists()
 
 
 def test_the_trace_is_valid_and_has_ten_snapshots(captured: tuple[Path, str]) -> None:
@@ -268,12 +268,11 @@ def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_p
     finally:
         for hook in observer._hooks:
             hook.remove()  # and no end
-    assert cli.main(["capture", "torch", str(spool.folder)]) == 0
-    assert not spool.folder.exists()
+    assert cli.main(["salvage", str(spool.folder), "-o", str(tmp_path / "x.bin")]) == 0
     with open_trace(tmp_path / "x.bin") as trace:
         verify_trace(trace)
         assert len(trace.snapshots) == 2
-        assert trace.provenance.assumptions["end"].startswith("rescued")
+        assert trace.provenance.assumptions["end"].startswith("salvaged")
 
 
 def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_an_interrupted_one_says_that_it_is_incomplete(tmp_path: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert [file.name for file in tmp_path.iterdir()] == ["ep.bin.incomplete"]
-    with open_trace(unfinished) as trace:
+    with open_trace(unfinished, incomplete=True) as trace:
         assert "interrupted" in trace.provenance.assumptions["end"]
 
 

@@ -177,7 +177,10 @@ def run(args: argparse.Namespace) -> int:
         record.abort()
         raise broken_off(part, outcome.broken)
     total = outcome.total or max((taken.position for taken in record.snapshots), default=0)
-    record.finish(total, {"end": end_of(outcome)} | problems_of(outcome, record.unreadable_bytes))
+    try:
+        record.finish(total, {"end": end_of(outcome)} | problems_of(outcome, record.unreadable_bytes))
+    except BuddysimError as error:
+        raise broken_off(part, error) from None
     report(output, record, outcome, trigger)
     settle(part, outcome.returncode, empty=not any(taken.allocations for taken in record.snapshots))
     return exit_code(outcome.returncode)

@@ -127,16 +127,18 @@ def run(args: argparse.Namespace) -> int:
     command = [args.program, *args.arguments]
     try:
         outcome = run_program(command, executable, record.receive, toolchain, chosen, args.as_gpu)
-        if outcome.broken is None:
-            record.finish(_traced(args.trace_launches, record) | {"end": _end_of(record, outcome)})
     except BaseException:
         record.abort()
         if not record.counts.launches:
             part.discard()
         raise
-    if outcome.broken is not None:
+    try:
+        if outcome.broken is not None:
+            raise outcome.broken
+        record.finish(_traced(args.trace_launches, record) | {"end": _end_of(record, outcome)})
+    except BuddysimError as error:
         record.abort()
-        raise broken_off(part, outcome.broken)
+        raise broken_off(part, error) from None
     _report(output, record, outcome)
     missing = _compare_with_stated(args, record, outcome)
     if missing and not record.counts.kernels:
