@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim import compress
+    from buddysim import compress, sweep
     from buddysim.base.errors import BuddysimError
     from buddysim.base.plugins import load_plugin
     from buddysim.buddy import Targets, profile
@@ -31,6 +31,7 @@ __all__ = [
     "open_trace",
     "profile",
     "simulate",
+    "sweep",
 ]
 
 _HOMES = {
@@ -47,8 +48,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "compress":
-        return import_module("buddysim.compress")
+    if name in ("compress", "sweep"):
+        return import_module(f"buddysim.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

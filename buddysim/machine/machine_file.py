@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from buddysim.base.dotted import flat, unknown_key
@@ -85,8 +86,45 @@ class MachineFile(Section):
     @cached_property
     def checksum(self) -> str:
         """SHA-256 over every figure that a simulation depends on, in hex; however the file wrote it."""
-        counted = {key: value for key, value in canonical_figures(self._parts()).items() if self._is_simulated(key)}
+        return self.checksum_with({})
+
+    def checksum_with(self, overrides: Mapping[str, object]) -> str:
+        """The checksum of ``with_overrides(overrides)``, a hundred times faster: the machine itself is not made.
+
+        Raises
+        ------
+        BuddysimError
+            an unknown key, or a value that is wrong by itself; whether the parts fit together is not checked
+        """
+        changed = {key: self.canonical(key, value) for key, value in overrides.items()}
+        counted = self._counted({**self._canonical_figures, **changed})
         return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
+
+    def canonical(self, key: str, value: object) -> Any:
+        """What a value given for a dotted key means: the same for equal values, in whichever unit they are given.
+
+        Raises
+        ------
+        BuddysimError
+            an unknown key, or a wrong value
+        """
+        if key not in self._canonical_figures:
+            raise BuddysimError(f"{self.name}: {_unknown(key, self.dotted_keys())}")
+        field = self._fields().get(key)
+        if field is None:  # of a table whose keys the file chooses: a link
+            return canonical_figures(self.with_overrides({key: value})._parts())[key]
+        try:
+            kind: Any = Annotated[field.annotation, *field.metadata]
+            parsed: Any = TypeAdapter(kind).validate_python(value)
+        except ValidationError as error:
+            (problem, *_) = error.errors(include_url=False)
+            text = str(problem.get("ctx", {}).get("error", problem["msg"]))
+            raise BuddysimError(f"{self.name}: {key}: {text}") from None
+        return canonical_figures({key: parsed})[key]
+
+    @cached_property
+    def _canonical_figures(self) -> dict[str, Any]:
+        return canonical_figures(self._parts())
 
     @classmethod
     def _checked(cls, content: Mapping[str, Any], where: str) -> Self:
@@ -116,9 +154,14 @@ class MachineFile(Section):
         """The keys and sections whose figures the machine has, by name, in the order of a file."""
         raise NotImplementedError
 
-    def _is_simulated(self, key: str) -> bool:
-        """Whether a simulation depends on the figure of a key."""
-        return True
+    def _counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        """Those figures that a simulation depends on, of all by their dotted keys."""
+        return dict(figures)
+
+    @classmethod
+    def _fields(cls) -> dict[str, FieldInfo]:
+        """The field of each dotted key whose name the file doesn't choose."""
+        raise NotImplementedError
 
     def _is_of_others(self, key: str) -> bool:
         """Whether a source may be of this key although the machine does not have it."""

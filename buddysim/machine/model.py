@@ -153,17 +153,21 @@ class Machine(MachineFile):
         own = {name: getattr(self, name) for name in type(self).model_fields if name not in ("sources", "training")}
         return own | {name: getattr(self, name) for name in scheme_sections()} | {"training": self.training}
 
-    def _is_simulated(self, key: str) -> bool:
+    def _counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """All but texts, the training table, and the sections of plug-ins' schemes that have their defaults.
 
         The last so that loading a plug-in does not change the checksum of a machine that says nothing of it.
         """
-        name = key.partition(".")[0]
-        if name in (*_NOT_SIMULATED, "training"):
-            return False
-        if name not in plugin_sections():
-            return True
-        return canonical_figures(getattr(self, name)) != canonical_figures(scheme_sections()[name]())
+        left_out = {*_NOT_SIMULATED, "training"}
+        for name in plugin_sections():
+            defaults = canonical_figures(scheme_sections()[name](), name)
+            if all(figures[key] == value for key, value in defaults.items()):
+                left_out.add(name)
+        return {key: value for key, value in figures.items() if key.partition(".")[0] not in left_out}
+
+    @classmethod
+    def _fields(cls) -> dict[str, FieldInfo]:
+        return dict(keys())
 
     def _is_of_others(self, key: str) -> bool:
         """A file for training may name the sources of links that every machine has."""

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any, Self
 
 from pydantic import model_validator
+from pydantic.fields import FieldInfo
 
 from buddysim.base.dotted import flat, unknown_key
 from buddysim.base.errors import BuddysimError
@@ -138,6 +139,10 @@ class TrainingMachine(MachineFile):
     @classmethod
     def _possible_keys(cls) -> list[str]:
         return [key for key, _ in field_keys(Training, f"{_PART}.")]
+
+    @classmethod
+    def _fields(cls) -> dict[str, FieldInfo]:
+        return dict(field_keys(Training, f"{_PART}."))
 
     def _parts(self) -> Mapping[str, object]:
         return {_PART: self.training}

@@ -1,0 +1,246 @@
+"""``python -m buddysim sweep``: many points of either engine, each simulated once."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buddysim.sweep.plan import Plan
+    from buddysim.sweep.runner import Summary
+    from buddysim.sweep.study import Study
+
+NAME = "sweep"
+HELP = """simulate every point of a study that has no result yet, on this machine or on many
+
+  sweep STUDY.toml                            what varies is in a file (docs/sweeps.md)
+  sweep TRACE.. --set link.bandwidth=50GB/s,100GB/s --threshold 0.1,0.2 --scheme buddy,bandwidth
+  sweep train NETWORK.. --batch 32,64 --scheme vdnn-dyn,cdma-zv --link pcie3,nvlink2
+
+Values are separated by commas; every combination is a point. Results go to a store, one file each: what is there is
+not simulated again, and an interrupted sweep goes on with the same command. See: results, compare, plot sweep."""
+
+TRAIN = "train"
+_AXIS = "axis_"
+EXIT_FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", metavar="STUDY.toml|TRACE|train NETWORK", nargs="+", help="a study file, traces, or train and networks"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE[,VALUE..]",
+        action="append",
+        nargs="+",
+        default=[],
+        dest="settings",
+        help="vary a key of the machine, for example l2.size=2MiB,4MiB; may be repeated",
+    )
+    parser.add_argument(
+        "--zip", metavar="NAME,NAME..", action="append", default=[], help="these go together, value by value"
+    )
+    parser.add_argument(
+        "--exclude",
+        metavar="NAME=VALUE",
+        nargs="+",
+        action="append",
+        default=[],
+        help="leave out points with all these",
+    )
+    parser.add_argument(
+        "--baseline-set",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="append",
+        help="simulate each point's baseline too (replay: ideal), its machine changed so",
+    )
+    parser.add_argument(
+        "--baseline", action="store_true", help="simulate each point's baseline too, on the point's own machine"
+    )
+    add_place_arguments(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only say what there is to do, and what it will take")
+    parser.add_argument("--fresh", action="store_true", help="simulate again what is there")
+    parser.add_argument("--yes", action="store_true", help="go on with more than a million points")
+    parser.add_argument("--json-lines", action="store_true", help="every event as a line of JSON on standard output")
+    _add_axes(parser)
+
+
+def add_place_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where results are, and where points run."""
+    add_store_argument(parser)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--workers", metavar="N", type=int, help="processes on this machine; 1: no Dask (default: one for each CPU)"
+    )
+    where.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="run on the workers of a Dask scheduler")
+    where.add_argument(
+        "--slurm", metavar="FILE.toml", help="run in Slurm jobs that the file describes (docs/sweeps.md)"
+    )
+
+
+def add_store_argument(parser: argparse.ArgumentParser) -> None:
+    """The store of results."""
+    parser.add_argument(
+        "--store", metavar="FOLDER", help="of results (default: $BUDDYSIM_STORE, else out/store; made where needed)"
+    )
+
+
+def _add_axes(parser: argparse.ArgumentParser) -> None:
+    """An argument for every axis of the engines."""
+    from buddysim.sweep.engines import NAMES, find
+
+    seen = set()
+    for engine in map(find, NAMES):
+        group = parser.add_argument_group(f"what varies besides the machine's keys: {engine.NAME}")
+        for name, axis in engine.axes().items():
+            if name != engine.SUBJECT and name not in seen:
+                seen.add(name)
+                group.add_argument(
+                    f"--{name.replace('_', '-')}",
+                    dest=_AXIS + name,
+                    metavar=f"{axis.metavar}[,..]",
+                    help=axis.help.replace("%", "%%"),
+                )
+
+
+def run(args: argparse.Namespace) -> int:
+    from buddysim.sweep.api import executor_maker
+    from buddysim.sweep.api import run as run_plan
+    from buddysim.sweep.plan import make_plan
+    from buddysim.sweep.store import Store
+
+    make = executor_maker(args.workers, args.scheduler, args.slurm)
+    plan = make_plan(_study(args), Store.at(args.store), args.fresh, lambda count: _go_on(count, args))
+    events = _events(args, plan)
+    with events as listen:
+        listen(_planned(plan, args))
+        if args.dry_run:
+            return 0
+        try:
+            summary = run_plan(plan, make, listen)
+        except KeyboardInterrupt:
+            listen({"event": "interrupted"})
+            raise
+        listen(_ended(plan, summary))
+    return EXIT_FAILED if summary.failures else 0
+
+
+def _study(args: argparse.Namespace) -> Study:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.sweep.study import StudyReader
+    from buddysim.sweep.study_file import read_study
+
+    first, *others = args.what
+    values = _values(args)
+    if first.endswith(".toml") and first != TRAIN:
+        if others:
+            raise BuddysimError(f"sweep: {first} is a study file: expected it alone, not {others[0]} too")
+        if args.zip or args.exclude or args.baseline_set or args.baseline:
+            raise BuddysimError(f"sweep: --zip, --exclude and --baseline are for studies without a file: see {first}")
+        return read_study(first, values)
+    engine, subjects = ("training", others) if first == TRAIN else ("replay", args.what)
+    subject = "network" if first == TRAIN else "trace"
+    if not subjects:
+        raise BuddysimError("sweep train: no network: expected at least one, for example: sweep train vgg19,resnet50")
+    content: dict[str, Any] = {"engine": engine, "grid": {subject: _split(subjects), **values}, "title": "sweep"}
+    if engine == "replay":
+        content["grid"].setdefault("scheme", ["buddy", "ideal"])
+    content["zip"] = [_zipped(content["grid"], names) for names in args.zip]
+    content["exclude"] = [_parsed(group, "--exclude") for group in args.exclude]
+    if args.baseline or args.baseline_set:
+        groups = args.baseline_set or []
+        content["baseline"] = _parsed([text for group in groups for text in group], "--baseline-set")
+    return StudyReader("sweep").read(content)
+
+
+def _values(args: argparse.Namespace) -> dict[str, list[str]]:
+    """The values on the command line, by name."""
+    from buddysim.base.settings import parse_settings
+
+    settings = parse_settings(text for group in args.settings for text in group)
+    found = {name: _split([str(text)]) for name, text in settings.items()}
+    axes = {name.removeprefix(_AXIS): text for name, text in vars(args).items() if name.startswith(_AXIS)}
+    return {name: _split([text]) for name, text in axes.items() if text is not None} | found
+
+
+def _split(texts: list[str]) -> list[str]:
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+
+
+def _zipped(grid: dict[str, list[str]], names: str) -> dict[str, list[str]]:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.hints import hint
+
+    found = {}
+    for name in _split([names]):
+        if name not in grid:
+            raise BuddysimError(f"--zip {names}: {name}: the study gives it no values{hint(name, grid)}")
+        found[name] = grid.pop(name)
+    return found
+
+
+def _parsed(texts: list[str], option: str) -> dict[str, Any]:
+    from buddysim.base.settings import parse_settings
+
+    return {name: _split([str(text)]) if option == "--exclude" else text for name, text in
+            parse_settings(texts, option).items()}  # fmt: skip
+
+
+def _go_on(count: int, args: argparse.Namespace) -> bool:
+    if args.yes or args.dry_run:
+        return True
+    if not sys.stdin.isatty() or not sys.stderr.isatty():
+        return False
+    print(f"{count:,} points. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _planned(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
+    """The first event: what there is to do."""
+    from buddysim.sweep.api import measured
+    from buddysim.sweep.changed import changes, edited
+    from buddysim.sweep.estimate import Estimate
+
+    estimate = Estimate(measured(plan))
+    seconds = [estimate.seconds(plan.points[name]) for name in plan.missing] if args.dry_run else []
+    known = [each for each in seconds if each is not None]
+    said = [*plan.store.notes, *changes(plan), edited(plan)]
+    event = {
+        "event": "planned",
+        "points": len(plan.points),
+        "there": plan.there,
+        "missing": len(plan.missing),
+        "store": str(plan.store.folder),
+        "notes": [text for text in said if text],
+    }
+    plan.store.notes.clear()
+    if args.dry_run:
+        if plan.missing:
+            plan.check_machines()
+        event |= {
+            "cpu_s": sum(known) / len(known) * len(plan.missing) if known else None,
+            "measured_points": len(known),
+            "memory_bytes": max((estimate.memory_bytes(plan.points[name]) for name in plan.missing), default=None),
+        }
+    return event
+
+
+def _ended(plan: Plan, summary: Summary) -> dict[str, Any]:
+    return {
+        "event": "ended",
+        "points": len(plan.points),
+        "done": summary.done,
+        "failed": len(summary.failures),
+        "simulated_s": summary.simulated_s,
+        "wall_s": summary.wall_s,
+        "failures": summary.failures,
+    }
+
+
+def _events(args: argparse.Namespace, plan: Plan) -> Any:
+    from buddysim.report.sweep_progress import json_lines, screen
+
+    return json_lines() if args.json_lines else screen(len(plan.missing), plan.there)

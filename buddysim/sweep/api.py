@@ -1,0 +1,193 @@
+"""`buddysim.sweep(...)`: a study from Python, run where it is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.sweep import cluster, memory
+from buddysim.sweep.estimate import Estimate
+from buddysim.sweep.plan import Plan, make_plan
+from buddysim.sweep.point import Point
+from buddysim.sweep.record import Record
+from buddysim.sweep.runner import Executor, Listen, Runner, Serial, Summary
+from buddysim.sweep.store import Store
+from buddysim.sweep.study import Study, StudyReader
+from buddysim.sweep.study_file import read_study
+
+Path = str | os.PathLike[str]
+
+
+@dataclass
+class Results:
+    """The results of a study, in the order of its points.
+
+    Attributes
+    ----------
+    plan : the study, and what was missing when it began
+    summary : how the run went
+    """
+
+    plan: Plan
+    summary: Summary
+
+    def __len__(self) -> int:
+        return len(self.plan.points) - len(self.plan.baselines)
+
+    def __iter__(self) -> Iterator[Record]:
+        for _, record in self._found():
+            yield record
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each point that has a result: settings, figures of the machine, counters; in base units.
+
+        Times against the baseline's are there where the baseline has a result.
+        """
+        times: dict[str, float | None] = {}
+        return [self._row(point, record, times) for point, record in self._found()]
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def _found(self) -> Iterator[tuple[Point, Record]]:
+        for name, point in self.plan.points.items():
+            if name not in self.plan.baselines:
+                record = self.plan.store.get(name)
+                if record is not None:
+                    yield point, record
+
+    def _row(self, point: Point, record: Record, times: dict[str, float | None]) -> dict[str, Any]:
+        how, row = point.how, dict(record.row)
+        if how.AGAINST is None:
+            return row
+        baseline = self.plan.study.baseline_of(point)
+        assert baseline is not None
+        if baseline.name not in times:
+            found = self.plan.store.get(baseline.name)
+            times[baseline.name] = None if found is None else found.row[how.TIME]
+        time = times[baseline.name]
+        return row | {how.AGAINST: row[how.TIME] / time if time else None}
+
+
+def sweep(
+    study: Study | Path | None = None,
+    *,
+    store: Store | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    slurm: Path | None = None,
+    fresh: bool = False,
+    listen: Listen | None = None,
+    yes: bool = False,
+    **tables: Any,
+) -> Results:
+    """Simulates what a study lacks, and gives the results of all its points.
+
+    Parameters
+    ----------
+    study : a study, or the path of a study file; None: `tables` say it
+    store : a store or its folder; None: ``BUDDYSIM_STORE``, else ``out/store``
+    workers : processes on this machine; 1: this process alone, without Dask; None: one for each CPU
+    scheduler : address of a Dask scheduler, ``tcp://host:port``, instead of workers on this machine
+    slurm : a file that describes Slurm jobs (docs/sweeps.md), instead of workers on this machine
+    fresh : simulates again what is there
+    listen : called with every event, a dict
+    yes : goes on with more than a million points
+    tables : as in a study file: ``grid={"scheme": ["buddy", "host"]}``, ``set={...}``, ``zip=...``, ``list=...``,
+        ``exclude=...``, ``baseline=...``, ``engine=...``
+
+    Raises
+    ------
+    BuddysimError
+        a wrong study, a store that can't be written, a scheduler that doesn't answer. A point that fails raises
+        nothing: it is among ``summary.failures``
+    """
+    if isinstance(study, Study):
+        made = study
+    else:
+        made = read_study(study) if study is not None else StudyReader("sweep").read(tables)
+    place = store if isinstance(store, Store) else Store.at(store)
+    plan = make_plan(made, place, fresh, lambda count: yes)
+    heard = listen or (lambda event: None)
+    return Results(plan, run(plan, executor_maker(workers, scheduler, slurm), heard))
+
+
+Maker = Callable[[Plan, Callable[[str], object]], Executor]
+
+
+def run(plan: Plan, make: Maker, listen: Listen) -> Summary:
+    """Runs what a plan lacks; starts nothing where that is nothing."""
+    if not plan.missing:
+        return Summary()
+    plan.store.check_writable()
+    plan.check_machines()
+    executor = make(plan, lambda text: listen({"event": "waiting", "reason": text}))
+    try:
+        listen({"event": "running", "where": executor.text, "dashboard": getattr(executor, "dashboard", None)})
+        return Runner(plan, executor, Estimate(measured(plan)), listen).run()
+    finally:
+        executor.close()
+
+
+def measured(plan: Plan) -> list[Mapping[str, Any]]:
+    """What the store has measured of results of the plan's engine; nothing without the index."""
+    from buddysim.sweep.index import installed
+    from buddysim.sweep.query import Table
+
+    if not installed() or (not plan.there and not plan.store.names()):
+        return []
+    query = (
+        "SELECT engine, content, scheme, avg(seconds) AS seconds, max(peak_rss_bytes) AS peak_rss_bytes "
+        f"FROM results WHERE engine = '{plan.study.engine}' GROUP BY ALL"
+    )
+    try:
+        found: list[Mapping[str, Any]] = Table(plan.store).sql(query).to_pylist()
+    except BuddysimError:
+        return []
+    return found
+
+
+def executor_maker(workers: int | None = None, scheduler: str | None = None, slurm: Path | None = None) -> Maker:
+    """Where points run: see `sweep`.
+
+    Raises
+    ------
+    BuddysimError
+        a number of workers below 1, more than one place, or Dask that is missing
+    """
+    if sum(place is not None for place in (workers, scheduler, slurm)) > 1:
+        raise BuddysimError("workers, scheduler, slurm: expected one of them")
+    if scheduler is not None:
+        cluster.check_installed("--scheduler")
+        return lambda plan, waiting: cluster.Cluster(
+            str(plan.store.folder), lambda: scheduler, f"the workers of {scheduler}", None, waiting
+        )
+    if slurm is not None:
+        from buddysim.sweep.jobs import job_cluster, read_jobs
+
+        jobs = read_jobs(slurm)
+        return lambda plan, waiting: cluster.Cluster(
+            str(plan.store.folder), lambda: job_cluster(jobs), jobs.text, None, waiting
+        )
+    if workers is not None and workers < 1:
+        raise BuddysimError(f"workers {workers}: expected 1 or more")
+    return lambda plan, waiting: _local(workers, plan, waiting)
+
+
+def _local(workers: int | None, plan: Plan, waiting: Callable[[str], object]) -> Executor:
+    count = workers or len(os.sched_getaffinity(0))
+    folder = str(plan.store.folder)
+    if workers is not None and workers > 1:
+        cluster.check_installed(f"--workers {workers}")
+    if count == 1 or len(plan.missing) == 1 or not cluster.installed():
+        return Serial(folder, waiting)
+    count = min(count, len(plan.missing))
+    most = int(memory.available_bytes() * memory.SHARE)
+    text = f"{count} worker processes of this machine"
+    return cluster.Cluster(folder, lambda: cluster.local_cluster(count), text, most, waiting)

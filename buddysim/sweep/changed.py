@@ -1,0 +1,64 @@
+"""Why points of a study have no result although the same was asked for before: what has changed since."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.sweep.plan import Plan
+from buddysim.sweep.point import Point
+
+_MOST = 20_000
+
+
+def changes(plan: Plan) -> list[str]:
+    """A line for each reason, with the number of points; nothing without the index."""
+    from buddysim.sweep.index import installed
+    from buddysim.sweep.query import Table
+
+    if not plan.missing or not installed():
+        return []
+    try:
+        table = Table(plan.store)
+    except BuddysimError:  # no results at all
+        return []
+    missing = {plan.points[name].asked: plan.points[name] for name in plan.missing[:_MOST]}
+    texts = ", ".join(f"'{asked}'" for asked in missing)
+    query = f"SELECT asked, model_version, machine_checksum, content, name FROM every_result WHERE asked IN ({texts})"
+    latest: dict[str, Any] = {row["asked"]: row for row in table.sql(query).to_pylist()}
+    reasons = Counter(
+        _reason(missing[asked], row) for asked, row in latest.items() if row["name"] != missing[asked].name
+    )
+    return [f"{count:,} points: {reason}: simulated again" for reason, count in reasons.items()]
+
+
+def _reason(point: Point, row: dict[str, Any]) -> str:
+    how, identity = point.how, point.identity
+    if str(row["model_version"]) != identity["model_version"]:
+        return f"model version {row['model_version']} made them, now it is {identity['model_version']}"
+    if row["machine_checksum"] != identity["machine"]:
+        return f"the machine {point.settings.get('machine') or how.axes()['machine'].default} has changed"
+    if row["content"] != identity[how.SUBJECT]:
+        return f"{how.SUBJECT} {point.settings[how.SUBJECT]} has changed"
+    return "another file or plug-in that they read has changed"
+
+
+def edited(plan: Plan) -> str | None:
+    """A line where results that count were made by other sources of the same model version; None: there are none."""
+    from buddysim.sweep.index import installed
+    from buddysim.sweep.query import Table
+    from buddysim.sweep.record import sources_checksum
+
+    if not plan.there or not installed():
+        return None
+    engine = plan.study.engine
+    query = f"SELECT name FROM results WHERE engine = '{engine}' AND sources <> '{sources_checksum(engine)}'"
+    others = {row["name"] for row in Table(plan.store).sql(query).to_pylist()}
+    count = len(others & plan.points.keys())
+    if not count:
+        return None
+    return (
+        f"{count:,} of the results were made by other sources of the {engine} engine, of the same model version: where "
+        "you have changed what it computes, raise MODEL_VERSION, or say --fresh"
+    )

@@ -1,0 +1,209 @@
+"""Points on the workers of a Dask cluster: one that this process starts and ends, one that is there, or one of jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.sweep import memory
+from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, run_point
+from buddysim.sweep.runner import Task
+
+#: A scheduler that doesn't answer within this is reported.
+ANSWER_S = 5
+_SLOTS_EVERY_S = 1.0
+_LOST_S = 30
+WAITING_TOPIC = "buddysim-waiting"
+
+_SETTINGS = {
+    # A death is this command's to judge: it knows what the point was and how often that happened.
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.comm.timeouts.connect": f"{ANSWER_S}s",
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.log-length": 100,
+    "distributed.worker.preload": ["buddysim.sweep.worker"],
+}
+
+
+def installed() -> bool:
+    """Whether Dask is there."""
+    from importlib.util import find_spec
+
+    return find_spec("distributed") is not None
+
+
+def check_installed(what: str) -> None:
+    """A BuddysimError that names what to install where Dask is missing."""
+    if not installed():
+        raise BuddysimError(f"{what} needs Dask, which is not installed: pip install 'buddysim[sweep]'")
+
+
+class Cluster:
+    """An executor (`runner.Executor`) on a Dask cluster.
+
+    Parameters
+    ----------
+    folder : of the store
+    make : gives the cluster, or the address of its scheduler
+    text : what it is, for the screen
+    memory_bytes : of one machine for all points of a moment; None where workers are on several
+    waiting : called with what a worker waits for
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        make: Callable[[], Any],
+        text: str,
+        memory_bytes: int | None,
+        waiting: Callable[[str], object],
+    ) -> None:
+        import dask
+        from distributed import Client
+
+        self.text, self.memory_bytes = text, memory_bytes
+        self._folder, self._waiting = folder, waiting
+        self._ended: queue.SimpleQueue[tuple[Task, Any]] = queue.SimpleQueue()
+        self._slots, self._asked_s, self._lost_s = 0, 0.0, 0.0
+        self._futures: dict[str, Any] = {}
+        self._killed = memory.killed_for_memory()
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        dask.config.set(_SETTINGS)
+        self._cluster: Any = None
+        try:
+            made = make()
+            self._cluster = None if isinstance(made, str) else made
+            self._client = Client(made, timeout=ANSWER_S, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            self._close_cluster()
+            raise BuddysimError(f"{text}: the scheduler does not answer within {ANSWER_S} s: {error}") from None
+        self._client.subscribe_topic(WAITING_TOPIC, lambda event: waiting(str(event[1])))
+
+    @property
+    def dashboard(self) -> str | None:
+        """Address of Dask's dashboard; None where it can't be shown."""
+        from importlib.util import find_spec
+
+        return str(self._client.dashboard_link) if find_spec("bokeh") is not None else None
+
+    def slots(self) -> int:
+        """Threads of all workers, asked for once a second."""
+        if time.monotonic() - self._asked_s > _SLOTS_EVERY_S or not self._slots:
+            self._asked_s = time.monotonic()
+            try:
+                found = sum(self._client.nthreads().values())
+            except (OSError, TimeoutError):
+                found = 0
+            if found:
+                self._slots, self._lost_s = found, 0.0
+        return self._slots
+
+    def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
+        """Starts a point, on another worker than those that it failed on where there is one."""
+        where = self._others(task)
+        future = self._client.submit(
+            run_remotely, dict(spec), self._folder, task.grant_bytes,
+            key=f"point-{task.name}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,
+        )  # fmt: skip
+        self._futures[task.name] = future
+        future.add_done_callback(lambda done: self._ended.put((task, done)))
+
+    def finished(self, patience_s: float) -> Iterator[tuple[Task, Outcome]]:
+        """See `runner.Executor`."""
+        with contextlib.suppress(queue.Empty):
+            task, future = self._ended.get(timeout=patience_s)
+            yield task, self._outcome(task, future)
+            while True:
+                task, future = self._ended.get_nowait()
+                yield task, self._outcome(task, future)
+        self._check_alive()
+
+    def close(self) -> None:
+        """Ends the workers that this process started; others finish the point that they are at."""
+        with contextlib.suppress(Exception):
+            self._client.cancel(list(self._futures.values()), force=True)
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=ANSWER_S)
+        self._close_cluster()
+
+    def _close_cluster(self) -> None:
+        if self._cluster is not None:
+            with contextlib.suppress(Exception):
+                self._cluster.close(timeout=ANSWER_S)
+            self._cluster = None
+
+    def _others(self, task: Task) -> list[str] | None:
+        if not task.failed_on:
+            return None
+        with contextlib.suppress(Exception):
+            names = self._client.run(worker_name)
+            others = [address for address, name in names.items() if name not in task.failed_on]
+            return others or None
+        return None
+
+    def _outcome(self, task: Task, future: Any) -> Outcome:
+        from distributed.scheduler import KilledWorker
+
+        self._futures.pop(task.name, None)
+        try:
+            return future.result(timeout=_LOST_S)  # type: ignore[no-any-return]
+        except KilledWorker:
+            return self._death(task)
+        except Exception as error:  # of Dask, not of the point: `run_point` raises none
+            if type(error).__name__ in ("CancelledError", "FutureCancelledError", "TimeoutError", "CommClosedError"):
+                return {"name": task.name, "why": KILLED, "reason": "its worker was lost"}
+            return {"name": task.name, "why": BUG, "reason": " ".join(f"{type(error).__name__}: {error}".split())}
+
+    def _death(self, task: Task) -> Outcome:
+        killed = memory.killed_for_memory()
+        if self.memory_bytes is not None and killed > self._killed:
+            self._killed = killed
+            return {"name": task.name, "why": MEMORY, "reason": "the kernel ended its worker because memory ran out"}
+        return {"name": task.name, "why": KILLED, "reason": "its worker was killed"}
+
+    def _check_alive(self) -> None:
+        """Refuses to wait for a scheduler that is gone."""
+        if self._client.status in ("running", "newly-created"):
+            self._lost_s = 0.0
+            return
+        self._lost_s = self._lost_s or time.monotonic()
+        if self._client.status in ("closed", "closing") or time.monotonic() - self._lost_s > _LOST_S:
+            raise BuddysimError(
+                f"{self.text}: the scheduler is gone; what is done is in the store, and the same command goes on"
+            )
+
+
+def local_cluster(workers: int) -> Any:
+    """Worker processes of one thread each on this machine."""
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        memory_limit=0,
+        dashboard_address="127.0.0.1:0",
+        host="127.0.0.1",
+        silence_logs=logging.CRITICAL,
+    )
+
+
+def run_remotely(spec: Mapping[str, Any], folder: str, grant_bytes: int | None) -> Outcome:
+    """`run_point` on a worker; what it waits for is said to the command."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    return run_point(spec, folder, grant_bytes, lambda text: worker.log_event(WAITING_TOPIC, text))
+
+
+def worker_name() -> str:
+    """The name of a worker as outcomes have it."""
+    import socket
+
+    return f"{socket.gethostname()}:{os.getpid()}"

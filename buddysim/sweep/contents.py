@@ -1,0 +1,48 @@
+"""Checksums of the files that results depend on, each file read once as long as it stays the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+
+Stamp = tuple[int, int, int, int]
+_known: dict[str, tuple[Stamp, str]] = {}
+
+
+def stamp_of(path: str) -> Stamp:
+    """Device, inode, size and time of the last change (ns): equal as long as nobody wrote to the file.
+
+    Raises
+    ------
+    BuddysimError
+        where there is no such file
+    """
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        raise BuddysimError(f"{path}: can't be read: {error.strerror}") from None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def content_checksum(path: str) -> str:
+    """SHA-256 of a file's bytes, in hex.
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be read
+    """
+    path = os.fspath(path)
+    stamp = stamp_of(path)
+    known = _known.get(path)
+    if known is None or known[0] != stamp:
+        try:
+            with Path(path).open("rb") as file:
+                known = stamp, hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise BuddysimError(f"{path}: can't be read: {error.strerror}") from None
+        _known[path] = known
+    return known[1]

@@ -1,0 +1,105 @@
+"""What a sweep needs of an engine: its axes, what determines a result, and the result."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from buddysim.base import plugins
+from buddysim.base.errors import BuddysimError
+from buddysim.base.kinds import registry
+from buddysim.base.result import SchemeResult
+from buddysim.sweep.axis import Axis, Value
+from buddysim.sweep.contents import content_checksum
+
+Settings = Mapping[str, Value]
+_SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml")
+
+
+class Engine(Protocol):
+    """A module of `buddysim.sweep.engines`."""
+
+    #: Its name in studies and results.
+    NAME: str
+    #: The axis that names what is simulated: a study without it is not one of this engine.
+    SUBJECT: str
+    #: The counter that says how long it took in simulated time.
+    TIME: str
+    #: The scheme that times are set against, and the column that has that; None where results have it themselves.
+    BASELINE: str | None
+    AGAINST: str | None
+    #: Keys of machines that `identity` reads.
+    KEYS_READ: tuple[str, ...]
+
+    def model_version(self) -> int:
+        """Of the engine's model."""
+
+    def axes(self) -> dict[str, Axis]:
+        """Parameters of its `simulate` that a study can vary, by name; keys of machines come besides."""
+
+    def checked(self, settings: Settings, names: Iterable[str]) -> None:
+        """Refuses wrong values of the axes of these names, which a run would refuse later."""
+
+    def machine_value(self, settings: Settings, key: str, value: object) -> Any:
+        """What a value of a machine's key means: the same for equal ones."""
+
+    def identity(self, settings: Settings) -> dict[str, str]:
+        """Everything that determines the result besides the machine, as texts that are equal for equal values.
+
+        It depends on the settings that are no keys of machines, and on those of `KEYS_READ`; files count by content.
+        """
+
+    def machine_identity(self, settings: Settings) -> str:
+        """The checksum of the machine."""
+
+    def check_machine(self, settings: Settings) -> None:
+        """Refuses a machine whose parts don't fit together."""
+
+    def columns(self, settings: Settings) -> dict[str, Value]:
+        """Columns of a row besides the counters: settings and the machine's figures as numbers, in base units."""
+
+    def simulate(self, settings: Settings) -> SchemeResult:
+        """The result of a point."""
+
+    def memory_bytes(self, settings: Settings) -> int:
+        """Upper estimate of the memory that a process needs for a point: where nothing was measured."""
+
+
+def plugin_checksums(kinds: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of the sources of each plug-in that defines something of these kinds, by its file's name.
+
+    A plug-in of an installed package counts with every source of its folder: it may import them.
+    """
+    registries = [registry(kind) for kind in kinds]
+    return {
+        plugins.source_of(module).name: _source_checksum(module)
+        for module in plugins.modules()
+        if any(each.adopt(module) for each in registries)
+    }
+
+
+def _source_checksum(module: ModuleType) -> str:
+    source = plugins.source_of(module)
+    if module.__name__.startswith(f"{plugins.PACKAGE}.") or not module.__package__:
+        return content_checksum(str(source))
+    digest = hashlib.sha256()
+    for path in sorted(source.parent.rglob("*")):
+        if path.suffix in _SOURCES and path.is_file():
+            digest.update(f"{path.relative_to(source.parent)} {content_checksum(str(path))}\n".encode())
+    return digest.hexdigest()
+
+
+def file_value(given: object) -> str:
+    """The absolute path of a file of the user's."""
+    if not isinstance(given, str | Path) or not str(given).strip():
+        raise ValueError("expected the path of a file")
+    return str(Path(given).expanduser().absolute())
+
+
+def require_file(path: str, what: str) -> None:
+    """A BuddysimError where there is no such file."""
+    if not Path(path).is_file():
+        raise BuddysimError(f"{path}: {what} not found: expected a file")

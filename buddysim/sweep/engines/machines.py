@@ -1,0 +1,117 @@
+"""Machines of points: loaded once for each file, changed once for each combination of keys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+from buddysim.base import plugins
+from buddysim.machine.machine_file import MachineFile
+from buddysim.machine.presets import every_preset, is_path
+from buddysim.machine.section import figures
+from buddysim.machine.units import Bandwidth, Frequency, Time
+from buddysim.sweep.axis import Value
+from buddysim.sweep.contents import stamp_of
+from buddysim.sweep.engine import file_value
+
+M = TypeVar("M", bound=MachineFile)
+Overrides = tuple[tuple[str, Value], ...]
+
+
+def machine_name(given: object) -> str:
+    """The name of a preset as it is; the absolute path of a machine file."""
+    if not isinstance(given, str) or not given.strip():
+        raise ValueError("expected the name of a machine, or a machine file ending in .toml")
+    name = given.strip()
+    return file_value(name) if name not in every_preset() and is_path(name) else name
+
+
+def overrides_of(settings: Mapping[str, Value]) -> Overrides:
+    """The settings that are keys of machines."""
+    return tuple(sorted((key, value) for key, value in settings.items() if "." in key))
+
+
+def base_machine(kind: type[M], name: str) -> M:
+    """The machine of a name or of a file, loaded again when the file has changed."""
+    found: M = _base(kind, name, stamp_of(name) if name.startswith(os.sep) else None, _plugins())
+    return found
+
+
+def changed_machine(kind: type[M], name: str, overrides: Overrides) -> M:
+    """The machine with some keys changed."""
+    base = base_machine(kind, name)
+    found: Any = _changed(_told_apart(base), _Held(base), overrides, _plugins())
+    return cast(M, found)
+
+
+def checksum(kind: type[M], name: str, overrides: Overrides) -> str:
+    """The checksum of `changed_machine`, which isn't made."""
+    base = base_machine(kind, name)
+    return _checksum(_told_apart(base), _Held(base), overrides, _plugins())
+
+
+def canonical_value(kind: type[M], name: str, key: str, value: object) -> Any:
+    """What a value of a machine's key means."""
+    base = base_machine(kind, name)
+    try:
+        return _canonical(_told_apart(base), _Held(base), key, value, _plugins())
+    except TypeError:  # a list can't be remembered, and is wrong anyway
+        return base.canonical(key, value)
+
+
+def in_base_units(machine: MachineFile, clocks: Mapping[str, Frequency]) -> dict[str, Value]:
+    """The figures of a machine as plain numbers, by dotted key: bytes, ps, Hz, bytes per second."""
+    return {key: _in_base_units(value, clocks) for key, value in figures(machine._parts())}
+
+
+def _in_base_units(value: Any, clocks: Mapping[str, Frequency]) -> Value:
+    if isinstance(value, Time):
+        return float(value.picoseconds(clocks))
+    if isinstance(value, Bandwidth):
+        return float(value.bytes_per_s(clocks))
+    return value.hz if isinstance(value, Frequency) else value
+
+
+class _Held:
+    """A machine in a cache's key, which its checksum beside it stands for."""
+
+    def __init__(self, machine: MachineFile) -> None:
+        self.machine = machine
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and type(self.machine) is type(other.machine)
+
+    def __hash__(self) -> int:
+        return hash(type(self.machine))
+
+
+def _told_apart(machine: MachineFile) -> str:
+    """Equal machines of different names are two: results show the name."""
+    return f"{machine.checksum} {machine.name}"
+
+
+def _plugins() -> int:
+    """Plug-ins may add sections to machines."""
+    return len(plugins.modules())
+
+
+@lru_cache(256)
+def _base(kind: type[M], name: str, stamp: object, plugins: int) -> M:
+    return kind.load(name)  # type: ignore[attr-defined, no-any-return]
+
+
+@lru_cache(1024)
+def _changed(of: str, held: _Held, overrides: Overrides, plugins: int) -> MachineFile:
+    return held.machine.with_overrides(dict(overrides)) if overrides else held.machine
+
+
+@lru_cache(65536)
+def _checksum(of: str, held: _Held, overrides: Overrides, plugins: int) -> str:
+    return held.machine.checksum_with(dict(overrides))
+
+
+@lru_cache(65536)
+def _canonical(of: str, held: _Held, key: str, value: Any, plugins: int) -> Any:
+    return held.machine.canonical(key, value)

@@ -1,0 +1,177 @@
+"""Points of the replay engine: `buddysim.simulate`."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from buddysim.buddy import ProfileOptions
+from buddysim.machine import Machine
+from buddysim.replay.gap_scale import exact_gap_scale
+from buddysim.replay.result import ReplayResult
+from buddysim.replay.schemes import REGISTRY
+from buddysim.replay.simulation import simulate as replay
+from buddysim.replay.version import MODEL_VERSION
+from buddysim.sweep import axis
+from buddysim.sweep.axis import Axis, Value, canonical
+from buddysim.sweep.contents import Stamp, content_checksum, stamp_of
+from buddysim.sweep.engine import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engines import machines
+from buddysim.trace import Trace, open_trace
+
+NAME = "replay"
+SUBJECT = "trace"
+TIME = "time_ps"
+AGAINST = "time_vs_ideal"
+KEYS_READ = ()
+
+#: Parameters of `simulate` that play no part in its result.
+WITHOUT_EFFECT = ("progress",)
+#: Kinds of plug-ins that a replay depends on.
+PLUGIN_KINDS = ("compressor", "replay scheme")
+
+#: What a scheme that doesn't use targets, or sizes, never reads: such a point has their defaults.
+_OF_TARGETS = ("targets", "threshold", "profile_from", "profile_until")
+_OF_SIZES = ("compressor", "seed", "distribution")
+
+_PROCESS_BYTES = 200 * 2**20
+_BYTES_PER_ENTRY = 4
+_MOST_OPEN = 4
+_open: OrderedDict[tuple[str, Stamp], Trace] = OrderedDict()
+
+
+def _default(name: str) -> Any:
+    return inspect.signature(replay).parameters[name].default
+
+
+_AXES = {
+    "trace": Axis(file_value, "trace file", "FILE", file=True),
+    "machine": Axis(machines.machine_name, "what is simulated", "NAME|FILE.toml", _default("machine")),
+    "scheme": Axis(axis.text, "replay scheme", "NAME", _default("scheme")),
+    "targets": Axis(file_value, "target ratios, as profile -o writes them", "FILE", file=True),
+    "threshold": Axis(axis.number, "Buddy Threshold of the profile", "SHARE", _default("threshold")),
+    "compressor": Axis(axis.text, "compressor of memory-entries", "NAME", _default("compressor")),
+    "seed": Axis(axis.whole, "seed of sizes that are drawn", "N", _default("seed")),
+    "distribution": Axis(axis.text, "distribution of sizes that are drawn", "NAME", _default("distribution")),
+    "profile_from": Axis(file_value, "trace that is profiled instead", "FILE", file=True),
+    "profile_until": Axis(axis.whole, "last launch whose snapshots are profiled", "LAUNCH"),
+    "kernels": Axis(axis.kernels, "kernels to run", "FIRST:END"),
+    "gap_scale": Axis(axis.fraction, "factor on the trace's gaps", "FACTOR", str(_default("gap_scale"))),
+    "queueing": Axis(axis.switch, "count how long requests wait", "true|false", _default("queueing")),
+    "sensitivity": Axis(axis.text, "further runs for a band", "WHAT", _default("sensitivity")),
+}
+
+
+def model_version() -> int:
+    return MODEL_VERSION
+
+
+def axes() -> dict[str, Axis]:
+    return dict(_AXES)
+
+
+def checked(settings: Settings, names: Iterable[str]) -> None:
+    """Refuses wrong values of these axes."""
+    for name in names:
+        if name == "scheme":
+            REGISTRY.find(str(settings["scheme"]))
+        elif _AXES[name].file and settings.get(name) is not None:
+            require_file(str(settings[name]), "trace" if name == "trace" else name)
+        elif name == "gap_scale":
+            exact_gap_scale(Fraction(str(settings[name])))
+    ProfileOptions(
+        threshold=settings.get("threshold", ProfileOptions.threshold),  # type: ignore[arg-type]
+        algorithm=str(settings.get("compressor", ProfileOptions.algorithm)),
+        seed=settings.get("seed", ProfileOptions.seed),  # type: ignore[arg-type]
+        distribution=str(settings.get("distribution", ProfileOptions.distribution)),
+        until=settings.get("profile_until"),  # type: ignore[arg-type]
+    )
+
+
+def normalised(settings: Settings) -> dict[str, Value]:
+    """The settings with all defaults; what the scheme never reads has its default too, so that it is simulated once."""
+    full: dict[str, Value] = {name: each.default for name, each in _AXES.items()}
+    full |= {name: value for name, value in settings.items() if value is not None}
+    scheme = REGISTRY.find(str(full["scheme"]))
+    if full["sensitivity"] == "none":
+        unread = (() if scheme.uses_targets else _OF_TARGETS) + (
+            () if scheme.uses_sizes or scheme.uses_targets else _OF_SIZES
+        )
+        full |= {name: _AXES[name].default for name in unread}
+    return full
+
+
+def machine_value(settings: Settings, key: str, value: object) -> Any:
+    return machines.canonical_value(Machine, str(settings.get("machine") or _AXES["machine"].default), key, value)
+
+
+def identity(settings: Settings) -> dict[str, str]:
+    """See `Engine.identity`."""
+    full = normalised(settings)
+    found = {
+        name: canonical(content_checksum(str(full[name])) if each.file and full[name] is not None else full[name])
+        for name, each in _AXES.items()
+        if name != "machine"
+    }
+    for file, checksum in plugin_checksums(PLUGIN_KINDS).items():
+        found[f"plugin:{file}"] = checksum
+    return found
+
+
+def machine_identity(settings: Settings) -> str:
+    name = str(settings.get("machine") or _AXES["machine"].default)
+    return machines.checksum(Machine, name, machines.overrides_of(settings))
+
+
+def check_machine(settings: Settings) -> None:
+    _machine(settings)
+
+
+def columns(settings: Settings) -> dict[str, Value]:
+    """See `Engine.columns`."""
+    full, machine = normalised(settings), _machine(settings)
+    found: dict[str, Value] = {name: full[name] for name in _AXES if name != "machine"}
+    found |= {"machine": machine.name, "gap_scale": float(Fraction(str(full["gap_scale"])))}
+    numbers = machines.in_base_units(machine, machine.clocks)
+    return found | {key: value for key, value in numbers.items() if "." in key and not key.startswith("training.")}
+
+
+def simulate(settings: Settings) -> ReplayResult:
+    """See `Engine.simulate`; traces stay open for the points to come."""
+    full = normalised(settings)
+    arguments: dict[str, Any] = {name: full[name] for name in _AXES}
+    arguments["trace"] = _opened(str(full["trace"]))
+    if full["profile_from"] is not None:
+        arguments["profile_from"] = _opened(str(full["profile_from"]))
+    arguments["machine"] = _machine(settings)
+    arguments["gap_scale"] = Fraction(str(full["gap_scale"]))
+    if full["kernels"] is not None:
+        first, end = str(full["kernels"]).split(":")
+        arguments["kernels"] = slice(int(first), int(end) if end else None)
+    return replay(**arguments)
+
+
+def memory_bytes(settings: Settings) -> int:
+    """A process with the engine, and a few bytes for each memory-entry that the trace allocates."""
+    trace = _opened(str(settings["trace"]))
+    entries = sum(allocation.bytes // 128 + 1 for allocation in trace.allocations)
+    return _PROCESS_BYTES + _BYTES_PER_ENTRY * entries
+
+
+def _machine(settings: Settings) -> Machine:
+    name = str(settings.get("machine") or _AXES["machine"].default)
+    return machines.changed_machine(Machine, name, machines.overrides_of(settings))
+
+
+def _opened(path: str) -> Trace:
+    """The trace, opened once for this process; its pages are the page cache's, which all processes share."""
+    key = path, stamp_of(path)
+    if key not in _open:
+        _open[key] = open_trace(path)
+        while len(_open) > _MOST_OPEN:
+            _open.popitem(last=False)[1].close()
+    _open.move_to_end(key)
+    return _open[key]

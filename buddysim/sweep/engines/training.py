@@ -1,0 +1,233 @@
+"""Points of the training engine: `buddysim.training.simulate`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from buddysim.base import plugins
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.machine.training import TrainingMachine
+from buddysim.sweep import axis
+from buddysim.sweep.axis import Axis, Value, canonical
+from buddysim.sweep.contents import content_checksum, stamp_of
+from buddysim.sweep.engine import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engines import machines
+from buddysim.training import schemes
+from buddysim.training.cost import CostModel
+from buddysim.training.driver import simulate as train
+from buddysim.training.iteration.plan import Options
+from buddysim.training.networks import zoo
+from buddysim.training.networks.graph import Network
+from buddysim.training.option import Option
+from buddysim.training.result import TrainingResult, network_checksum
+from buddysim.training.search import LARGEST_BATCH
+from buddysim.training.version import MODEL_VERSION
+
+NAME = "training"
+SUBJECT = "network"
+TIME = "time_ms"
+KEYS_READ = ("training.link", "training.library")
+BASELINE = None  # every result has `time_vs_oracle`
+AGAINST = None
+
+#: Parameters of `simulate_outcome` and `CostModel.load` that others of them stand for.
+WITHOUT_EFFECT = ("cost", "options", "keywords")
+#: Kinds of plug-ins that a training depends on.
+PLUGIN_KINDS = ("compressor", "training scheme", "network", "layer kind")
+
+_PROCESS_BYTES = 300 * 2**20
+_DEFAULTS = Options()
+#: Options that schemes declare have the path of a file where their help calls the value so.
+FILE = "FILE"
+
+
+def _network_name(given: object) -> str:
+    name = axis.text(given)
+    return (
+        name if name in zoo.REGISTRY or not (os.sep in name or name.endswith((".toml", ".json"))) else file_value(name)
+    )
+
+
+_AXES = {
+    "network": Axis(_network_name, "network of the zoo, or a network file", "NAME|FILE"),
+    "batch": Axis(axis.whole, "samples of one iteration", "N", 64),
+    "machine": Axis(machines.machine_name, "the GPU", "NAME|FILE.toml", "titan-x"),
+    "scheme": Axis(axis.text, "training scheme", "NAME", "vdnn-dyn"),
+    "link": Axis(axis.text, "link to the host", "NAME"),
+    "prefetch": Axis(axis.text, "when offloaded maps come back", "HOW", _DEFAULTS.prefetch),
+    "library": Axis(axis.text, "version of the CONV library", "NAME"),
+    "precision": Axis(axis.text, "what layers compute in", "NAME", _DEFAULTS.precision),
+    "calibration": Axis(file_value, "layer times of your own GPU", "FILE", file=True),
+    "fit": Axis(axis.text, "how the memory pool picks a free piece", "HOW", _DEFAULTS.fit),
+    "memory_bytes": Axis(axis.size, "GPU memory to use, not the machine's", "SIZE"),
+}
+_READERS: dict[type, axis.Reader] = {bool: axis.switch, int: axis.whole, float: axis.number, str: axis.text}
+
+
+def model_version() -> int:
+    return MODEL_VERSION
+
+
+def axes() -> dict[str, Axis]:
+    """Those of every training, and the options that schemes declare."""
+    return _AXES | {name: _option_axis(option) for name, option in schemes.options().items() if name not in _AXES}
+
+
+def _option_axis(option: Option) -> Axis:
+    file = option.metavar == FILE
+    read: axis.Reader = file_value if file else _READERS[option.type]
+    return Axis(read, option.help, option.metavar, option.default, file)
+
+
+def checked(settings: Settings, names: Iterable[str]) -> None:
+    """Refuses wrong values of these axes."""
+    every = axes()
+    for name in names:
+        value = settings.get(name)
+        if every[name].file and value is not None:
+            require_file(str(value), name)
+    schemes.REGISTRY.find(str(settings.get("scheme", "vdnn-dyn")))
+    network(str(settings["network"]))
+    batch = settings.get("batch", 1)
+    if not isinstance(batch, int) or not 1 <= batch <= LARGEST_BATCH:
+        raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
+    machine = _base_machine(settings)
+    link = settings.get("link")
+    if link is not None and link not in machine.links:
+        raise BuddysimError(
+            f"link {shortened(link)}: expected one of {', '.join(machine.links)}{hint(str(link), machine.links)}"
+        )
+
+
+def normalised(settings: Settings) -> dict[str, Value]:
+    """The settings with all defaults, those of the machine too, without options that the scheme doesn't have."""
+    full: dict[str, Value] = {name: each.default for name, each in _AXES.items()}
+    given = {name: value for name, value in settings.items() if value is not None and "." not in name}
+    full |= {name: value for name, value in given.items() if name in _AXES}
+    declared = getattr(schemes.REGISTRY.find(str(full["scheme"])), "OPTIONS", {})
+    full |= {name: given.get(name, option.default) for name, option in declared.items()}
+    machine = _base_machine(settings)
+    overridden = {key: value for key, value in settings.items() if key in KEYS_READ}
+    full["link"] = full["link"] or overridden.get("training.link") or machine.link
+    if full["calibration"] is None:
+        full["library"] = full["library"] or overridden.get("training.library") or machine.library
+    return full
+
+
+def machine_value(settings: Settings, key: str, value: object) -> Any:
+    name = str(settings.get("machine") or _AXES["machine"].default)
+    return machines.canonical_value(TrainingMachine, name, key, value)
+
+
+def identity(settings: Settings) -> dict[str, str]:
+    """See `Engine.identity`."""
+    full, every = normalised(settings), axes_of_names()
+    found = {
+        name: canonical(content_checksum(str(value)) if every[name].file and value is not None else value)
+        for name, value in full.items()
+        if name not in ("machine", "network")
+    }
+    found["machine_name"] = canonical(_base_machine(settings).name)  # the calibration is that of the name
+    found["network"] = _network_identity(str(full["network"]), _stamp(str(full["network"])), len(plugins.modules()))
+    for file, checksum in plugin_checksums(PLUGIN_KINDS).items():
+        found[f"plugin:{file}"] = checksum
+    return found
+
+
+def machine_identity(settings: Settings) -> str:
+    name = str(settings.get("machine") or _AXES["machine"].default)
+    return machines.checksum(TrainingMachine, name, machines.overrides_of(settings))
+
+
+def axes_of_names() -> dict[str, Axis]:
+    """`axes`, made once for each set of plug-ins."""
+    return _axes_with(len(plugins.modules()))
+
+
+@lru_cache(8)
+def _axes_with(plugin_count: int) -> dict[str, Axis]:
+    return axes()
+
+
+def check_machine(settings: Settings) -> None:
+    _machine(settings)
+
+
+def columns(settings: Settings) -> dict[str, Value]:
+    """See `Engine.columns`."""
+    full, machine = normalised(settings), _machine(settings)
+    found: dict[str, Value] = {**full, "machine": machine.name, "network": network(str(full["network"])).name}
+    for key, value in machines.in_base_units(machine, {}).items():
+        if not key.startswith("training.links."):
+            found[key] = value
+        elif key.startswith(f"training.links.{full['link']}."):
+            found[f"link.{key.rpartition('.')[2]}"] = value
+    return found
+
+
+def simulate(settings: Settings) -> TrainingResult:
+    """See `Engine.simulate`."""
+    full, machine = normalised(settings), _machine(settings)
+    own = {field.name for field in fields(Options)} - {"extra"}
+    chosen = {name: value for name, value in full.items() if name in own}
+    extra = {name: value for name, value in full.items() if name not in _AXES and value is not None}
+    given = {name: value for name, value in extra.items() if settings.get(name) is not None}
+    calibration = full["calibration"]
+    cost = CostModel.load(
+        machine,
+        None if full["library"] is None else str(full["library"]),
+        None if calibration is None else str(calibration),
+        str(full["precision"]),
+    )
+    return train(
+        network(str(full["network"])),
+        full["batch"],  # type: ignore[arg-type]
+        machine,
+        str(full["scheme"]),
+        cost=cost,
+        **chosen,
+        **given,
+    )
+
+
+def memory_bytes(settings: Settings) -> int:
+    """A process with the engine, and the maps that it observes."""
+    maps = settings.get("activations")
+    return _PROCESS_BYTES + (2 * Path(str(maps)).stat().st_size if maps is not None else 0)
+
+
+def network(name: str) -> Network:
+    """The network of a name or of a file, loaded again when the file has changed."""
+    return _network(name, _stamp(name), len(plugins.modules()))
+
+
+def _stamp(path: str) -> object:
+    return stamp_of(path) if path.startswith(os.sep) else None
+
+
+@lru_cache(64)
+def _network(name: str, stamp: object, plugin_count: int) -> Network:
+    return Network.load(name)
+
+
+@lru_cache(1024)
+def _network_identity(name: str, stamp: object, plugin_count: int) -> str:
+    loaded = _network(name, stamp, plugin_count)
+    names = "\n".join([loaded.name, *(layer.name for layer in loaded.layers)])
+    return f"{network_checksum(loaded)}:{hashlib.sha256(names.encode()).hexdigest()}"
+
+
+def _base_machine(settings: Settings) -> TrainingMachine:
+    return machines.base_machine(TrainingMachine, str(settings.get("machine") or _AXES["machine"].default))
+
+
+def _machine(settings: Settings) -> TrainingMachine:
+    name = str(settings.get("machine") or _AXES["machine"].default)
+    return machines.changed_machine(TrainingMachine, name, machines.overrides_of(settings))

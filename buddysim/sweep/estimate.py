@@ -1,0 +1,50 @@
+"""Time and memory of points before they run, from what the store has measured of like ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import mean
+from typing import Any
+
+from buddysim.sweep.point import Point
+
+#: A point like a measured one may take that much more memory.
+MARGIN = 1.25
+
+Measured = Mapping[str, Any]
+
+
+class Estimate:
+    """What points will take.
+
+    Parameters
+    ----------
+    rows : of results that are there: `engine`, `content`, `scheme`, ..., `seconds`, `peak_rss_bytes`
+    """
+
+    def __init__(self, rows: Iterable[Measured] = ()) -> None:
+        self._seconds: dict[Any, list[float]] = {}
+        self._memory: dict[Any, int] = {}
+        for row in rows:
+            for key in ((row["engine"], row["content"], row["scheme"]), (row["engine"], row["content"])):
+                self._seconds.setdefault(key, []).append(row["seconds"])
+                self._memory[key] = max(self._memory.get(key, 0), row["peak_rss_bytes"])
+
+    def seconds(self, point: Point) -> float | None:
+        """The mean of what points of the same subject and scheme took; None where none was measured."""
+        for key in self._keys(point):
+            if key in self._seconds:
+                return mean(self._seconds[key])
+        return None
+
+    def memory_bytes(self, point: Point) -> int:
+        """The most that such a point took and a quarter more; the engine's own estimate where none was measured."""
+        for key in self._keys(point):
+            if key in self._memory:
+                return int(self._memory[key] * MARGIN)
+        return point.how.memory_bytes(point.settings)
+
+    def _keys(self, point: Point) -> list[tuple[Any, ...]]:
+        content = point.how.identity(point.settings)[point.how.SUBJECT]
+        scheme = point.settings.get("scheme", point.how.axes()["scheme"].default)
+        return [(point.engine, content, scheme), (point.engine, content)]

@@ -1,0 +1,67 @@
+"""Simulates one point and stores its result, in whichever process: this one, or a worker's."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.result import peak_rss_bytes
+from buddysim.sweep import memory
+from buddysim.sweep.point import from_spec
+from buddysim.sweep.record import make_record
+from buddysim.sweep.store import Store
+
+#: Why a point has no result.
+REFUSED, MEMORY, BUG, KILLED = "refused", "out of memory", "error", "killed"
+
+Outcome = dict[str, Any]
+
+
+def run_point(
+    spec: Mapping[str, Any], folder: str, grant_bytes: int | None = None, waiting: Callable[[str], object] | None = None
+) -> Outcome:
+    """Simulates a point and stores its result; never raises, so that a failure is one of the point, not of the worker.
+
+    Parameters
+    ----------
+    spec : a `Point.spec`
+    folder : of the store
+    grant_bytes : memory that it may take; None: as much as there is
+    waiting : as `Store.put` has it
+
+    Returns
+    -------
+    dict with `name`, `worker`, `seconds` of `simulate`, and `busy_s` in all; where it failed `why` (`REFUSED`,
+    `MEMORY`, `BUG`) and `reason`, a line
+    """
+    began = time.perf_counter()
+    outcome: Outcome = {"name": spec["name"], "worker": f"{socket.gethostname()}:{os.getpid()}", "seconds": 0.0}
+    try:
+        point = from_spec(spec)
+        if point.name != spec["name"]:
+            raise BuddysimError("what it reads has changed since the sweep began")
+        memory.reset_peak()
+        with memory.limited(grant_bytes):
+            started = time.perf_counter()
+            result = point.how.simulate(point.settings)
+            outcome["seconds"] = time.perf_counter() - started
+        record = make_record(point, result, outcome["seconds"], peak_rss_bytes())
+        outcome["bytes"] = Store(Path(folder)).put(record, waiting=waiting)
+        outcome["peak_rss_bytes"] = record.measured["peak_rss_bytes"]
+    except BuddysimError as error:
+        outcome |= {"why": REFUSED, "reason": str(error)}
+    except MemoryError as error:
+        limit = "" if grant_bytes is None else f" with {grant_bytes / 2**20:,.0f} MiB for it"
+        outcome |= {"why": MEMORY, "reason": f"out of memory{limit}{f': {error}' if str(error) else ''}"}
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = " ".join(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})".split())
+        outcome |= {"why": BUG, "reason": text}
+    outcome["busy_s"] = time.perf_counter() - began
+    return outcome

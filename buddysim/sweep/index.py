@@ -1,0 +1,160 @@
+"""The rows of a store as Parquet files in a local cache: what queries read. It can be lost: it is made anew.
+
+Only files that the index doesn't know yet, or that have another size or time than when it read them, are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buddysim.sweep.record import Damaged, Newer, body_of, name_of_row
+from buddysim.sweep.rows import rows_table
+
+if TYPE_CHECKING:
+    from buddysim.sweep.store import Store
+
+VERSION = 1
+_ROWS_PER_FILE = 10_000
+_READERS = 8
+_MOST_FILES = 20
+#: Columns about the file that a row was read from.
+SIZE, CHANGED = "file_bytes", "file_changed_ns"
+
+
+def installed() -> bool:
+    """Whether what an index needs is there."""
+    from importlib.util import find_spec
+
+    return find_spec("pyarrow") is not None and find_spec("duckdb") is not None
+
+
+def cache_folder() -> Path:
+    """Where indexes are kept: ``XDG_CACHE_HOME``, else ``~/.cache``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buddysim" / "index"
+
+
+class Index:
+    """The index of a store.
+
+    Parameters
+    ----------
+    store : the store; what is found damaged goes to its notes
+    folder : of the index; None: one of the cache, for the store's path
+    """
+
+    def __init__(self, store: Store, folder: Path | None = None) -> None:
+        self.store = store
+        key = hashlib.sha256(str(store.folder.resolve()).encode()).hexdigest()[:24]
+        self.folder = folder or cache_folder() / f"{VERSION}-{key}"
+        self._names: set[str] = set()
+
+    def refresh(self) -> Index:
+        """Brings the index up to date with the store."""
+        singles = self.store.singles()  # before the parts: see `Store.names`
+        parts = {name for part in self.store.part_names() for name in self.store.names_in(part)}
+        wanted = {name: stamp for name, stamp in singles.items() if name not in parts}
+        known = self._known()
+        kept = {name for name, (stamp, _) in known.items() if wanted.get(name) == stamp}
+        if len(kept) < len(known) or len(self._files()) > _MOST_FILES:
+            self._drop(kept)
+        new = [name for name in wanted if name not in kept]
+        read: set[str] = set()
+        for at in range(0, len(new), _ROWS_PER_FILE):
+            read |= self._add(new[at : at + _ROWS_PER_FILE])
+        self._names = kept | read | parts
+        return self
+
+    def names(self) -> set[str]:
+        """The names of results whose files were read and are whole."""
+        return self._names
+
+    def files(self) -> list[str]:
+        """The Parquet files of all rows: those of the index, and the store's parts."""
+        own = [str(path) for path in self._files()]
+        return own + [str(self.store.parts / part) for part in self.store.part_names()]
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("*.parquet"))
+
+    def _known(self) -> dict[str, tuple[tuple[int, int], Path]]:
+        """What the index has: size and time of the file by name, and where its row is; damaged files are dropped."""
+        import pyarrow.parquet as parquet
+
+        found: dict[str, tuple[tuple[int, int], Path]] = {}
+        for path in self._files():
+            try:
+                columns = parquet.read_table(path, columns=["name", SIZE, CHANGED], partitioning=None)
+            except (OSError, ValueError, KeyError):
+                path.unlink(missing_ok=True)
+                continue
+            values = (columns.column(name).to_pylist() for name in ("name", SIZE, CHANGED))
+            found.update((name, ((size, changed), path)) for name, size, changed in zip(*values, strict=True))
+        return found
+
+    def _drop(self, kept: set[str]) -> None:
+        """Writes the rows of these names anew into one file, each once, and removes the others."""
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+
+        tables, seen, old = [], set[str](), self._files()
+        for path in old:
+            table = parquet.read_table(path, partitioning=None)
+            keep = []
+            for name in table.column("name").to_pylist():
+                keep.append(name in kept and name not in seen)
+                seen.add(name)
+            tables.append(table.filter(pa.array(keep)))
+        if tables and kept:
+            self._write(pa.concat_tables(tables, promote_options="permissive"))
+        for path in old:
+            path.unlink(missing_ok=True)
+
+    def _add(self, names: Iterable[str]) -> set[str]:
+        """Reads the files of these names; gives those that are whole."""
+        import pyarrow as pa
+
+        with ThreadPoolExecutor(_READERS) as pool:
+            read = [found for found in pool.map(self._row, names) if found is not None]
+        if not read:
+            return set()
+        table = rows_table([row for _, row, _ in read])
+        for position, column in enumerate((SIZE, CHANGED)):
+            table = table.append_column(column, pa.array([stamp[position] for _, _, stamp in read], pa.int64()))
+        self._write(table)
+        return {name for name, _, _ in read}
+
+    def _row(self, name: str) -> tuple[str, bytes, tuple[int, int]] | None:
+        path = self.store.path_of(name)
+        try:
+            with path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                row = body_of(file.read()).split(b"\n", 1)[0]
+            if name_of_row(row) != name:
+                raise Damaged("it is another result's")
+            return name, row, (status.st_size, status.st_mtime_ns)
+        except FileNotFoundError:
+            return None
+        except Damaged as damage:
+            self.store.notes.append(f"{path}: damaged ({damage}): it does not count")
+        except Newer as newer:
+            self.store.notes.append(f"{path}: a newer version of buddysim wrote it ({newer}): it does not count")
+        return None
+
+    def _write(self, table: Any) -> None:
+        import pyarrow.parquet as parquet
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        unfinished = self.folder / f"{os.getpid()}-{secrets.token_hex(8)}.unfinished"
+        try:
+            parquet.write_table(table, unfinished, compression="zstd")
+            unfinished.rename(unfinished.with_suffix(".parquet"))
+        finally:
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)

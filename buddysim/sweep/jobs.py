@@ -1,0 +1,127 @@
+"""Workers in the jobs of a batch system, as a TOML file describes them (dask-jobqueue)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import parse_toml, read_text
+
+LARGEST_FILE = 2**16
+_KEYS = ("system", "jobs", "workers", "memory", "walltime", "queue", "account", "log_folder", "interface", "prologue",
+         "directives", "local_folder")  # fmt: skip
+_REQUIRED = ("jobs", "memory")
+SYSTEMS = ("slurm", "local")
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """What each job asks for.
+
+    Attributes
+    ----------
+    system : ``slurm``; ``local`` runs the job scripts on this machine, to try a file
+    jobs : how many jobs
+    workers : processes in each, a CPU each
+    memory : of each job, such as ``"64 GB"``
+    walltime : of each job, ``"02:00:00"``
+    queue, account : of the batch system; None: its default
+    log_folder : for the jobs' output; None: the working folder
+    interface : network interface of the workers, such as ``"ib0"``
+    prologue : lines of shell before the workers start: modules, an environment
+    directives : further lines of the batch system, such as ``"--exclusive"``
+    local_folder : of the worker's own files; None: Dask's default
+    """
+
+    jobs: int
+    memory: str
+    system: str = "slurm"
+    workers: int = 1
+    walltime: str = "01:00:00"
+    queue: str | None = None
+    account: str | None = None
+    log_folder: str | None = None
+    interface: str | None = None
+    prologue: tuple[str, ...] = ()
+    directives: tuple[str, ...] = field(default=())
+    local_folder: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What it is, for the screen."""
+        return f"{self.jobs} {self.system} jobs of {self.workers} worker{'s' if self.workers > 1 else ''}"
+
+
+def read_jobs(path: str | os.PathLike[str]) -> Jobs:
+    """The jobs of a file.
+
+    Raises
+    ------
+    BuddysimError
+        an unknown key, with the nearest; one that is missing; a value of another type
+    """
+    where = os.fspath(path)
+    content = parse_toml(read_text(path, "file of jobs", LARGEST_FILE), where)
+    for key in content:
+        if key not in _KEYS:
+            raise BuddysimError(f"{where}: {shortened(key)}: expected one of {', '.join(_KEYS)}{hint(key, _KEYS)}")
+    for key in _REQUIRED:
+        if key not in content:
+            raise BuddysimError(f"{where}: {key} is missing")
+    for key, value in content.items():
+        _check(where, key, value)
+    for key in ("prologue", "directives"):
+        if key in content:
+            content[key] = tuple(content[key])
+    return Jobs(**content)
+
+
+def _check(where: str, key: str, value: Any) -> None:
+    if key in ("jobs", "workers"):
+        wrong = "a whole number from 1 on" if not isinstance(value, int) or value < 1 or value is True else None
+    elif key in ("prologue", "directives"):
+        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        wrong = None if fits else "a list of texts"
+    elif key == "system":
+        wrong = None if value in SYSTEMS else f"one of {', '.join(SYSTEMS)}"
+    else:
+        wrong = None if isinstance(value, str) and value else "a text"
+    if wrong:
+        raise BuddysimError(f"{where}: {key}: {shortened(value)}: expected {wrong}")
+
+
+def job_cluster(jobs: Jobs) -> Any:
+    """The Dask cluster of these jobs; they are submitted, and end with it."""
+    cluster = make_cluster(jobs)
+    cluster.scale(jobs=jobs.jobs)
+    return cluster
+
+
+def make_cluster(jobs: Jobs) -> Any:
+    """The same before anything is submitted: `job_script` says what will be."""
+    import dask_jobqueue
+    from dask_jobqueue.local import LocalCluster
+
+    options: dict[str, Any] = {
+        "cores": jobs.workers,
+        "processes": jobs.workers,
+        "memory": jobs.memory,
+        "python": sys.executable,
+        "job_script_prologue": list(jobs.prologue),
+        "worker_extra_args": ["--preload", "buddysim.sweep.worker"],
+    }
+    options |= _given({"interface": jobs.interface, "log_directory": jobs.log_folder})
+    options |= _given({"local_directory": jobs.local_folder})
+    if jobs.system == "local":
+        return LocalCluster(**options)
+    options |= _given({"queue": jobs.queue, "account": jobs.account, "walltime": jobs.walltime})
+    return dask_jobqueue.SLURMCluster(job_extra_directives=list(jobs.directives), **options)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

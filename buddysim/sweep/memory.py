@@ -1,0 +1,71 @@
+"""Memory: what a machine has, what a process may take, and whether the kernel ended one for want of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+_CGROUP = Path("/sys/fs/cgroup")
+#: Of the memory that is free when a sweep starts; the rest is for the page cache, which traces are read through.
+SHARE = 0.85
+_UNKNOWN_BYTES = 8 * 2**30
+
+
+def available_bytes() -> int:
+    """Bytes that new processes of this machine can take without swapping, within the limit of its control group."""
+    found = []
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(int(line.split()[1]) * 1024)
+    for most, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        with contextlib.suppress(OSError, ValueError):
+            limit = int((_CGROUP / most).read_text(encoding="ascii"))
+            found.append(max(limit - int((_CGROUP / used).read_text(encoding="ascii")), 0))
+    return min(found, default=_UNKNOWN_BYTES)
+
+
+def killed_for_memory() -> int:
+    """How many processes the kernel has ended so far because memory ran out; 0 where that isn't known."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def reset_peak() -> None:
+    """Starts the count of this process's peak resident memory anew, where the kernel can (Linux)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+@contextlib.contextmanager
+def limited(grant_bytes: int | None) -> Iterator[None]:
+    """Lets this process allocate that much more: an allocation beyond it is a MemoryError, and harms nobody."""
+    if grant_bytes is None or not hasattr(resource, "RLIMIT_DATA"):
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = _data_bytes() + grant_bytes
+    if before[1] != resource.RLIM_INFINITY:
+        limit = min(limit, before[1])
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def _data_bytes() -> int:
+    """Private memory of this process, reserved or used: what RLIMIT_DATA counts."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0

@@ -1,0 +1,77 @@
+"""What a study has to simulate: its points by name, those that are there, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from buddysim.base.errors import BuddysimError
+from buddysim.sweep.point import Point
+from buddysim.sweep.store import Store
+from buddysim.sweep.study import MANY, Names, Study
+
+
+@dataclass
+class Plan:
+    """A study against a store.
+
+    Attributes
+    ----------
+    study, store : as given
+    points : every point of the study by its name, in order, each once
+    baselines : the names of those that are only baselines of others
+    missing : the names of those that have no result, in order
+    """
+
+    study: Study
+    store: Store
+    points: dict[str, Point]
+    baselines: set[str] = field(default_factory=set)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def there(self) -> int:
+        """Points that have a result."""
+        return len(self.points) - len(self.missing)
+
+    def check_machines(self) -> None:
+        """Refuses machines of missing points whose parts don't fit together, before anything is simulated."""
+        seen = set()
+        for name in self.missing:
+            settings = self.points[name].settings
+            key = tuple(item for item in settings.items() if item[0] == "machine" or "." in item[0])
+            if key not in seen:
+                seen.add(key)
+                self.points[name].how.check_machine(settings)
+
+
+def make_plan(study: Study, store: Store, fresh: bool = False, confirm: Callable[[int], bool] | None = None) -> Plan:
+    """The plan of a study.
+
+    Parameters
+    ----------
+    fresh : everything is missing
+    confirm : asked whether to go on with a study of that many points, more than a million; None: no
+
+    Raises
+    ------
+    BuddysimError
+        a study that is too large, or without points
+    """
+    if study.product > MANY and not (confirm is not None and confirm(study.product)):
+        raise BuddysimError(f"{study.title}: {study.product:,} points, more than {MANY:,}: expected --yes to go on")
+    names = Names()
+    points: dict[str, Point] = {}
+    for point in study.points():
+        points.setdefault(names.of(point), point)
+    if not points:
+        raise BuddysimError(f"{study.title}: no points: every one is excluded")
+    baselines = set()
+    if study.baseline is not None:
+        for point in list(points.values()):
+            baseline = study.baseline_of(point)
+            if baseline is not None and names.of(baseline) not in points:
+                points[names.of(baseline)] = baseline
+                baselines.add(names.of(baseline))
+    there = set() if fresh else store.verified(points)
+    return Plan(study, store, points, baselines, [name for name in points if name not in there])

@@ -1,0 +1,90 @@
+"""One point of a study: an engine and its settings, named by the hash of everything that determines the result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from buddysim.base import plugins
+from buddysim.sweep.axis import Value
+from buddysim.sweep.engine import Engine
+from buddysim.sweep.engines import find
+
+NAME_DIGITS = 40  # 160 bits
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One simulation.
+
+    Attributes
+    ----------
+    engine : name of the engine
+    settings : values of axes, and of machines' keys, by name; defaults for what isn't there
+    """
+
+    engine: str
+    settings: Mapping[str, Value]
+
+    @property
+    def how(self) -> Engine:
+        """Its engine."""
+        return find(self.engine)
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """Everything that determines the result, the engine's model version too."""
+        engine = self.how
+        return {
+            "engine": self.engine,
+            "model_version": str(engine.model_version()),
+            "machine": engine.machine_identity(self.settings),
+            **engine.identity(self.settings),
+        }
+
+    @cached_property
+    def name(self) -> str:
+        """Of the result."""
+        return name_of(self.identity)
+
+    @cached_property
+    def asked(self) -> str:
+        """A hash of the settings as given, files by their paths: the same when a file or the model has changed."""
+        text = json.dumps([self.engine, sorted(self.settings.items())], ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
+
+    @cached_property
+    def baseline(self) -> Point | None:
+        """The same under the scheme that times are set against; None where there is none, or it is that itself."""
+        scheme = self.how.BASELINE
+        return None if scheme is None else Point(self.engine, {**self.settings, "scheme": scheme})
+
+    def text(self) -> str:
+        """The settings in a line."""
+        return ", ".join(f"{name}={value}" for name, value in self.settings.items())
+
+    def spec(self) -> dict[str, Any]:
+        """What another process needs to make the same point (`from_spec`)."""
+        return {
+            "engine": self.engine,
+            "settings": dict(self.settings),
+            "name": self.name,
+            "plugins": [str(path) for path in plugins.loaded_files()],
+        }
+
+
+def from_spec(spec: Mapping[str, Any]) -> Point:
+    """The point of a `Point.spec`; loads the plug-ins that it needs."""
+    for file in spec["plugins"]:
+        plugins.load_plugin(file)
+    return Point(spec["engine"], spec["settings"])
+
+
+def name_of(identity: Mapping[str, str]) -> str:
+    """The name of a result: a SHA-256 over what determines it, in hex, cut to `NAME_DIGITS`."""
+    text = "\n".join(f"{key}={value}" for key, value in sorted(identity.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]

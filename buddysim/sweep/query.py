@@ -1,0 +1,176 @@
+"""Tables of a store's rows: DuckDB over Parquet, with units in conditions.
+
+``results`` has a row for each result of the current model versions, ``every_result`` those of older ones too. Numbers
+are in base units: bytes, picoseconds, hertz, bytes per second (docs/sweeps.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.machine.units import BANDWIDTH_UNITS, FLOPS_UNITS, FREQUENCY_UNITS, SIZE_UNITS, TIME_UNITS
+from buddysim.sweep.engines import NAMES, find
+from buddysim.sweep.index import Index, installed
+from buddysim.sweep.store import Store
+
+#: Columns about files and processes, which come last.
+_ABOUT = ("asked", "baseline", "file_bytes", "file_changed_ns", "record")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*'|\"[^\"]*\")|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])"
+    r"|(?P<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.]*[A-Za-z_]{3,}[\w-]*-))\s*"
+    r"(?P<unit>[A-Za-z]+(?:/[a-z_]+)?(?=[\s),]|$))?|(?P<word>[^\s()<>=!,'\"]+))"
+)
+_WORDS = ("and", "or", "not", "in", "is", "null")
+
+
+class Table:
+    """The rows of a store, to be asked.
+
+    Parameters
+    ----------
+    store : the store; damaged files go to its notes
+
+    Raises
+    ------
+    BuddysimError
+        where DuckDB is missing, or there are no results
+    """
+
+    def __init__(self, store: Store) -> None:
+        if not installed():
+            raise BuddysimError("tables of results need DuckDB and pyarrow: pip install 'buddysim[sweep]'")
+        import duckdb
+
+        files = Index(store).refresh().files()
+        if not files:
+            raise BuddysimError(f"{store.folder}: no results: expected a store that a sweep wrote")
+        self._database = duckdb.connect()
+        quoted = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+        self._database.execute(
+            f"CREATE VIEW read AS SELECT * FROM read_parquet([{quoted}], union_by_name=true)"
+        )
+        there = [row[0] for row in self._database.execute("DESCRIBE read").fetchall()]
+        kept = [column for column in there if column != "record"]
+        columns = ", ".join(f"r.{_quoted(column)}" for column in kept if column not in _ABOUT)
+        about = ", ".join(f"r.{_quoted(column)}" for column in kept if column in _ABOUT)
+        against, join = _against(there)
+        self._database.execute(
+            f"CREATE VIEW every_result AS SELECT {columns}{against}, {about} FROM read r {join}"
+        )
+        current = " OR ".join(f"(engine = '{name}' AND model_version = {find(name).model_version()})" for name in NAMES)
+        self._database.execute(f"CREATE VIEW results AS SELECT * FROM every_result WHERE {current}")
+        self.columns = [row[0] for row in self._database.execute("DESCRIBE results").fetchall()]
+
+    def sql(self, query: str) -> Any:
+        """The Arrow table of a query; a BuddysimError with DuckDB's own words where it is wrong."""
+        import duckdb
+
+        try:
+            return self._database.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            text = str(error).split("\n\nLINE")[0]
+            raise BuddysimError(f"--sql: {' '.join(text.split())}") from None
+
+    def select(self, where: str | None = None, columns: Sequence[str] | None = None, every: bool = False) -> Any:
+        """The Arrow table of some rows and columns, in a fixed order.
+
+        Parameters
+        ----------
+        where : a condition with units, such as ``link.bandwidth > 100 GB/s and scheme = buddy``
+        columns : names; None: all
+        every : rows of older model versions too
+        """
+        for column in columns or ():
+            self._check(column, "--columns")
+        chosen = ", ".join(_quoted(column) for column in columns) if columns else "*"
+        condition = f" WHERE {self.condition(where)}" if where else ""
+        source = "every_result" if every else "results"
+        return self.sql(f"SELECT {chosen} FROM {source}{condition} ORDER BY ALL" if columns else
+                        f"SELECT {chosen} FROM {source}{condition} ORDER BY engine, name")  # fmt: skip
+
+    def condition(self, where: str) -> str:
+        """A condition as SQL.
+
+        Raises
+        ------
+        BuddysimError
+            an unknown column, with the nearest; a text that isn't a condition
+        """
+        parts, at, column, expects_value = [], 0, "", False
+        while where[at:].strip():
+            match = _TOKEN.match(where, at)
+            if match is None or match.end() == at:
+                raise BuddysimError(f"--where: {shortened(where[at:])}: expected a column, a comparison or a value")
+            at = match.end()
+            if match["op"]:
+                parts.append("=" if match["op"] == "==" else match["op"])
+                expects_value = True
+            elif match["mark"]:
+                parts.append(match["mark"])
+            elif match["word"] and match["word"].lower() in _WORDS:
+                parts.append(match["word"].upper())
+                expects_value = match["word"].lower() == "in" or (expects_value and match["word"].lower() == "not")
+            elif expects_value:
+                parts.append(_value(match, column))
+                expects_value = where[at:].lstrip()[:1] == ","
+            else:
+                column = match["word"] or (match["text"] or "").strip("'\"")
+                if not column:
+                    raise BuddysimError(f"--where: {shortened(match[0].strip())}: expected the name of a column")
+                self._check(column, "--where")
+                parts.append(_quoted(column))
+        return " ".join(parts)
+
+    def _check(self, column: str, where: str) -> None:
+        if column not in self.columns:
+            raise BuddysimError(f"{where}: {shortened(column)[1:-1]}: unknown column{hint(column, self.columns)}")
+
+
+def _against(columns: Sequence[str]) -> tuple[str, str]:
+    """Columns with times against the baseline's, and the join that they need."""
+    made = [find(name) for name in NAMES]
+    found = [engine for engine in made if engine.AGAINST and engine.TIME in columns and "baseline" in columns]
+    if not found:
+        return "", ""
+    shown = "".join(
+        f", r.{_quoted(e.TIME)} / nullif(b.{_quoted(e.TIME)}, 0)::DOUBLE AS {_quoted(str(e.AGAINST))}" for e in found
+    )
+    times = ", ".join(_quoted(engine.TIME) for engine in found)
+    return shown, f"LEFT JOIN (SELECT DISTINCT ON (name) name, {times} FROM read) b ON r.baseline = b.name"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _value(match: re.Match[str], column: str) -> str:
+    if match["number"]:
+        return _number(match["number"], match["unit"], column)
+    text = match["text"][1:-1].replace("''", "'") if match["text"] else match["word"]
+    if match["word"] and match["word"].lower() in ("true", "false"):
+        return match["word"].lower()
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _number(number: str, unit: str | None, column: str) -> str:
+    if unit is None or unit.lower() in _WORDS:
+        return number
+    factor = _factor(unit)
+    if factor is None:
+        units = [*SIZE_UNITS, *TIME_UNITS, *FREQUENCY_UNITS, *FLOPS_UNITS, *BANDWIDTH_UNITS]
+        raise BuddysimError(f"--where: {column}: {number} {unit}: unknown unit{hint(unit, units)}")
+    if unit in TIME_UNITS:
+        factor /= {"_ms": 10**9, "onds": 10**12}.get(column[-3:] if column.endswith("_ms") else column[-4:], 1)
+    return repr(float(number) * factor)
+
+
+def _factor(unit: str) -> float | None:
+    for units in (SIZE_UNITS, TIME_UNITS, FREQUENCY_UNITS, FLOPS_UNITS):
+        if unit in units:
+            return float(units[unit])
+    size, slash, per = unit.partition("/")
+    return float(SIZE_UNITS[size]) if slash and per == "s" and size in SIZE_UNITS else None

@@ -1,0 +1,185 @@
+"""A stored result: a head with its checksum, then two lines of JSON, compressed.
+
+The first line is the row that tables show: flat, text and numbers only. The second is everything. The head says the
+format, the SHA-256 of what follows, and its length: a file that was cut, or changed, is found out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from buddysim.base.result import SchemeResult
+from buddysim.sweep.point import Point, name_of
+
+FORMAT = 1
+_MAGIC = b"buddysim-result"
+_LARGEST = 2**31
+_LEVEL = 3
+#: Parts of a result that differ from run to run.
+MEASURED_PREFIX = "speed."
+
+Row = dict[str, Any]
+
+
+class Damaged(Exception):
+    """Bytes that are no whole record."""
+
+
+class Newer(Exception):
+    """A record of a format that this version doesn't know."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A result, what it is of, and what was measured while it was made.
+
+    Attributes
+    ----------
+    name : of the result
+    identity : what determines it
+    row : its row of tables, columns by name
+    result : what `SchemeResult.to_dict` gives, without what differs from run to run
+    measured : seconds, peak_rss_bytes, computer, finished, sources and `speed.*`
+    """
+
+    name: str
+    identity: dict[str, str]
+    row: Row
+    result: dict[str, Any]
+    measured: dict[str, Any]
+
+    @property
+    def engine(self) -> str:
+        """Name of its engine."""
+        return self.identity["engine"]
+
+    @property
+    def model_version(self) -> int:
+        """Of the engine that made it."""
+        return int(self.identity["model_version"])
+
+    @property
+    def full(self) -> dict[str, Any]:
+        """The result as `run --json` and `train --json` write it for a scheme."""
+        speed = {key: value for key, value in self.measured.items() if key.startswith(MEASURED_PREFIX)}
+        return {**self.result, **speed}
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        body = _json(self.row) + b"\n" + _json({**vars(self), "row": None}) + b"\n"
+        packed = zstandard.ZstdCompressor(level=_LEVEL).compress(body)
+        head = f"{FORMAT} {hashlib.sha256(packed).hexdigest()} {len(packed)}"
+        return b"%b %b\n%b" % (_MAGIC, head.encode(), packed)
+
+
+def make_record(point: Point, result: SchemeResult, seconds: float, peak_rss_bytes: int) -> Record:
+    """The record of a result.
+
+    Parameters
+    ----------
+    seconds : of `simulate`, wall-clock time
+    peak_rss_bytes : of the process
+    """
+    everything = result.to_dict()
+    measured = {
+        "seconds": seconds,
+        "peak_rss_bytes": peak_rss_bytes,
+        "computer": socket.gethostname(),
+        "python": platform.python_version(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sources": sources_checksum(point.engine),
+        **{key: value for key, value in everything.items() if key.startswith(MEASURED_PREFIX)},
+    }
+    stable = {key: value for key, value in everything.items() if not key.startswith(MEASURED_PREFIX)}
+    baseline = point.baseline
+    row: Row = {
+        "name": point.name,
+        "engine": point.engine,
+        "model_version": int(point.identity["model_version"]),
+        "asked": point.asked,
+        "baseline": None if baseline is None else baseline.name,
+        "machine_checksum": point.identity["machine"],
+        "content": point.identity[point.how.SUBJECT],
+        "seconds": seconds,
+        "peak_rss_bytes": peak_rss_bytes,
+        "sources": measured["sources"],
+    }
+    row |= point.how.columns(point.settings)
+    row |= {key: value for key, value in stable.items() if key not in row and isinstance(value, int | float | str)}
+    row = {key: value for key, value in row.items() if value is not None}
+    return Record(point.name, point.identity, row, stable, measured)
+
+
+def read_record(content: bytes, name: str) -> Record:
+    """The record of a file's bytes.
+
+    Raises
+    ------
+    Damaged
+        where they are cut, changed, or another result's
+    Newer
+        where a newer version wrote them
+    """
+    row, rest = body_of(content).split(b"\n")[:2]
+    found = json.loads(rest)
+    record = Record(**{**found, "row": json.loads(row)})
+    if record.name != name or name_of(record.identity) != name:
+        raise Damaged(f"it is the result {record.name}, not {name}")
+    return record
+
+
+def body_of(content: bytes) -> bytes:
+    """The two lines of a file, its checksum checked; raises as `read_record`."""
+    head, newline, packed = content.partition(b"\n")
+    words = head.split(b" ")
+    if not newline or words[0] != _MAGIC or len(words) < 2 or not words[1].isdigit():
+        raise Damaged("not a stored result" if content else "empty")
+    if int(words[1]) > FORMAT:
+        raise Newer(f"format {int(words[1])}, and this version knows up to {FORMAT}")
+    if len(words) != 4 or not words[3].isdigit() or len(packed) != int(words[3]):
+        raise Damaged(f"cut: {len(packed)} bytes of it are there")
+    if hashlib.sha256(packed).hexdigest().encode() != words[2]:
+        raise Damaged("its checksum is wrong")
+    return zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST)
+
+
+def name_of_row(row: bytes) -> str:
+    """The name in the first line of a file."""
+    return str(json.loads(row)["name"])
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
+
+
+#: The folders of the package whose sources decide what an engine computes.
+_FOLDERS = {
+    "replay": ("base", "compress", "machine", "trace", "buddy", "replay"),
+    "training": ("base", "compress", "formats", "machine", "training"),
+}
+_SUFFIXES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".maps")
+
+
+@cache
+def sources_checksum(engine: str) -> str:
+    """SHA-256 over the sources of an engine, in hex: tells an edited engine's results from the released one's."""
+    package = Path(sys.modules["buddysim"].__file__ or "").parent
+    digest = hashlib.sha256()
+    for folder in _FOLDERS[engine]:
+        for path in sorted((package / folder).rglob("*")):
+            if path.suffix in _SUFFIXES:
+                digest.update(path.relative_to(package).as_posix().encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]

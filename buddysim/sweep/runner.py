@@ -1,0 +1,182 @@
+"""Runs the missing points of a plan: in this process, or on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from buddysim.base.errors import BuddysimError
+from buddysim.sweep.estimate import Estimate
+from buddysim.sweep.execute import KILLED, MEMORY, Outcome, run_point
+from buddysim.sweep.plan import Plan
+
+#: Tries of a point that fails by itself, and of one whose worker dies.
+TRIES, DEATHS = 2, 4
+_PATIENCE_S = 0.25
+
+Listen = Callable[[Mapping[str, Any]], object]
+
+
+@dataclass
+class Task:
+    """A point on its way."""
+
+    name: str
+    memory_bytes: int = 0  # known when it is about to start
+    tries: int = 0
+    deaths: int = 0
+    alone: bool = False  # gets all the memory
+    failed_on: list[str] = field(default_factory=list)
+    grant_bytes: int | None = None
+
+
+class Executor(Protocol):
+    """Where points are simulated."""
+
+    #: What it is, for the screen.
+    text: str
+    #: Memory that the points of one moment may take together; None: unlimited.
+    memory_bytes: int | None
+
+    def slots(self) -> int:
+        """Points that can run at once."""
+
+    def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
+        """Starts a point."""
+
+    def finished(self, patience_s: float) -> Iterator[tuple[Task, Outcome]]:
+        """The points that have ended, at least one of them unless none does within that time."""
+
+    def close(self) -> None:
+        """Ends everything that it started."""
+
+
+class Serial:
+    """One point after the other, in this process."""
+
+    text = "this process"
+    memory_bytes: int | None = None
+
+    def __init__(self, folder: str, waiting: Callable[[str], object]) -> None:
+        self._folder, self._waiting = folder, waiting
+        self._next: list[tuple[Task, Mapping[str, Any]]] = []
+
+    def slots(self) -> int:
+        return 1
+
+    def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
+        self._next.append((task, spec))
+
+    def finished(self, patience_s: float) -> Iterator[tuple[Task, Outcome]]:
+        while self._next:
+            task, spec = self._next.pop()
+            yield task, run_point(spec, self._folder, task.grant_bytes, self._waiting)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Summary:
+    """How a run went.
+
+    Attributes
+    ----------
+    done : results written
+    failures : of each point that has no result its settings (`point`), `why` and `reason`
+    simulated_s, busy_s : seconds of all `simulate`, and of all work on points
+    wall_s : of the run, without the start of workers
+    """
+
+    done: int = 0
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    simulated_s: float = 0.0
+    busy_s: float = 0.0
+    wall_s: float = 0.0
+
+
+class Runner:
+    """Runs the missing points of a plan.
+
+    Parameters
+    ----------
+    plan : what to run
+    executor : where
+    estimate : memory of each point before it starts
+    listen : called with every event: `done`, `retry`, `failed`, each a dict with the point's name
+    """
+
+    def __init__(self, plan: Plan, executor: Executor, estimate: Estimate, listen: Listen) -> None:
+        self.plan, self.executor, self.listen = plan, executor, listen
+        self.waiting = deque(Task(name) for name in plan.missing)
+        self._estimate = estimate
+        self.running: dict[str, Task] = {}
+        self.summary = Summary()
+
+    def run(self) -> Summary:
+        """Until every point has a result, or has failed."""
+        began = time.perf_counter()
+        try:
+            while self.waiting or self.running:
+                self._start()
+                for task, outcome in self.executor.finished(_PATIENCE_S):
+                    del self.running[task.name]
+                    self._ended(task, outcome)
+                    self._start()
+        finally:
+            self.summary.wall_s = time.perf_counter() - began
+        return self.summary
+
+    def _start(self) -> None:
+        while self.waiting and len(self.running) < self.executor.slots() and self._fits(self.waiting[0]):
+            task = self.waiting.popleft()
+            task.grant_bytes = self._grant(task)
+            self.running[task.name] = task
+            self.executor.submit(task, self.plan.points[task.name].spec())
+
+    def _fits(self, task: Task) -> bool:
+        """Whether there is memory for one more; one alone always runs."""
+        most = self.executor.memory_bytes
+        task.memory_bytes = task.memory_bytes or self._memory_bytes(task)
+        if most is None or not self.running:
+            return True
+        if task.alone or any(other.alone for other in self.running.values()):
+            return False
+        return task.memory_bytes + sum(other.memory_bytes for other in self.running.values()) <= most
+
+    def _memory_bytes(self, task: Task) -> int:
+        try:
+            return self._estimate.memory_bytes(self.plan.points[task.name])
+        except (BuddysimError, OSError):
+            return 1  # what it reads is gone: the point will say so
+
+    def _grant(self, task: Task) -> int | None:
+        """What a point may take: its share, at least what it is known to need; all of it where it runs alone."""
+        most = self.executor.memory_bytes
+        if most is None:
+            return None
+        return most if task.alone else max(most // max(self.executor.slots(), 1), task.memory_bytes)
+
+    def _ended(self, task: Task, outcome: Outcome) -> None:
+        self.summary.simulated_s += outcome.get("seconds", 0.0)
+        self.summary.busy_s += outcome.get("busy_s", 0.0)
+        if "why" not in outcome:
+            self.summary.done += 1
+            self.listen({"event": "done", **outcome})
+            return
+        killed = outcome["why"] == KILLED
+        task.deaths += killed
+        task.tries += not killed
+        task.failed_on.append(outcome.get("worker", ""))
+        point = self.plan.points[task.name]
+        told = {"name": task.name, "point": dict(point.settings), "why": outcome["why"], "reason": outcome["reason"]}
+        if task.tries < TRIES and task.deaths < DEATHS:
+            task.alone = task.alone or outcome["why"] == MEMORY
+            self.listen({"event": "retry", **told})
+            self.waiting.append(task)
+        else:
+            self.summary.failures.append(told)
+            self.listen({"event": "failed", **told})

@@ -1,0 +1,49 @@
+"""Stores of tests, and points that take milliseconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from buddysim.sweep.point import Point
+from buddysim.sweep.record import Record, make_record, name_of
+from buddysim.sweep.store import Store
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexes of stores go to a folder of the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.delenv("BUDDYSIM_STORE", raising=False)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    made = Store.at(tmp_path / "store")
+    made.check_writable()
+    return made
+
+
+@pytest.fixture(scope="session")
+def small_record() -> Record:
+    """The record of a training that takes milliseconds."""
+    point = Point("training", {"network": "alexnet-cifar10", "batch": 2, "scheme": "vdnn-all-m"})
+    return make_record(point, point.how.simulate(point.settings), 0.01, 10**8)
+
+
+def named(record: Record, number: int) -> Record:
+    """The same under another name, which its identity has."""
+    identity = {**record.identity, "batch": str(number)}
+    name = name_of(identity)
+    return Record(name, identity, {**record.row, "name": name, "batch": number}, record.result, record.measured)
+
+
+def stable(record: Record | None) -> Any:
+    """What is the same in every run."""
+    assert record is not None
+    return record.identity, record.result

@@ -1,0 +1,94 @@
+"""Results of each engine at its model version: ``python -m tests.sweep.golden`` writes golden.json anew.
+
+They say whether results have changed since the version was raised, not whether they are right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from buddysim.machine import Machine
+from buddysim.replay import simulate as replay
+from buddysim.replay.schemes import REGISTRY as REPLAY_SCHEMES
+from buddysim.sweep.engines import NAMES, find
+from buddysim.synthetic import make_trace
+from buddysim.training import simulate as train
+from buddysim.training.schemes import REGISTRY as TRAINING_SCHEMES
+
+FILE = Path(__file__).with_name("golden.json")
+TRACES = Path(__file__).parents[2] / "traces"
+#: Parts of a result that may differ from run to run, or from installation to installation.
+VOLATILE = ("provenance",)
+
+
+def digest(result: dict[str, Any]) -> str:
+    """Of everything that a result holds, but what says when and where it was made."""
+    kept = {key: value for key, value in result.items() if key not in VOLATILE and not key.startswith("speed.")}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def replays() -> Iterator[tuple[str, str]]:
+    """Every scheme on a real trace and on synthetic ones that miss; other machines, and every further parameter."""
+    lud = TRACES / "lud256.bin"
+    for scheme in REPLAY_SCHEMES.names():
+        yield f"lud256 {scheme}", digest(replay(lud, scheme=scheme).to_dict())
+    for machine in ("v100", "a100", "qv100-accelsim"):
+        yield f"backprop16k {machine}", digest(replay(TRACES / "backprop16k.bin", machine).to_dict())
+    options: list[dict[str, Any]] = [
+        {"threshold": 0.01},
+        {"gap_scale": 3},
+        {"queueing": True},
+        {"kernels": slice(3, 9)},
+        {"profile_until": 2},
+        {"sensitivity": "all"},
+    ]
+    for option in options:
+        (name,) = option
+        yield f"lud256 {name}", digest(replay(lud, **option).to_dict())
+    for compressor in ("bpc", "zvc"):  # of real contents
+        result = replay(TRACES / "jacobi2d.bin", compressor=compressor, kernels=slice(0, 2))
+        yield f"jacobi2d {compressor}", digest(result.to_dict())
+    small = Machine.load("p100-nvlink2").with_overrides({"l2.size": "512 KiB"})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.bin"
+        make_trace("stream", path, {"footprint": "1 MiB", "op": "copy", "laps": "3", "sizes": "32 B:3, 128 B:1"})
+        for scheme in REPLAY_SCHEMES.names():
+            yield f"stream {scheme}", digest(replay(path, small, scheme).to_dict())
+        yield "stream seed", digest(replay(path, small, seed=5).to_dict())
+
+
+def trainings() -> Iterator[tuple[str, str]]:
+    """Every scheme on a network, other networks, and every further parameter."""
+    for scheme in TRAINING_SCHEMES.names():
+        yield f"alexnet {scheme}", digest(train("alexnet", 64, scheme=scheme).to_dict())
+    for network in ("vgg16", "googlenet", "resnet50"):
+        yield network, digest(train(network, 32).to_dict())
+    options: list[dict[str, Any]] = [
+        {"link": "pcie4"},
+        {"prefetch": "on-demand"},
+        {"library": "cudnn5"},
+        {"fit": "first-fit"},
+        {"memory_bytes": 2**31},
+    ]
+    for option in options:
+        (name,) = option
+        yield f"alexnet {name}", digest(train("alexnet", 128, **option).to_dict())
+    yield "alexnet precision", digest(train("alexnet", 128, "h100", precision="bf16").to_dict())
+    yield "alexnet density", digest(train("alexnet", 64, scheme="cdma-zv", density=0.3).to_dict())
+
+
+CASES = {"replay": replays, "training": trainings}
+
+
+def golden() -> dict[str, Any]:
+    """The content of golden.json for this version of the sources."""
+    return {name: {"model_version": find(name).model_version(), "results": dict(CASES[name]())} for name in NAMES}
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(golden(), indent=1) + "\n")

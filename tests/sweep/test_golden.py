@@ -1,0 +1,24 @@
+"""Results don't change without a new model version: stored ones would be taken for today's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from buddysim.sweep.engines import NAMES, find
+from tests.sweep.golden import CASES, FILE
+
+GOLDEN = json.loads(FILE.read_text())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_those_of_the_model_version(name: str) -> None:
+    version = find(name).model_version()
+    assert GOLDEN[name]["model_version"] == version, "a new model version: write golden.json anew"
+    found = dict(CASES[name]())
+    changed = [case for case, value in found.items() if GOLDEN[name]["results"].get(case) != value]
+    assert not changed, (
+        f"these changed: raise MODEL_VERSION of buddysim/{name}/version.py, then python -m tests.sweep.golden"
+    )
+    assert found.keys() == GOLDEN[name]["results"].keys()

@@ -1,0 +1,300 @@
+"""The name of a result: it has everything that determines the result, and nothing else."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.machine import Machine
+from buddysim.machine.training import TrainingMachine
+from buddysim.replay.schemes import REGISTRY as REPLAY_SCHEMES
+from buddysim.sweep import record
+from buddysim.sweep.engines import NAMES, find, replay, training
+from buddysim.sweep.point import Point
+from buddysim.sweep.study import Names
+from buddysim.training import schemes
+from buddysim.training.cost import CostModel
+from buddysim.training.driver import simulate, simulate_outcome
+from buddysim.training.iteration.plan import Options
+
+ROOT = Path(__file__).parents[2]
+LUD = str(ROOT / "traces" / "lud256.bin")
+
+
+def replayed(**settings: Any) -> Point:
+    return Point("replay", {"trace": LUD, **settings})
+
+
+def trained(**settings: Any) -> Point:
+    return Point("training", {"network": "alexnet", **settings})
+
+
+# -- every parameter is classified ------------------------------------------------------------------------------------
+
+
+def test_every_parameter_of_replays_is_an_axis_or_without_effect() -> None:
+    parameters = set(inspect.signature(buddysim.simulate).parameters)
+    assert parameters == {*replay.axes(), *replay.WITHOUT_EFFECT}
+    assert set(replay.identity({"trace": LUD})) == set(replay.axes()) - {"machine"}
+
+
+def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
+    signatures = {*inspect.signature(simulate_outcome).parameters, *inspect.signature(CostModel.load).parameters}
+    signatures |= {*inspect.signature(simulate).parameters, *Options.__dataclass_fields__}
+    own = {name for name in training.axes() if name not in schemes.options()}
+    assert signatures == own | {*training.WITHOUT_EFFECT, "extra"}
+    full = training.identity({"network": "alexnet", "scheme": "cdma-zv"})
+    declared = schemes.REGISTRY.find("cdma-zv").OPTIONS
+    assert set(full) == (own | declared.keys() | {"machine_name"}) - {"machine"}
+
+
+def test_options_of_schemes_that_name_files_are_told_by_their_metavar() -> None:
+    files = {name for name, option in schemes.options().items() if option.metavar == training.FILE}
+    assert files == {"activations", "densities"}
+
+
+def test_defaults_are_those_of_the_engines() -> None:
+    parameters = inspect.signature(buddysim.simulate).parameters
+    for name, axis in replay.axes().items():
+        if name not in ("trace", "gap_scale"):
+            assert axis.default == parameters[name].default, name
+    trains = inspect.signature(simulate).parameters
+    assert training.axes()["machine"].default == trains["machine"].default
+    assert training.axes()["scheme"].default == trains["scheme"].default
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_of_settings_and_counters_do_not_clash(name: str) -> None:
+    engine = find(name)
+    subject: Any = {"trace": LUD} if name == "replay" else {"network": "alexnet"}
+    columns = set(engine.columns(subject))
+    result = engine.simulate(subject).to_dict()
+    assert not columns & result.keys()
+    about = {
+        "name",
+        "engine",
+        "model_version",
+        "asked",
+        "baseline",
+        "machine_checksum",
+        "content",
+        "seconds",
+        "sources",
+    }
+    assert not about & (columns | result.keys())
+
+
+# -- what changes a result changes the name ---------------------------------------------------------------------------
+
+CHANGES: list[dict[str, Any]] = [
+    {"trace": str(ROOT / "traces" / "backprop16k.bin")},
+    {"machine": "v100"},
+    {"scheme": "host"},
+    {"threshold": 0.1},
+    {"compressor": "zvc"},
+    {"seed": 1},
+    {"distribution": "all-zero"},
+    {"profile_from": str(ROOT / "traces" / "backprop16k.bin")},
+    {"profile_until": 3},
+    {"kernels": "0:2"},
+    {"gap_scale": "2"},
+    {"queueing": True},
+    {"sensitivity": "all"},
+    {"link.bandwidth": "50 GB/s"},
+    {"um.page": "4 KiB"},
+]
+
+
+def test_every_axis_of_replays_changes_the_name(tmp_path: Path) -> None:
+    targets = tmp_path / "targets.toml"
+    targets.write_text("[targets]\n")
+    changes = [{}, *CHANGES, {"targets": str(targets)}]
+    names = [replayed(**change).name for change in changes]
+    assert len(set(names)) == len(names)
+    assert set(replay.axes()) <= {key for change in changes for key in change}
+
+
+def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
+    table = tmp_path / "densities.csv"
+    table.write_text("layer,density\n")
+    changes: list[dict[str, Any]] = [{}, {"network": "vgg16"}, {"batch": 3}, {"machine": "p100"}, {"link": "pcie4"}]
+    changes += [{"scheme": "vdnn-all-m"}, {"prefetch": "on-demand"}, {"library": "cudnn5"}, {"precision": "fp16"}]
+    changes += [{"calibration": str(table)}, {"fit": "first-fit"}, {"memory_bytes": 2**30}]
+    changes += [{"training.memory": "8 GiB"}, {"training.links.pcie3.offload": "9 GB/s"}]
+    names = [trained(**change).name for change in changes]
+    other = {"epoch": 1.0, "repeats": False, "density": 0.5, "cluster": 2, "seed": 1, "layout": "NHWC", "window": 512}
+    other |= {"masks": False, "activations": str(table), "densities": str(table)}
+    names += [trained(scheme="cdma-zv", **{name: value}).name for name, value in other.items()]
+    names += [trained(scheme="cdma-zv").name]
+    assert len(set(names)) == len(names)
+    missing = {
+        name for name in training.axes() if name not in {key for change in changes for key in change} | other.keys()
+    }
+    assert missing <= set(schemes.options())
+
+
+@pytest.mark.parametrize("kind", ["trace", "targets", "profile_from", "machine"])
+def test_the_content_of_files_counts_and_their_place_does_not(kind: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
+    if kind == "machine":
+        first.write_text('base = "p100-nvlink2"\nname = "mine"\n')
+        changed = 'base = "p100-nvlink2"\nname = "mine"\n[link]\nbandwidth = "10 GB/s"\n'
+    else:
+        first.write_text("one")
+        changed = "two"
+    shutil.copy(first, second)
+    name = replayed(**{kind: str(first)}).name
+    assert replayed(**{kind: str(second)}).name == name
+    first.write_text(changed)
+    assert replayed(**{kind: str(first)}).name != name
+
+
+def test_layers_and_their_names_count_of_a_network_file(tmp_path: Path) -> None:
+    path = tmp_path / "net.toml"
+    path.write_text((ROOT / "docs" / "examples" / "leaky.toml").read_text().replace("leaky-relu", "relu"))
+    before = trained(network=str(path)).name
+    path.write_text(path.read_text().replace('name = "', 'name = "x', 1))
+    assert trained(network=str(path)).name != before
+
+
+def test_the_model_version_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = replayed().name
+    monkeypatch.setattr(replay, "MODEL_VERSION", replay.MODEL_VERSION + 1)
+    assert replayed().name != before
+
+
+def test_a_plugin_counts_where_it_defines_something_of_the_engine() -> None:
+    code = (
+        "import buddysim, sys\nfrom buddysim.sweep.point import Point\n"
+        "points = [Point('replay', {'trace': sys.argv[1]}), Point('training', {'network': 'alexnet'})]\n"
+        "before = [point.name for point in points]\nbuddysim.load_plugin(sys.argv[2])\n"
+        "print([Point(p.engine, p.settings).name != name for p, name in zip(points, before)])"
+    )
+    import subprocess
+    import sys
+
+    example = ROOT / "docs" / "examples" / "plugins" / "vdnn_large.py"
+    shown = subprocess.run([sys.executable, "-c", code, LUD, str(example)], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[False, True]"
+
+
+# -- equal values have one name ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"link.bandwidth": "50GB/s"}, {"link.bandwidth": "0.05 TB/s"}),
+        ({"l2.size": "4 MiB"}, {"l2.size": "4096KiB"}),
+        ({"l2.size": "4 MiB", "um.page": "64 KiB"}, {"um.page": "65536 B", "l2.size": "4 MiB"}),
+        ({}, {"link.bandwidth": "150 GB/s"}),
+        ({}, {"machine": "p100-nvlink2", "scheme": "buddy", "threshold": 0.3, "seed": 0, "gap_scale": "1"}),
+        ({"sm.blocking_atomics": True}, {"sm.blocking_atomics": "true"}),
+        ({"scheme": "ideal"}, {"scheme": "ideal", "threshold": 0.1, "compressor": "zvc", "seed": 4}),
+        ({"scheme": "bandwidth"}, {"scheme": "bandwidth", "threshold": 0.1}),
+    ],
+)
+def test_equal_replays_have_one_name(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert replayed(**one).name == replayed(**other).name
+
+
+def test_equal_trainings_have_one_name() -> None:
+    assert trained(link="pcie3").name == trained().name == trained(**{"training.link": "pcie3"}).name
+    assert trained(library="cudnn4").name == trained().name
+    assert trained(scheme="vdnn-all-m", density=0.5).name == trained(scheme="vdnn-all-m").name
+    assert trained(scheme="cdma-zv", cluster=1).name == trained(scheme="cdma-zv").name
+    assert trained(**{"training.link": "pcie4"}).name != trained().name
+
+
+@pytest.mark.parametrize("scheme", REPLAY_SCHEMES.names())
+def test_what_a_scheme_does_not_read_does_not_change_its_result(scheme: str) -> None:
+    """Points that differ in nothing else share a result, so it must not depend on these."""
+    settings = {
+        "trace": LUD,
+        "scheme": scheme,
+        "threshold": 0.0,
+        "seed": 9,
+        "distribution": "all-zero",
+        "profile_until": 1,
+    }
+    plain = replay.normalised({"trace": LUD, "scheme": scheme})
+    unread = {name: value for name, value in settings.items() if replay.normalised(settings)[name] == plain[name]}
+    unread = {name: settings[name] for name in unread if settings[name] != plain[name]}
+    changed = buddysim.simulate(LUD, scheme=scheme, **{k: v for k, v in unread.items() if k != "scheme"})
+    assert changed.counters == buddysim.simulate(LUD, scheme=scheme).counters
+    assert bool(unread) == (scheme != "buddy")
+
+
+VALUES = {
+    "threshold": st.sampled_from([0, 0.0, 0.1, 0.30, 1]),
+    "seed": st.integers(0, 5),
+    "kernels": st.sampled_from([None, "0:2", "1:", "2:3"]),
+    "queueing": st.booleans(),
+    "link.bandwidth": st.sampled_from(["50 GB/s", "50GB/s", "0.05 TB/s", "150 GB/s", "60 GB/s"]),
+    "l2.size": st.sampled_from(["4 MiB", "4096 KiB", "2 MiB"]),
+}
+SETTINGS = st.fixed_dictionaries({}, optional=VALUES)
+
+
+def meaning(settings: dict[str, Any]) -> str:
+    """Of some of the settings, by other means than the code under test: numbers by hand."""
+    full = {"threshold": 0.3, "seed": 0, "kernels": None, "queueing": False, "link.bandwidth": 150, "l2.size": 4096}
+    for name, value in settings.items():
+        full[name] = value
+        if name == "link.bandwidth" and isinstance(value, str):
+            full[name] = 50 if "0.05" in value else int(value.replace("GB/s", ""))
+        if name == "l2.size" and isinstance(value, str):
+            full[name] = {"4 MiB": 4096, "4096 KiB": 4096, "2 MiB": 2048}[value]
+    full["threshold"] = float(full["threshold"])  # type: ignore[arg-type]
+    return json.dumps(full, sort_keys=True)
+
+
+@given(SETTINGS, SETTINGS, st.randoms())
+def test_names_are_equal_where_settings_mean_the_same(one: Any, other: Any, random: Any) -> None:
+    def read(settings: dict[str, Any]) -> dict[str, Any]:
+        axes = replay.axes()
+        items = [(name, axes[name].value(name, value) if name in axes else value) for name, value in settings.items()]
+        random.shuffle(items)
+        return dict(items)
+
+    names, fast = [replayed(**read(settings)).name for settings in (one, other)], Names()
+    assert (names[0] == names[1]) == (meaning(one) == meaning(other))
+    assert [fast.of(replayed(**read(settings))) for settings in (one, other)] == names
+
+
+@given(st.dictionaries(st.sampled_from(sorted(Machine.load("p100-nvlink2").dotted_keys())), st.just(None), max_size=3))
+def test_the_fast_checksum_is_that_of_the_machine(keys: dict[str, None]) -> None:
+    machine = Machine.load("p100-nvlink2")
+    other = Machine.load("v100")
+    overrides = {key: other.text(key) for key in keys if not key.startswith("training.") and key in other.dotted_keys()}
+    try:
+        made = machine.with_overrides(overrides)
+    except BuddysimError:
+        return  # these don't fit together
+    assert machine.checksum_with(overrides) == made.checksum
+
+
+def test_the_fast_checksum_is_that_of_the_training_machine() -> None:
+    machine = TrainingMachine.load("titan-x")
+    overrides = {"training.memory": "8 GiB", "training.links.pcie3.offload": "9 GB/s", "training.link": "pcie4"}
+    assert machine.checksum_with(overrides) == machine.with_overrides(overrides).checksum
+
+
+def test_a_record_that_is_read_says_its_own_name() -> None:
+    point = replayed(**{"link.bandwidth": "50 GB/s"})
+    made = record.make_record(point, point.how.simulate(point.settings), 1.0, 2)
+    assert record.name_of(made.identity) == point.name == made.name
+    again = record.read_record(made.to_bytes(), point.name)
+    assert again == made
+    assert again.full == {**made.result, **{k: v for k, v in made.measured.items() if k.startswith("speed.")}}
+    with pytest.raises(record.Damaged):
+        record.read_record(made.to_bytes(), "0" * 40)
