@@ -60,6 +60,10 @@ class NetworkBuilder:
         """The output shape of a layer, of one sample."""
         return self._layers[index].output_shape
 
+    def name_of(self, index: int) -> str:
+        """The name of a layer."""
+        return self._layers[index].name
+
     def kind(self, index: int) -> str:
         """The kind of a layer."""
         return self._layers[index].kind

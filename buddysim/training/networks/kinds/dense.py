@@ -94,6 +94,6 @@ KINDS = (
         one_value_each(5),
         classifier="loss",
         moves=per_output(3, 3),  # the largest and the sum first, then shares
-        torch=Torch(("Softmax", "LogSoftmax"), ("softmax", "log_softmax"), ("_softmax",)),
+        torch=Torch(("Softmax", "LogSoftmax"), ("softmax", "log_softmax"), ("_softmax", "_safe_softmax")),
     ),
 )
