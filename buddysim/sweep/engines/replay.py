@@ -12,6 +12,7 @@ from buddysim.buddy import ProfileOptions
 from buddysim.machine import Machine
 from buddysim.replay.gap_scale import exact_gap_scale
 from buddysim.replay.result import ReplayResult
+from buddysim.replay.schemes import BASELINE as IDEAL
 from buddysim.replay.schemes import REGISTRY
 from buddysim.replay.simulation import simulate as replay
 from buddysim.replay.version import MODEL_VERSION
@@ -25,6 +26,7 @@ from buddysim.trace import Trace, open_trace
 NAME = "replay"
 SUBJECT = "trace"
 TIME = "time_ps"
+BASELINE = IDEAL
 AGAINST = "time_vs_ideal"
 KEYS_READ = ()
 
