@@ -88,7 +88,7 @@ class ElasticWaves(Solver):
     @cached_property
     def arrays(self) -> Mapping[str, Array]:
         plane = self.problem.nx * self.problem.ny
-        found = {}
+        found: dict[str, Array] = {}
         for slab in range(self.problem.slabs):
             found |= {_of(name, slab): Array(plane * self._planes) for name in _MEMORIES}
             found |= {_of(name, slab): Array(plane * (self._planes + 2)) for name in _FIELDS}
@@ -186,7 +186,7 @@ class ElasticWaves(Solver):
     def _exact(self) -> NDArray[np.float64]:
         """Velocities along x and y at the receiver, each at its point of the staggered grid: (steps, 2)."""
         # A force is applied before the velocity of the step's end is stored, which is half a step later.
-        times = (np.arange(self.steps) + 0.5) * _STEP
+        times: NDArray[np.float64] = (np.arange(self.steps) + 0.5) * _STEP
         away = np.array([0.0, -_RECEIVER * _SPACING, 0.0])
         half = np.array([0.5, 0.5, 0.0]) * _SPACING  # of the points of vy from those of vx
         volume = _SPACING**3

@@ -1,0 +1,129 @@
+"""370.bt: the NAS Parallel Benchmarks' BT as a GPU program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from buddysim.workloads import nas_flow
+from buddysim.workloads.device import Device
+from buddysim.workloads.nas_flow import GROUP, RHS_LAUNCHES, SCALARS, Problem
+from buddysim.workloads.solver import Array, Check, Solver
+
+ORDER = 70
+SUMMARY = "NAS BT: a flow by block tridiagonal systems, with the Jacobians and blocks of all cells"
+PAPER = "370.bt"
+REFERENCE = "npb_bt_a"
+
+_TOLERANCE: Final = 1e-8  # epsilon of verify.f
+_LINE_GROUP: Final = (32, 1)
+# RMS norms of the residual and of the error by grid points along each direction, steps and their length: classes S, W,
+# A, B and C of verify.f (NPB 3.4).
+_NORMS: Final = {
+    (12, 60, 0.01): (
+        (
+            1.7034283709541311e-1,
+            1.2975252070034097e-2,
+            3.2527926989486055e-2,
+            2.6436421275166801e-2,
+            1.9211784131744430e-1,
+        ),
+        (
+            4.9976913345811579e-4,
+            4.5195666782961927e-5,
+            7.3973765172921357e-5,
+            7.3821238632439731e-5,
+            8.9269630987491446e-4,
+        ),
+    ),
+    (24, 200, 0.0008): (
+        (112.5590409344, 11.80007595731, 27.10329767846, 24.69174937669, 263.8427874317),
+        (4.419655736008, 0.4638531260002, 1.011551749967, 0.9235878729944, 10.18045837718),
+    ),
+    (64, 200, 0.0008): (
+        (108.06346714637264, 11.319730901220813, 25.974354511582465, 23.665622544678910, 252.78963211748344),
+        (4.2348416040525025, 0.44390282496995698, 0.96692480136345650, 0.88302063039765474, 9.7379901770829278),
+    ),
+    (102, 200, 0.0003): (
+        (1423.3597229287254, 99.330522590150238, 356.46025644535285, 324.85447959084092, 3270.7541254659363),
+        (52.969847140936856, 4.4632896115670668, 13.122573342210174, 12.006925323559144, 124.59576151035986),
+    ),
+}
+# The same after 100 steps of 0.0008, by NPB-CPP 4.1 (BT, class A with its input file), of 32 x 56 x 56 points and of
+# 32 x 52 x 60.
+_MEDIUM_PROFILE: Final = (
+    (848.04196456744, 67.199661810192, 212.39690202408, 194.34976998528, 1994.7449574865),
+    (32.510130519331, 3.0089838441561, 7.9864364152478, 7.2999542806660, 76.671806653885),
+)
+_MEDIUM_REPLAY: Final = (
+    (848.11494007268, 67.206346275226, 212.42365231238, 194.36656417530, 1994.9246517622),
+    (32.512948494795, 3.0092719139683, 7.9874832214198, 7.3005593028953, 76.678648681858),
+)
+
+
+class BlockTridiagonal(Solver):
+    """A step is a time step of the approximate factorisation."""
+
+    problem: Problem
+    sources = (nas_flow.SOURCE, Path(__file__).parent / "bt.cl")
+    setup_launches = 0
+    step_launches = RHS_LAUNCHES + 2 + 3 * 3
+
+    @cached_property
+    def arrays(self) -> Mapping[str, Array]:
+        cells = self.problem.cells
+        work = {"fjac": Array(25 * cells), "njac": Array(25 * cells), "lhs": Array(75 * cells)}
+        return nas_flow.arrays(self.problem) | work
+
+    @property
+    def constants(self) -> Mapping[str, int | float]:
+        return nas_flow.constants(self.problem)
+
+    @property
+    def steps(self) -> int:
+        return self.problem.steps
+
+    @property
+    def host_bytes(self) -> int:
+        return 40 * 8 * self.problem.cells
+
+    @property
+    def traced_operations(self) -> int:
+        return nas_flow.operations(self.problem, 1400)
+
+    @property
+    def native_seconds(self) -> float:
+        return 3e-6 * self.problem.cells * self.steps
+
+    def set_up(self, device: Device) -> None:
+        nas_flow.set_up(device, self.problem)
+
+    def step(self, device: Device, number: int) -> None:
+        nx, ny, nz = self.problem.nx, self.problem.ny, self.problem.nz
+        grid = {"x": (ny, nx, nz), "y": (nx, ny, nz), "z": (nx, ny, nz)}
+        lines = {"x": (ny - 2, nz - 2), "y": (nx - 2, nz - 2), "z": (nx - 2, ny - 2)}
+        device.launch("derive", (nx, ny, nz), GROUP, "u", *SCALARS)
+        nas_flow.launch_rhs(device, self.problem)
+        for direction in "xyz":
+            fields = ("u", "qs", "rho_i", "square")
+            device.launch(f"{direction}_jacobians", grid[direction], GROUP, *fields, "fjac", "njac")
+            device.launch(f"{direction}_blocks", grid[direction], GROUP, "fjac", "njac", "lhs")
+            device.launch(f"{direction}_solve", lines[direction], _LINE_GROUP, "rhs", "lhs")
+        device.launch("add", (nx, ny, nz), GROUP, "u", "rhs")
+
+    def verify(self, device: Device) -> list[Check]:
+        return nas_flow.checks(device, self.problem, _NORMS, _TOLERANCE)
+
+
+SOLVER = BlockTridiagonal
+PROBLEMS = {
+    "small": {"profile": Problem(12, 12, 12, 60, 0.01), "replay": Problem(24, 24, 24, 200, 0.0008)},
+    "medium": {
+        "profile": Problem(32, 56, 56, 100, 0.0008, expected=_MEDIUM_PROFILE),
+        "replay": Problem(32, 52, 60, 100, 0.0008, expected=_MEDIUM_REPLAY),
+    },
+    "paper": {"profile": Problem(102, 102, 102, 200, 0.0003), "replay": Problem(64, 64, 64, 200, 0.0008)},
+    "reference": {"profile": Problem(64, 64, 64, 200, 0.0008, together=True)},
+}

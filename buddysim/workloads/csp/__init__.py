@@ -1,0 +1,25 @@
+"""357.csp: SP once more, in the layout of the C program."""
+
+from buddysim.workloads.nas_flow import Problem
+from buddysim.workloads.sp.solver import MEDIUM_REPLAY, ScalarPentadiagonal
+
+ORDER = 60
+SUMMARY = "NAS SP in the layout of C ports: an array for each component, one set of coefficients for all directions"
+PAPER = "357.csp"
+
+
+class SeparateComponents(ScalarPentadiagonal):
+    """The directions share their coefficients."""
+
+    systems_per_direction = False
+
+
+SOLVER = SeparateComponents
+PROBLEMS = {
+    "small": {"profile": Problem(12, 12, 12, 100, 0.015), "replay": Problem(36, 36, 36, 400, 0.0015)},
+    "medium": {
+        "profile": Problem(64, 64, 64, 400, 0.0015),
+        "replay": Problem(60, 64, 62, 200, 0.0015, False, MEDIUM_REPLAY),
+    },
+    "paper": {"profile": Problem(162, 162, 162, 400, 0.00067), "replay": Problem(102, 102, 102, 400, 0.001)},
+}

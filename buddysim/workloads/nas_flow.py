@@ -1,0 +1,256 @@
+"""What NAS BT and SP share: the flow problem, its exact solution, its forcing (RNR-94-007, section 3).
+
+Fields on the host are (5, nz, ny, nx): density, momentum along x, y and z, energy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.workloads.device import Device
+from buddysim.workloads.solver import Array, Check
+
+Field = NDArray[np.float64]
+
+#: The kernels of the right-hand side; to be compiled before the program's own.
+SOURCE: Final = Path(__file__).parent / "nas_flow.cl"
+#: Of scalars on the grid, each an array of its own.
+SCALARS: Final = ("us", "vs", "ws", "qs", "rho_i", "square")
+RHS_LAUNCHES: Final = 3
+GROUP: Final = (32, 4, 1)
+
+_C1, _C2, _C5, _C3C4 = 1.4, 0.4, 1.4, 0.1
+_C1C5 = _C1 * _C5
+_DISSIPATION = 0.25  # of fourth order: a quarter of the largest coefficient of second order
+_SECOND_ORDER = (0.75, 0.75, 1.0)  # along x, y, z, of all five components
+# Coefficients of the exact solution: a constant, then powers 1 to 4 of x, y and z in turn; a row for each component.
+_EXACT = np.array(
+    [
+        [2.0, 0.0, 0.0, 4.0, 5.0, 3.0, 0.5, 0.02, 0.01, 0.03, 0.5, 0.4, 0.3],
+        [1.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.01, 0.03, 0.02, 0.4, 0.3, 0.5],
+        [2.0, 2.0, 0.0, 0.0, 0.0, 2.0, 3.0, 0.04, 0.03, 0.05, 0.3, 0.5, 0.4],
+        [2.0, 2.0, 0.0, 0.0, 0.0, 2.0, 3.0, 0.03, 0.05, 0.04, 0.2, 0.1, 0.3],
+        [5.0, 4.0, 3.0, 2.0, 0.1, 0.4, 0.3, 0.05, 0.04, 0.03, 0.1, 0.3, 0.2],
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Grid points along x, y and z, time steps, and the length of one.
+
+    Attributes
+    ----------
+    together : whether the five components of a cell lie side by side, or each component of all cells
+    expected : of a problem that is no class: norms of the residual and of the error, from an independent program
+    """
+
+    nx: int
+    ny: int
+    nz: int
+    steps: int
+    dt: float
+    together: bool = False
+    expected: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of arrays on the host."""
+        return self.nz, self.ny, self.nx
+
+    @property
+    def pitch(self) -> tuple[int, int]:
+        """Elements of a row, rows of a plane on the device: the Fortran program makes both odd."""
+        return self.nx // 2 * 2 + 1, self.ny // 2 * 2 + 1
+
+    @property
+    def cells(self) -> int:
+        """Elements of a scalar on the device, padding too."""
+        return self.pitch[0] * self.pitch[1] * self.nz
+
+
+def constants(problem: Problem) -> dict[str, int | float]:
+    """What the kernels are compiled with."""
+    return {
+        "NX": problem.nx,
+        "NY": problem.ny,
+        "NZ": problem.nz,
+        "PX": problem.pitch[0],
+        "PY": problem.pitch[1],
+        "DT": problem.dt,
+        "TOGETHER": int(problem.together),
+    }
+
+
+def arrays(problem: Problem) -> dict[str, Array]:
+    """The fields on the device that both programs have."""
+    cells = problem.cells
+    fields = {name: Array(5 * cells) for name in ("u", "rhs", "forcing")}
+    return fields | {name: Array(cells) for name in SCALARS}
+
+
+def device_layout(field: Field, problem: Problem) -> Field:
+    """A field as the device has it."""
+    padded = np.zeros((5, problem.nz, problem.pitch[1], problem.pitch[0]))
+    padded[:, :, : problem.ny, : problem.nx] = field
+    return np.ascontiguousarray(np.moveaxis(padded, 0, -1)) if problem.together else padded
+
+
+def host_layout(data: Field, problem: Problem) -> Field:
+    """The field of an array that was read from the device."""
+    px, py = problem.pitch
+    padded = (
+        np.moveaxis(data.reshape(problem.nz, py, px, 5), -1, 0)
+        if problem.together
+        else data.reshape(5, problem.nz, py, px)
+    )
+    return padded[:, :, : problem.ny, : problem.nx]
+
+
+def exact_solution(x: Field, y: Field, z: Field) -> Field:
+    """At places in the unit cube, of any shapes that broadcast: (5, ...)."""
+    found = []
+    for row in _EXACT:
+        value = row[0] + np.zeros(np.broadcast_shapes(x.shape, y.shape, z.shape))
+        for first, place in ((1, x), (2, y), (3, z)):
+            value = value + place * (
+                row[first] + place * (row[first + 3] + place * (row[first + 6] + place * row[first + 9]))
+            )
+        found.append(value)
+    return np.array(found)
+
+
+def _places(problem: Problem) -> tuple[Field, Field, Field]:
+    x, y, z = (np.arange(n) / (n - 1) for n in (problem.nx, problem.ny, problem.nz))
+    return x[None, None, :], y[None, :, None], z[:, None, None]
+
+
+def initial_field(problem: Problem) -> Field:
+    """The exact solution on the walls, interpolated between them inside."""
+    x, y, z = _places(problem)
+    zero, one = np.zeros((1, 1, 1)), np.ones((1, 1, 1))
+    along_x = x * exact_solution(one, y, z) + (1.0 - x) * exact_solution(zero, y, z)
+    along_y = y * exact_solution(x, one, z) + (1.0 - y) * exact_solution(x, zero, z)
+    along_z = z * exact_solution(x, y, one) + (1.0 - z) * exact_solution(x, y, zero)
+    pairs = along_x * along_y + along_x * along_z + along_y * along_z
+    field = along_x + along_y + along_z - pairs + along_x * along_y * along_z
+    exact = exact_solution(x, y, z)
+    for axis in (1, 2, 3):
+        for end in (0, -1):
+            wall = tuple(end if a == axis else slice(None) for a in range(4))
+            field[wall] = exact[wall]
+    return field
+
+
+def forcing(problem: Problem) -> Field:
+    """What makes the exact solution steady on the grid."""
+    return -fluxes(exact_solution(*_places(problem)), problem)
+
+
+def fluxes(u: Field, problem: Problem) -> Field:
+    """Differences of fluxes with dissipation, of the points inside; 0 on the walls."""
+    total = np.zeros_like(u)
+    for direction, n in enumerate((problem.nx, problem.ny, problem.nz)):
+        total += _flux_along(u, direction, n)
+    return total
+
+
+def _flux_along(u: Field, direction: int, n: int) -> Field:
+    """Along x (0), y (1) or z (2); formulas of exact_rhs.f."""
+    axis, v = 3 - direction, direction + 1
+    u = np.moveaxis(u, axis, -1)
+    step = float(n - 1)
+    velocity = u / u[0]
+    speeds = velocity[1] ** 2 + velocity[2] ** 2 + velocity[3] ** 2
+    kinetic = 0.5 * (velocity[1] * u[1] + velocity[2] * u[2] + velocity[3] * u[3])
+    viscous = _C3C4 * step**2
+    flux, spread = np.empty_like(u), np.empty_like(u)
+    flux[0], spread[0] = u[v], 0.0
+    for m in (1, 2, 3):
+        flux[m] = u[m] * velocity[v]
+        spread[m] = viscous * (4.0 / 3.0 if m == v else 1.0) * velocity[m]
+    flux[v] += _C2 * (u[4] - kinetic)
+    flux[4] = velocity[v] * (_C1 * u[4] - _C2 * kinetic)
+    spread[4] = viscous * (0.5 * (1.0 - _C1C5) * speeds + velocity[v] ** 2 / 6.0 + _C1C5 * velocity[4])
+    spread += _SECOND_ORDER[direction] * step**2 * u
+    total = np.zeros_like(u)
+    inside = slice(1, -1)
+    total[..., inside] = _second_difference(spread) - 0.5 * step * (flux[..., 2:] - flux[..., :-2])
+    total[..., inside] -= _DISSIPATION * _fourth_difference(u)
+    found = np.zeros_like(total)
+    found[:, 1:-1, 1:-1, :] = total[:, 1:-1, 1:-1, :]
+    return np.moveaxis(found, -1, axis)
+
+
+def _second_difference(a: Field) -> Field:
+    return a[..., 2:] - 2.0 * a[..., 1:-1] + a[..., :-2]
+
+
+def _fourth_difference(a: Field) -> Field:
+    """Of the inner points; next to the ends, one that takes only points there are (5, -4, 1 and -4, 6, -4, 1)."""
+    found = np.empty_like(a[..., 1:-1])
+    found[..., 1:-1] = a[..., :-4] - 4.0 * a[..., 1:-3] + 6.0 * a[..., 2:-2] - 4.0 * a[..., 3:-1] + a[..., 4:]
+    found[..., 1] -= a[..., 0]
+    found[..., -2] -= a[..., -1]
+    found[..., 0] = 5.0 * a[..., 1] - 4.0 * a[..., 2] + a[..., 3]
+    found[..., -1] = a[..., -4] - 4.0 * a[..., -3] + 5.0 * a[..., -2]
+    return found
+
+
+def norms(u: Field, problem: Problem) -> tuple[Sequence[float], Sequence[float]]:
+    """RMS norms of the residual and of the error, for each component, as `verify` of the Fortran programs has them."""
+    inner = (problem.nx - 2) * (problem.ny - 2) * (problem.nz - 2)
+    residual = (forcing(problem) + fluxes(u, problem))[:, 1:-1, 1:-1, 1:-1]
+    error = u - exact_solution(*_places(problem))
+    squares = ((part**2).sum(axis=(1, 2, 3)) for part in (residual, error))
+    residual_norm, error_norm = (np.sqrt(square / inner).tolist() for square in squares)
+    return residual_norm, error_norm
+
+
+def operations(problem: Problem, per_cell: int) -> int:
+    """About how many warp memory instructions a step makes that takes so many of each cell."""
+    return per_cell * problem.ny * problem.nz * -(-problem.nx // 32)
+
+
+def set_up(device: Device, problem: Problem) -> None:
+    """Write the first field and the forcing."""
+    device.write("u", device_layout(initial_field(problem), problem))
+    device.write("forcing", device_layout(forcing(problem), problem))
+
+
+def launch_rhs(device: Device, problem: Problem) -> None:
+    """The right-hand side from the field and its scalars."""
+    grid = problem.nx, problem.ny, problem.nz
+    device.launch("rhs_x", grid, GROUP, "u", "rhs", "forcing", *SCALARS)
+    for direction in "yz":
+        device.launch(f"rhs_{direction}", grid, GROUP, "u", "rhs", *SCALARS)
+
+
+def checks(
+    device: Device,
+    problem: Problem,
+    published: Mapping[tuple[int, int, float], tuple[Sequence[float], Sequence[float]]],
+    tolerance: float,
+) -> list[Check]:
+    """The norms of the residual and of the error beside those published for a class.
+
+    Of a problem that is no class, the norms beside those that the unmodified NPB-CPP gives for it.
+    """
+    found = norms(host_layout(device.read("u"), problem), problem)
+    cube = problem.nx == problem.ny == problem.nz
+    key = (problem.nx, problem.steps, problem.dt)
+    if cube and key in published:
+        expected, source = published[key], "NAS, verify.f"
+    else:
+        expected, source = problem.expected, "NPB-CPP 4.1"
+    return [
+        Check(f"{what} {m + 1}", found[which][m], expected[which][m], tolerance, source)
+        for which, what in enumerate(("residual", "error"))
+        for m in range(5)
+    ]

@@ -1,0 +1,21 @@
+"""356.sp: the NAS Parallel Benchmarks' SP as a GPU program, in the layout of the Fortran program."""
+
+from buddysim.workloads.nas_flow import Problem
+from buddysim.workloads.sp.solver import MEDIUM_REPLAY, ScalarPentadiagonal
+
+ORDER = 50
+SUMMARY = "NAS SP: a flow by scalar pentadiagonal systems; components of a cell side by side, as in Fortran"
+PAPER = "356.sp"
+
+SOLVER = ScalarPentadiagonal
+PROBLEMS = {
+    "small": {"profile": Problem(12, 12, 12, 100, 0.015, True), "replay": Problem(36, 36, 36, 400, 0.0015, True)},
+    "medium": {
+        "profile": Problem(64, 64, 64, 400, 0.0015, True),
+        "replay": Problem(60, 64, 62, 200, 0.0015, True, MEDIUM_REPLAY),
+    },
+    "paper": {
+        "profile": Problem(162, 162, 162, 400, 0.00067, True),
+        "replay": Problem(102, 102, 102, 400, 0.001, True),
+    },
+}
