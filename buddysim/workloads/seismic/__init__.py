@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ class ElasticWaves(Solver):
     def _exact(self) -> NDArray[np.float64]:
         """Velocities along x and y at the receiver, each at its point of the staggered grid: (steps, 2)."""
         # A force is applied before the velocity of the step's end is stored, which is half a step later.
-        times: NDArray[np.float64] = (np.arange(self.steps) + 0.5) * _STEP
+        times = (np.arange(self.steps) + 0.5) * _STEP
         away = np.array([0.0, -_RECEIVER * _SPACING, 0.0])
         half = np.array([0.5, 0.5, 0.0]) * _SPACING  # of the points of vy from those of vx
         volume = _SPACING**3
@@ -203,14 +203,15 @@ def _of(name: str, slab: int) -> str:
     return name if not slab else f"{name}.{slab}"
 
 
-def _force(time: NDArray[np.float64]) -> NDArray[np.float64]:
+def _force(time: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Density of the force, N/m3: the first derivative of a Gaussian."""
     a = (np.pi * _FREQUENCY) ** 2
-    late: NDArray[np.float64] = time - _DELAY
-    return -_AMPLITUDE * 2 * a * late * np.exp(-a * late**2)
+    late: NDArray[np.floating[Any]] = time - _DELAY
+    force: NDArray[np.float64] = -_AMPLITUDE * 2 * a * late * np.exp(-a * late**2)
+    return force
 
 
-def _force_rate(time: NDArray[np.float64]) -> NDArray[np.float64]:
+def _force_rate(time: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     a = (np.pi * _FREQUENCY) ** 2
     late = time - _DELAY
     rate: NDArray[np.float64] = -_AMPLITUDE * 2 * a * (1 - 2 * a * late**2) * np.exp(-a * late**2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 def velocities(
     offset: NDArray[np.float64],
     direction: int,
-    derivative: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    times: NDArray[np.float64],
+    derivative: Callable[[NDArray[np.floating[Any]]], NDArray[np.float64]],
+    times: NDArray[np.floating[Any]],
     rho: float,
     p_speed: float,
     s_speed: float,
