@@ -10,7 +10,8 @@ import argparse
 from pathlib import Path
 
 import buddysim
-from buddysim.figures import overview, save
+from buddysim.figures import Source, overview, save
+from buddysim.sweep.store import Store
 
 HERE = Path(__file__).resolve().parent
 TRACE = HERE.parent / "traces" / "fdtd2048.bin"
@@ -23,12 +24,11 @@ def main() -> None:
     parser.add_argument("-m", "--machine", default="p100-nvlink2", help="preset or machine file (default: %(default)s)")
     parser.add_argument("-s", "--scheme", default=",".join(SCHEMES), help="default: %(default)s")
     parser.add_argument("-o", "--output", type=Path, help="default: TRACE.png in this script's folder")
+    parser.add_argument("--store", type=Path, help="folder of results (default: as sweep has it)")
     args = parser.parse_args()
     picture = args.output or HERE / f"{args.trace.stem}.png"
     try:
-        results = {
-            scheme: buddysim.simulate(args.trace, args.machine, scheme).to_dict() for scheme in args.scheme.split(",")
-        }
+        results = Source(Store.at(args.store)).replay(args.trace, args.scheme.split(","), args.machine)
         save(overview.draw(results), picture)
     except buddysim.BuddysimError as error:
         parser.error(str(error))

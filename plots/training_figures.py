@@ -11,16 +11,17 @@ from pathlib import Path
 
 from buddysim import BuddysimError
 from buddysim.figures import REGISTRY, Source, plot
+from buddysim.sweep.store import Store
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="default: all that need no file")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for the pictures")
-    parser.add_argument("--results", type=Path, metavar="FOLDER", help="saves results here and reads them again")
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="of results (default: as sweep has it)")
     parser.add_argument("--suffix", default=".png", choices=(".png", ".svg", ".pdf"))
     args = parser.parse_args()
-    source = Source(args.results)
+    source = Source(Store.at(args.store))
     every = [name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE")]
     try:
         args.output.mkdir(parents=True, exist_ok=True)

@@ -20,12 +20,12 @@ from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.output import write_text  # noqa: E402
 from buddysim.papers.cdma.time import BEHIND_RELU, STATED, mean_ratio  # noqa: E402
 from buddysim.papers.measured import measurements  # noqa: E402
-from buddysim.papers.saved import SavedResults  # noqa: E402
 from buddysim.papers.stated import Amount, numbers, paper_folders, value  # noqa: E402
 from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_share  # noqa: E402
 from buddysim.papers.vdnn.networks import GIB, SIX  # noqa: E402
 from buddysim.papers.vdnn.usage import POLICIES, mean_saving, outcome, readings, weights_once  # noqa: E402
 from buddysim.papers.verdict import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
+from buddysim.sweep.saved import SavedResults  # noqa: E402
 
 KINDS = ("peak", "average")
 DOCUMENT = ROOT / "docs" / "validation-training.md"
@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if it is out of date")
     args = parser.parse_args(argv)
     try:
-        training = SavedResults(folder=None)
+        training = SavedResults()
         comparisons = compare(training)
         text = document(comparisons, training)
         if args.check:

@@ -6,15 +6,16 @@ import argparse
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.papers.saved import FOLDER
+from buddysim.cli.sweep import add_store_argument
 
 NAME = "plot"
 HELP = """draw a figure; without a name: list the figures
 
-Results that a figure needs and that aren't saved yet are simulated and saved first. A figure that draws a file of yours
-gets it as FILE, for example what 'run --json' wrote: plot overview RESULT.json."""
+Results that a figure needs and that the store doesn't have are simulated and stored first. A figure that draws a file
+of yours gets it as FILE, for example what 'run --json' wrote: plot overview RESULT.json."""
 
 EVERY = "every"
+COLUMN_OPTIONS = ("x", "y", "by", "kind")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"picture: .png, .svg, .pdf (default: out/FIGURE.png); of {EVERY}: folder",
     )
-    parser.add_argument(
-        "--results", metavar="DIR", default=str(FOLDER), help=f"where results are saved (default: {FOLDER})"
-    )
-    parser.add_argument("--fresh", action="store_true", help="simulate again what is saved")
+    add_store_argument(parser)
+    columns = parser.add_argument_group("plot sweep STUDY.toml (docs/sweeps.md)")
+    columns.add_argument("--x", metavar="COLUMN", help="horizontal axis (default: the first number that varies)")
+    columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter, time_vs_ideal, .. (default: time)")
+    columns.add_argument("--by", metavar="COLUMN", help="a line for each value (default: what varies besides)")
+    columns.add_argument("--kind", choices=("line", "heat"), help="lines, or a map with --by upwards (default: line)")
+    parser.add_argument("--fresh", action="store_true", help="simulate again what is there")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,7 +69,7 @@ def _check_file(args: argparse.Namespace) -> None:
     if not hasattr(figure, "FILE"):
         if args.file is not None:
             raise BuddysimError(
-                f"plot {args.figure}: takes no result file: its results are in --results {args.results}"
+                f"plot {args.figure}: takes no result file: its results are in the store (--store)"
             )
     elif args.file is None:
         file, description = figure.FILE
@@ -75,14 +79,19 @@ def _check_file(args: argparse.Namespace) -> None:
 def _draw(name: str, path: Path, make_folder: bool, args: argparse.Namespace) -> None:
     from buddysim.figures import REGISTRY, Source, plot
     from buddysim.figures.drawing.save import check_picture
+    from buddysim.sweep.store import Store
 
     if make_folder:
         path.parent.mkdir(parents=True, exist_ok=True)
     check_picture(path, [args.file])
-    source = Source(args.results, args.fresh, args.file)
+    store = Store.at(args.store)
+    named = {option: getattr(args, option) for option in COLUMN_OPTIONS if getattr(args, option) is not None}
+    if named and name != "sweep":
+        raise BuddysimError(f"plot {name}: --{next(iter(named))} is of plot sweep")
+    source = Source(store, args.fresh, args.file, named)
     plot(name, path, source)
     if args.file is not None:
         print(f"{path}: {args.file}")
     else:
         title = REGISTRY.find(name).TITLE
-        print(f"{path}: {title}; results in {args.results}, {source.training.simulated} simulated now")
+        print(f"{path}: {title}; results in {store.folder}, {source.training.simulated} simulated now")

@@ -7,14 +7,20 @@ A figure is a module with
 - ``draw(data)``: a matplotlib `Figure` of these numbers,
 - ``FILE``, if it draws a file of the user's (`Source.file`): name and description, such as
   ``("TRACE.bin", "a trace")``,
+- ``csv_rows()`` of what `data` gives, optionally: rows of a CSV file that is written beside the picture,
 - ``ORDER``, optionally: its position in the list.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from types import ModuleType
 
+from buddysim.base.output import write_text
 from buddysim.base.registry import Registry, modules_with
 from buddysim.figures.drawing.save import save
 from buddysim.figures.drawing.source import Source
@@ -41,4 +47,14 @@ def plot(name: str, path: str | os.PathLike[str], source: Source) -> None:
         an unknown figure, a file that can't be written, results that can't be read
     """
     figure = REGISTRY.find(name)
-    save(figure.draw(figure.data(source)), path)
+    numbers = figure.data(source)
+    save(figure.draw(numbers), path)
+    if hasattr(numbers, "csv_rows"):
+        _save_csv(Path(path).with_suffix(".csv"), numbers.csv_rows())
+
+
+def _save_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Writes the numbers of a figure beside it."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_text(path, text.getvalue())

@@ -9,8 +9,8 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-from buddysim.papers.saved import Result, SavedResults
 from buddysim.papers.stated import Amount, paper_folders
+from buddysim.sweep.saved import Result, SavedResults
 
 Measurement = Callable[[SavedResults], "Measured"]
 

@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import open_input
 
+_BLOCK_BYTES = 1 << 20
 Stamp = tuple[int, int, int, int]
 _known: dict[str, tuple[Stamp, str]] = {}
 
@@ -40,8 +42,11 @@ def content_checksum(path: str) -> str:
     known = _known.get(path)
     if known is None or known[0] != stamp:
         try:
-            with Path(path).open("rb") as file:
-                known = stamp, hashlib.file_digest(file, "sha256").hexdigest()
+            with open_input(path, "file") as file:
+                digest = hashlib.sha256()
+                while block := file.read(_BLOCK_BYTES):
+                    digest.update(block)
+            known = stamp, digest.hexdigest()
         except OSError as error:
             raise BuddysimError(f"{path}: can't be read: {error.strerror}") from None
         _known[path] = known

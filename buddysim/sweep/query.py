@@ -50,17 +50,13 @@ class Table:
             raise BuddysimError(f"{store.folder}: no results: expected a store that a sweep wrote")
         self._database = duckdb.connect()
         quoted = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-        self._database.execute(
-            f"CREATE VIEW read AS SELECT * FROM read_parquet([{quoted}], union_by_name=true)"
-        )
+        self._database.execute(f"CREATE VIEW read AS SELECT * FROM read_parquet([{quoted}], union_by_name=true)")
         there = [row[0] for row in self._database.execute("DESCRIBE read").fetchall()]
         kept = [column for column in there if column != "record"]
         columns = ", ".join(f"r.{_quoted(column)}" for column in kept if column not in _ABOUT)
         about = ", ".join(f"r.{_quoted(column)}" for column in kept if column in _ABOUT)
         against, join = _against(there)
-        self._database.execute(
-            f"CREATE VIEW every_result AS SELECT {columns}{against}, {about} FROM read r {join}"
-        )
+        self._database.execute(f"CREATE VIEW every_result AS SELECT {columns}{against}, {about} FROM read r {join}")
         current = " OR ".join(f"(engine = '{name}' AND model_version = {find(name).model_version()})" for name in NAMES)
         self._database.execute(f"CREATE VIEW results AS SELECT * FROM every_result WHERE {current}")
         self.columns = [row[0] for row in self._database.execute("DESCRIBE results").fetchall()]

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.figures import REGISTRY, Source, plot, save
-from buddysim.papers.saved import file_name
 
 WITHOUT_FILE = [name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE")]
 WITH_FILE = [name for name in REGISTRY.names() if name not in WITHOUT_FILE]
@@ -42,7 +41,7 @@ def test_a_figure_says_what_it_shows_in_a_line(name: str) -> None:
 @pytest.mark.parametrize("name", WITHOUT_FILE)
 def test_a_figure_is_drawn(name: str, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / f"{name}.png"
-    assert main(["plot", name, "-o", str(picture), "--results", str(results)]) == 0
+    assert main(["plot", name, "-o", str(picture), "--store", str(results)]) == 0
     assert 15_000 < picture.stat().st_size < 400_000
     assert [path.name for path in tmp_path.iterdir()] == [picture.name]
     assert str(picture) in capsys.readouterr().out
@@ -50,7 +49,7 @@ def test_a_figure_is_drawn(name: str, results: Path, tmp_path: Path, capsys: pyt
 
 @pytest.mark.slow
 def test_every_draws_all_that_need_no_file(results: Path, tmp_path: Path) -> None:
-    assert main(["plot", "every", "-o", str(tmp_path / "pictures"), "--results", str(results)]) == 0
+    assert main(["plot", "every", "-o", str(tmp_path / "pictures"), "--store", str(results)]) == 0
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {f"{name}.png" for name in WITHOUT_FILE}
 
 
@@ -61,7 +60,7 @@ def test_a_figure_of_a_file_asks_for_it(name: str, tmp_path: Path, capsys: pytes
     file, description = REGISTRY.find(name).FILE
     assert f"plot {name}: expected {description}: plot {name} {file}" in capsys.readouterr().err
     with pytest.raises(BuddysimError, match="file"):
-        plot(name, picture, Source(folder=None))
+        plot(name, picture, Source())
     assert not picture.exists()
 
 
@@ -71,7 +70,7 @@ def test_the_same_bytes_twice_and_nothing_simulated_the_second_time(
     for end in ("svg", "png"):
         for name in ("a", "b"):
             path = tmp_path / f"{name}.{end}"
-            assert main(["plot", "vdnn-fig12", "-o", str(path), "--results", str(results)]) == 0
+            assert main(["plot", "vdnn-fig12", "-o", str(path), "--store", str(results)]) == 0
         assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
     assert capsys.readouterr().out.splitlines()[-1].endswith(", 0 simulated now")
 
@@ -89,13 +88,15 @@ def test_save_writes_whole_files_of_three_kinds(tmp_path: Path) -> None:
         save(figure, tmp_path / "a.gif")
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"oracle": 3}'])
-def test_a_damaged_result_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
-    name = file_name("vgg19", 256, "titan-x", {})
-    (tmp_path / name).write_text(content)
-    assert main(["plot", "vdnn-fig5", "-o", str(tmp_path / "p.png"), "--results", str(tmp_path)]) == 2
-    assert name in capsys.readouterr().err
-    assert not (tmp_path / "p.png").exists()
+def test_a_damaged_result_is_simulated_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draw = ["plot", "vdnn-fig5", "-o", str(tmp_path / "p.png"), "--store", str(tmp_path / "store")]
+    assert main(draw) == 0
+    for path in (tmp_path / "store" / "results").glob("*/*"):
+        path.write_bytes(path.read_bytes()[:-1])
+    assert main(draw) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(", 1 simulated now")
+    assert main(draw) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(", 0 simulated now")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 
 from buddysim.papers.cdma import time
 from buddysim.papers.cdma.networks import NETWORKS
-from buddysim.papers.saved import SavedResults
 from buddysim.papers.stated import value
 from buddysim.papers.vdnn.usage import (
     NONE_TAKEN,
@@ -22,12 +21,13 @@ from buddysim.papers.vdnn.usage import (
     weight_bytes,
 )
 from buddysim.papers.verdict import TOLERANCE
+from buddysim.sweep.saved import SavedResults
 from buddysim.training.networks.graph import Network
 
 
 @pytest.fixture(scope="module")
 def training() -> SavedResults:
-    return SavedResults(folder=None)
+    return SavedResults()
 
 
 def test_with_every_point_taken_the_savings_are_the_papers(training: SavedResults) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import buddysim
+from buddysim.cli import main
 from buddysim.figures import Source, plot
 
 ROOT = Path(__file__).parents[2]
@@ -31,20 +32,24 @@ def test_overview_is_the_figure_of_the_same_results(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     results = {scheme: buddysim.simulate(TRACE, scheme=scheme).to_dict() for scheme in ("ideal", "buddy")}
     (tmp_path / "r.json").write_text(json.dumps(results))
-    plot("overview", tmp_path / "figure.png", Source(folder=None, file=tmp_path / "r.json"))
+    plot("overview", tmp_path / "figure.png", Source(file=tmp_path / "r.json"))
     assert (tmp_path / "script.png").read_bytes() == (tmp_path / "figure.png").read_bytes()
 
 
-def test_link_sweep_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
-    done = run("link_sweep.py", TRACE, "--gb-per-s", 25, 150, "-o", "link.png", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_the_link_study_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
+    study = (ROOT / "plots" / "link.toml").read_text().replace("../traces/fdtd2048.bin", str(TRACE))
+    (tmp_path / "link.toml").write_text(study)
+    columns = ["--x", "link.bandwidth", "--y", "time_vs_ideal", "--by", "scheme"]
+    place = ["-o", str(tmp_path / "link.png"), "--store", str(tmp_path / "store")]
+    assert main(["plot", "sweep", str(tmp_path / "link.toml"), *columns, *place]) == 0
     assert (tmp_path / "link.png").stat().st_size > 10_000
     with (tmp_path / "link.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     ideal = buddysim.simulate(TRACE, scheme="ideal").counters["time_ps"]
     host = buddysim.simulate(TRACE, scheme="host").counters["time_ps"]
-    assert [row["link_gb_per_s"] for row in rows] == ["25", "150"]
-    assert float(rows[0]["host"]) > float(rows[1]["host"]) == host / ideal
+    times = {float(row["link.bandwidth"]): float(row["time_vs_ideal"]) for row in rows if row["scheme"] == "host"}
+    assert list(times) == [25e9, 50e9, 100e9, 150e9, 200e9]
+    assert times[25e9] > times[150e9] == host / ideal
 
 
 def test_training_figures_draws_what_is_asked_for(tmp_path: Path) -> None:
@@ -57,7 +62,6 @@ def test_training_figures_draws_what_is_asked_for(tmp_path: Path) -> None:
     ("script", "arguments"),
     [
         ("overview.py", ["no-such.bin"]),
-        ("link_sweep.py", ["no-such.bin", "-o", "p.png"]),
         ("training_figures.py", ["no-such-figure", "-o", "pictures"]),
     ],
 )

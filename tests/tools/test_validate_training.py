@@ -6,7 +6,6 @@ from types import ModuleType
 
 import pytest
 
-from buddysim.papers.saved import SavedResults
 from buddysim.papers.stated import numbers
 from buddysim.papers.verdict import (
     CONTRADICTED,
@@ -15,6 +14,7 @@ from buddysim.papers.verdict import (
     UNPUBLISHED_WORKSPACE,
     Comparison,
 )
+from buddysim.sweep.saved import SavedResults
 from tests.tools.test_tools import load
 
 
@@ -25,7 +25,7 @@ def tool() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def training() -> SavedResults:
-    return SavedResults(folder=None)
+    return SavedResults()
 
 
 @pytest.fixture(scope="module")

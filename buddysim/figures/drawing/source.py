@@ -9,7 +9,9 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import read_json
-from buddysim.papers.saved import FOLDER, SavedResults
+from buddysim.sweep.api import Results as SweepResults
+from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.store import Store
 
 LARGEST_FILE = 2**28
 
@@ -21,9 +23,10 @@ class Source:
 
     Parameters
     ----------
-    folder : where results of training simulations are saved; None keeps them in memory only
-    fresh : simulates again what was saved before
+    store : where results of both engines are; None keeps them in memory only
+    fresh : simulates again what is there
     file : the file of the user's that a figure with ``FILE`` draws
+    columns : of a sweep, that the figure ``sweep`` draws: `x`, `y`, `by`, `kind`
 
     Attributes
     ----------
@@ -34,11 +37,13 @@ class Source:
 
     def __init__(
         self,
-        folder: str | os.PathLike[str] | None = FOLDER,
+        store: Store | None = None,
         fresh: bool = False,
         file: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> None:
-        self.training = SavedResults(None if folder is None else Path(folder), fresh)
+        self.columns = dict(columns or {})
+        self.training = SavedResults(store, fresh)
         self._file = None if file is None else Path(file)
 
     @property
@@ -54,14 +59,38 @@ class Source:
             raise BuddysimError("this figure draws a file: Source(file=...)")
         return self._file
 
+    def study(self, wants: str | None = None) -> SweepResults:
+        """The results of the study that the user's file describes; those that the store lacks are simulated.
+
+        Parameters
+        ----------
+        wants : a column; where it is a time against the baseline's, the baselines are simulated too
+
+        Raises
+        ------
+        BuddysimError
+            a file that is no study, or a point that fails
+        """
+        from buddysim.sweep.api import sweep
+        from buddysim.sweep.study_file import read_study
+
+        study = read_study(self.file)
+        if wants is not None and wants == study.how.AGAINST and study.baseline is None:
+            study.baseline = {}
+        results = sweep(study, store=self.training.store)
+        if results.summary.failures:
+            failed = results.summary.failures[0]
+            raise BuddysimError(f"{self.file}: a point failed ({failed['why']}): {failed['reason']}")
+        return results
+
     def replay(
         self,
         trace: str | os.PathLike[str],
         schemes: Iterable[str],
         machine: str | os.PathLike[str] = "p100-nvlink2",
         **options: Any,
-    ) -> dict[str, dict[str, Any]]:
-        """Replays a trace under some schemes; the results by scheme, as ``run --json`` writes them.
+    ) -> dict[str, Mapping[str, Any]]:
+        """Results of a trace under some schemes, from the store or replayed; as ``run --json`` writes them.
 
         Parameters
         ----------
@@ -72,9 +101,7 @@ class Source:
         BuddysimError
             what `buddysim.simulate` refuses
         """
-        from buddysim.replay import simulate
-
-        return {scheme: simulate(trace, machine, scheme, **options).to_dict() for scheme in schemes}
+        return self.training.replays(trace, schemes, machine, **options)
 
     def saved_replay(self) -> Results:
         """The results in the user's file, by scheme, as ``run --json`` wrote them.

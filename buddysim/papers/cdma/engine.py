@@ -11,7 +11,7 @@ from buddysim.compress.tensors import tensor_ratios
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.measured import Measured, measures
-from buddysim.papers.saved import SavedResults
+from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network
 from buddysim.training.schemes import cdma_engine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.measured import Measured, measures
-from buddysim.papers.saved import SavedResults
+from buddysim.sweep.saved import SavedResults
 
 
 @measures("titan-xp-bandwidth")

@@ -9,7 +9,7 @@ from buddysim.compress.tensors import LAYOUTS
 from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.cdma.offloaded import Ratios, ratios_by_network
 from buddysim.papers.measured import Measured, by_network, measures
-from buddysim.papers.saved import SavedResults
+from buddysim.sweep.saved import SavedResults
 from buddysim.training.contents.measured import measured
 
 

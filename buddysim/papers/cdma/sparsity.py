@@ -10,7 +10,7 @@ from scipy import stats
 
 from buddysim.papers.cdma.density import about_the_training, measurement
 from buddysim.papers.measured import Measured, measures
-from buddysim.papers.saved import SavedResults
+from buddysim.sweep.saved import SavedResults
 
 
 def maps_of(kind: str, part: str = "features") -> list[int]:

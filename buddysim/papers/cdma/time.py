@@ -23,7 +23,7 @@ from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.cdma.offloaded import offloaded_maps
 from buddysim.papers.cdma.ratios import network_ratios
 from buddysim.papers.measured import Measured, by_network, measures
-from buddysim.papers.saved import SavedResults
+from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import Codec, GeneratedContents, MapContents, average_share
 from buddysim.training.cost import CostModel

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from buddysim.papers.measured import Measured, by_network, measures
-from buddysim.papers.saved import Result, SavedResults
 from buddysim.papers.stated import value
 from buddysim.papers.vdnn.networks import GIB, SIX
 from buddysim.papers.vdnn.usage import weight_bytes, with_every_fft
+from buddysim.sweep.saved import Result, SavedResults
 
 TOTALS = {
     "total-alexnet": ("alexnet", 128),

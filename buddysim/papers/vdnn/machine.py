@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.measured import Measured, measures
-from buddysim.papers.saved import SavedResults
 from buddysim.papers.vdnn.networks import DEEP, GIB
+from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network
 
 

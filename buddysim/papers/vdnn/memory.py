@@ -7,10 +7,10 @@ from dataclasses import replace
 from statistics import fmean
 
 from buddysim.papers.measured import Measured, by_network, loss_percent, measures
-from buddysim.papers.saved import Result, SavedResults
 from buddysim.papers.vdnn.baseline import without_workspace
 from buddysim.papers.vdnn.networks import DEEP, GIB, SIX
 from buddysim.papers.vdnn.usage import OTHERS, TAKEN, mean_saving, saved_by_network, saved_percent, used_bytes
+from buddysim.sweep.saved import Result, SavedResults
 
 
 @measures(

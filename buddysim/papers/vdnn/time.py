@@ -8,8 +8,8 @@ from statistics import fmean
 
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.measured import Measured, by_network, loss_percent, measures
-from buddysim.papers.saved import Result, SavedResults
 from buddysim.papers.vdnn.networks import SIX
+from buddysim.sweep.saved import Result, SavedResults
 
 
 @measures("all-m-loss", "all-m-loss-most", "conv-m-loss", "conv-m-loss-most")

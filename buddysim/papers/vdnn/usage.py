@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import fmean
 
-from buddysim.papers.saved import Result, SavedResults
 from buddysim.papers.vdnn.networks import SIX
+from buddysim.sweep.saved import Result, SavedResults
 
 POLICIES = {"all-m": "all(m)", "all-p": "all(p)", "conv-p": "conv(p)", "dyn": "dyn"}
 

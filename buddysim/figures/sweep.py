@@ -1,0 +1,170 @@
+"""Any two or three columns of a sweep: lines, or a map of colours; its numbers as a CSV file beside the picture.
+
+STUDY.toml is a study file (docs/sweeps.md); what its points lack is simulated first. ``--x`` and ``--y`` name columns,
+``--by`` the column that tells lines apart, or with ``--kind heat`` the vertical axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+
+TITLE = "a sweep: one column against another, by a third"
+FILE = ("STUDY.toml", "a study file")
+ORDER = 20
+
+KINDS = ("line", "heat")
+_MOST_LINES = len(style.SERIES)
+_UNITS = {"_ps": "ps", "_ms": "ms", "_bytes": "B", ".bandwidth": "B/s"}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn.
+
+    Attributes
+    ----------
+    title : of the picture
+    x, y, by : names of the columns; `by` may be None
+    kind : of `KINDS`
+    rows : values of x, by and y, sorted by the first two
+    """
+
+    title: str
+    x: str
+    y: str
+    by: str | None
+    kind: str
+    rows: list[tuple[Any, Any, float]]
+
+    def csv_rows(self) -> list[list[Any]]:
+        """A heading and the numbers, for the CSV file."""
+        columns = [self.x, *([self.by] if self.by else []), self.y]
+        return [columns, *([x, *([by] if self.by else []), y] for x, by, y in self.rows)]
+
+
+def data(source: Source) -> Drawn:
+    """The columns of the study that the user named."""
+    chosen = source.columns
+    results = source.study(wants=chosen.get("y"))
+    rows = results.rows()
+    if not rows:
+        raise BuddysimError(f"{source.file}: none of its points has a result")
+    known = sorted({name for row in rows for name in row})
+    varied = [name for name in results.plan.study.varied if name in known]
+    x = chosen.get("x") or next((name for name in varied if _numeric(rows, name)), varied[0] if varied else None)
+    if x is None:
+        raise BuddysimError(f"{source.file}: nothing varies: expected --x and the name of a column")
+    y = chosen.get("y") or _default_y(rows)
+    by = chosen.get("by") or next((name for name in varied if name != x), None)
+    for option, name in (("--x", x), ("--y", y), ("--by", by)):
+        if name is not None and name not in known:
+            raise BuddysimError(f"{option} {name}: unknown column{hint(name, known)}")
+    kind = chosen.get("kind") or KINDS[0]
+    if kind == "heat" and by is None:
+        raise BuddysimError("--kind heat: expected --by and the name of a column for the vertical axis")
+    found = _points(rows, x, by, y)
+    if kind == "line" and len({point[1] for point in found}) > _MOST_LINES:
+        raise BuddysimError(f"--by {by}: more than {_MOST_LINES} lines: expected a column with fewer values")
+    return Drawn(results.plan.study.title, x, y, by, kind, found)
+
+
+def draw(drawn: Drawn) -> Figure:
+    """The picture."""
+    figure, axes = style.figure(f"{drawn.title}: {drawn.y} against {drawn.x}")
+    positions, labels = _places([x for x, _, _ in drawn.rows])
+    if drawn.kind == "heat":
+        _draw_heat(figure, axes, drawn)
+        return figure
+    groups: dict[Any, list[tuple[Any, float]]] = {}
+    for x, by, y in drawn.rows:
+        groups.setdefault(by, []).append((positions[x], y))
+    for number, (by, points) in enumerate(groups.items()):
+        marker = "o-" if len(points) > 1 else "o"
+        colour = style.SERIES[number % len(style.SERIES)]
+        axes.plot([x for x, _ in points], [y for _, y in points], marker, color=colour, label=_label(by), markersize=4)
+    if labels is not None:
+        axes.set_xticks(range(len(labels)), labels)
+    axes.set(xlabel=_with_unit(drawn.x), ylabel=_with_unit(drawn.y))
+    if drawn.by is not None:
+        style.legend(axes, min(len(groups), 6))
+    return figure
+
+
+def _draw_heat(figure: Figure, axes: Any, drawn: Drawn) -> None:
+    across = sorted({x for x, _, _ in drawn.rows}, key=_order)
+    up = sorted({by for _, by, _ in drawn.rows}, key=_order)
+    values = [[float("nan")] * len(across) for _ in up]
+    for x, by, y in drawn.rows:
+        values[up.index(by)][across.index(x)] = y
+    image = axes.imshow(values, aspect="auto", origin="lower", cmap="cividis")
+    axes.set_xticks(range(len(across)), [_label(x) for x in across])
+    axes.set_yticks(range(len(up)), [_label(by) for by in up])
+    axes.set(xlabel=_with_unit(drawn.x), ylabel=_with_unit(str(drawn.by)))
+    figure.colorbar(image, ax=axes, label=_with_unit(drawn.y))
+
+
+def _points(rows: list[dict[str, Any]], x: str, by: str | None, y: str) -> list[tuple[Any, Any, float]]:
+    """One value of y for each x and line; a BuddysimError where points differ in something that is not drawn."""
+    found: dict[tuple[Any, Any], float] = {}
+    for row in rows:
+        value = row.get(y)
+        if value is None:
+            continue
+        if isinstance(value, str):
+            raise BuddysimError(f"--y {y}: is a text: expected a column of numbers")
+        key = row.get(x), row.get(by) if by is not None else None
+        if found.setdefault(key, float(value)) != float(value):
+            raise BuddysimError(
+                f"several values of {y} where {x} is {_label(key[0])}{f' and {by} is {_label(key[1])}' if by else ''}: "
+                "the study varies something else too: expected --by, or a study that holds it"
+            )
+    if not found:
+        raise BuddysimError(f"--y {y}: no point has a value")
+    return sorted(
+        ((x_value, by_value, y_value) for (x_value, by_value), y_value in found.items()),
+        key=lambda point: (_order(point[1]), _order(point[0])),
+    )
+
+
+def _default_y(rows: list[dict[str, Any]]) -> str:
+    for name in ("time_vs_ideal", "time_vs_oracle", "time_ps", "time_ms"):
+        if any(row.get(name) is not None for row in rows):
+            return name
+    raise BuddysimError("expected --y and the name of a column")
+
+
+def _numeric(rows: list[dict[str, Any]], name: str) -> bool:
+    return all(isinstance(row.get(name), int | float) and not isinstance(row.get(name), bool) for row in rows)
+
+
+def _places(values: list[Any]) -> tuple[dict[Any, float], list[str] | None]:
+    """Where values stand on an axis: numbers where they are, texts one after the other, with labels."""
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return {value: float(value) for value in values}, None
+    ordered = sorted(set(values), key=_order)
+    return {value: float(place) for place, value in enumerate(ordered)}, [_label(value) for value in ordered]
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    is_text = not isinstance(value, int | float)
+    return is_text, str(value) if is_text else value
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = str(value)
+    return text.rsplit("/", 1)[-1]
+
+
+def _with_unit(name: str) -> str:
+    unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), None)
+    return f"{name} ({unit})" if unit else name

@@ -1,0 +1,92 @@
+"""Results that figures and comparisons ask for one by one: from the store, else simulated here and stored."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from buddysim.base.result import peak_rss_bytes
+from buddysim.sweep.engines import find
+from buddysim.sweep.point import Point
+from buddysim.sweep.record import Record, make_record, read_record
+from buddysim.sweep.store import Store
+from buddysim.sweep.study import StudyReader
+
+Result = Mapping[str, Any]
+
+
+class SavedResults:
+    """Results of either engine, of which each is simulated once.
+
+    Parameters
+    ----------
+    store : where they are; None keeps them in memory only
+    fresh : simulates again what is there
+
+    Attributes
+    ----------
+    simulated : number of simulations so far
+    """
+
+    def __init__(self, store: Store | None = None, fresh: bool = False) -> None:
+        self.store, self.fresh = store, fresh
+        self.simulated = 0
+        self._known: dict[str, Result] = {}
+
+    def results(
+        self, network: str, batch: int, schemes: Iterable[str], machine: str = "titan-x", **options: Any
+    ) -> dict[str, Result]:
+        """The results of some training schemes, by name, as ``train --json`` writes them.
+
+        Parameters
+        ----------
+        options : as for `buddysim.training.simulate`
+
+        Raises
+        ------
+        BuddysimError
+            a store that can't be read or written; whatever `buddysim.training.simulate` refuses
+        """
+        given = {"network": network, "batch": batch, "machine": machine, **options}
+        return {scheme: self.of("training", {**given, "scheme": scheme}) for scheme in schemes}
+
+    def result(self, network: str, batch: int, scheme: str, machine: str = "titan-x", **options: Any) -> Result:
+        """The result of one training scheme."""
+        return self.results(network, batch, (scheme,), machine, **options)[scheme]
+
+    def replays(
+        self,
+        trace: str | os.PathLike[str],
+        schemes: Iterable[str],
+        machine: str | os.PathLike[str] = "p100-nvlink2",
+        **options: Any,
+    ) -> dict[str, Result]:
+        """The results of some replay schemes, by name, as ``run --json`` writes them.
+
+        Parameters
+        ----------
+        options : as for `buddysim.simulate`
+        """
+        given = {"trace": os.fspath(trace), "machine": os.fspath(machine), **options}
+        return {scheme: self.of("replay", {**given, "scheme": scheme}) for scheme in schemes}
+
+    def of(self, engine: str, settings: Mapping[str, Any]) -> Result:
+        """The result of a point, from what a user may write in a study."""
+        content = {"engine": engine, "set": {name: value for name, value in settings.items() if value is not None}}
+        (point,) = StudyReader(find(engine).NAME).read(content).points()
+        if point.name not in self._known:
+            found = None if self.fresh or self.store is None else self.store.get(point.name)
+            self._known[point.name] = (found or self._simulate(point)).full
+        return self._known[point.name]
+
+    def _simulate(self, point: Point) -> Record:
+        began = time.perf_counter()
+        result = point.how.simulate(point.settings)
+        record = make_record(point, result, time.perf_counter() - began, peak_rss_bytes())
+        self.simulated += 1
+        if self.store is not None:
+            self.store.check_writable()
+            self.store.put(record)
+        return read_record(record.to_bytes(), point.name)  # what is read the next time, to the last bit
