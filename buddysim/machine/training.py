@@ -77,6 +77,11 @@ class TrainingMachine(MachineFile):
         return super().with_overrides(overrides, where)
 
     @property
+    def issued_flops(self) -> int:
+        """Single-precision operations per second with one instruction per warp scheduler and cycle."""
+        return self.training.fp32_single_issue or self.training.fp32
+
+    @property
     def fp32_flops(self) -> int:
         """Peak single-precision operations per second."""
         return self.training.fp32

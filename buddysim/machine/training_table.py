@@ -44,6 +44,10 @@ class Training(Section):
     fp32: Annotated[int, fields.flops()] = Field(
         description="peak single-precision rate; a multiplication and an addition count as two"
     )
+    fp32_single_issue: Annotated[int, fields.flops()] | None = Field(
+        default=None,
+        description="the same where warp schedulers issue one instruction per cycle, if that is less; none: the peak",
+    )
     tf32: Annotated[int, fields.flops()] | None = Field(
         default=None, description="peak rate of tensor cores on TF32 operands, dense; none: not offered"
     )
@@ -60,6 +64,10 @@ class Training(Section):
     launch: Duration = Field(default=parse_time("5 us"), description="overhead of each kernel besides its work")
     library: Annotated[str, fields.text(40)] = Field(
         default="generic", description="library version whose calibration is the default; generic: none"
+    )
+    timed_like: Annotated[str, fields.text(40)] | None = Field(
+        default=None,
+        description="machine with timings whose efficiencies this one takes without any; none: the mean of all",
     )
     link: Annotated[str, fields.text(40)] = Field(default="pcie3", description="name of the link to the host in use")
     host_memory: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(

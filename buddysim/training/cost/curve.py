@@ -38,9 +38,9 @@ class Peak:
     @classmethod
     def of(cls, machine: TrainingMachine) -> Peak:
         return cls(
-            float(machine.fp32_flops),
+            float(machine.issued_flops),
             float(machine.dram_bytes_per_s),
-            machine.fp32_flops / (2.0 * LANES * machine.clock_hz),
+            machine.issued_flops / (2.0 * LANES * machine.clock_hz),
         )
 
 

@@ -67,6 +67,7 @@ class CostModel:
     Attributes
     ----------
     calibrated : whether the efficiencies were fitted to timings of this GPU and library in this precision
+    borrowed : whether the efficiencies are those of another GPU, which the machine file names
     library : version of the CONV library
     source : where the efficiencies come from
     assumptions : what is not measured, by topic
@@ -87,7 +88,8 @@ class CostModel:
         self.calibration = calibration
         self.shared = shared
         self.largest_fft = largest_fft
-        known = calibration is not None and calibration.library == library
+        self.borrowed = calibration is not None and calibration.machine == machine.training.timed_like
+        known = calibration is not None and calibration.library == library and not self.borrowed
         self.calibrated = known and precision.name == "fp32"
         self.precision = precision
         single = Peak.of(machine)
@@ -130,7 +132,10 @@ class CostModel:
                 f"library {shortened(wanted)} is unknown: expected one of {', '.join(known)}{hint(wanted, known)}"
             )
         check_version(wanted)
-        return cls(loaded, wanted, _nearest(loaded.name, wanted), common(), computed)
+        fitted = _nearest(loaded.name, wanted)
+        if fitted is None and loaded.training.timed_like is not None:
+            fitted = _nearest(loaded.training.timed_like, loaded.library if wanted == GENERIC else wanted, True)
+        return cls(loaded, wanted, fitted, common(), computed)
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
         """The algorithms of a CONV's pass, fastest first; of equally fast ones, that with less workspace first.
@@ -348,10 +353,13 @@ def _fused_elements(layer: Layer) -> int:
     return first.count * (first.m * first.k + first.n * first.k + second.k * second.n + second.m * second.n)
 
 
-def _nearest(machine: str, library: str) -> Calibration | None:
-    """The shipped calibration of this machine and library, else the machine's of the nearest version."""
+def _nearest(machine: str, library: str, generic: bool = False) -> Calibration | None:
+    """The shipped calibration of this machine and library, else the machine's of the nearest version.
+
+    With `generic` the library may be any: the newest is taken.
+    """
     found = {name: calibration for (owner, name), calibration in shipped().items() if owner == machine}
-    if library == GENERIC or not found:
+    if (library == GENERIC and not generic) or not found:
         return None
     wanted = version_of(library) or NEWEST
     nearest = min(found, key=lambda name: (abs((version_of(name) or NEWEST) - wanted), name))
@@ -380,6 +388,11 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
         assumptions["efficiencies"] = "uncalibrated: mean efficiencies of the GPUs with timings"
         assumptions["bandwidth"] = "uncalibrated: shares of the peak bandwidth measured on a Titan X (Maxwell)"
         return "uncalibrated: no timings of this GPU", assumptions
+    if model.borrowed:
+        named = f"{calibration.machine} with {calibration.library}"
+        assumptions["efficiencies"] = f"uncalibrated: those of the {named}, whose multiprocessors are most like these"
+        assumptions["bandwidth"] = "uncalibrated: shares of the peak bandwidth measured on a Titan X (Maxwell)"
+        return f"uncalibrated: no timings of this GPU, those of {named}", assumptions
     if calibration.library != model.library:
         assumptions["efficiencies"] = f"uncalibrated: no timings with {model.library}; those with {calibration.library}"
     if not calibration.bandwidth:

@@ -44,7 +44,7 @@ class Precision:
             where the machine file names no rate in this precision
         """
         if self.name == "fp32":
-            return float(machine.fp32_flops)
+            return float(machine.issued_flops)
         rate: int | None = getattr(machine.training, self.name)
         if rate is None:
             offered = ", ".join(name for name in PRECISIONS if getattr(machine.training, name) is not None)

@@ -14,7 +14,8 @@ def load_network(network: str | os.PathLike[str]) -> Network:
 
     Parameters
     ----------
-    network : a registered name, the path of a network file (``.toml``), or of a captured operator graph (``.json``)
+    network : a registered name, with settings behind a colon where it has some (``gpt2:tokens=512``), the path of a
+        network file (``.toml``), or of a captured operator graph (``.json``)
     """
     name = os.fspath(network)
     if name.endswith(".json"):
@@ -22,7 +23,7 @@ def load_network(network: str | os.PathLike[str]) -> Network:
 
         return read_operator_network(name)
     is_file = os.path.isfile(name)  # noqa: PTH113 (Path.is_file raises where a name is too long for one)
-    if name not in zoo.REGISTRY and (name.endswith(".toml") or os.sep in name or is_file):
+    if name.partition(":")[0] not in zoo.REGISTRY and (name.endswith(".toml") or os.sep in name or is_file):
         from buddysim.training.networks.toml_reader import read_network
 
         return read_network(Path(name))

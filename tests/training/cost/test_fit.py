@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
@@ -114,13 +115,16 @@ def test_networks_that_no_fit_has_seen() -> None:
 
 
 def test_iterations_measured_elsewhere() -> None:
-    """Calibrated GPUs in FP32 agree within 15 %, the A100 in TF32 within 20 %; nothing is further off than 2.5."""
+    """CONV networks: calibrated GPUs and the 2080 Ti in FP32 agree within 22 %, their medians within 12 %."""
     found = list(outside_iterations())
-    assert {one.machine for one in found} == {"1080-ti", "2080-ti", "v100", "a100", "h100"}
-    for one in found:
-        assert 0.4 < one.ratio < 1.4
-        if one.precision == "fp32" and one.calibrated:
-            assert one.ratio == pytest.approx(1, abs=0.15)
+    close = ("1080-ti", "titan-xp", "p100", "2080-ti", "v100")
+    assert {one.machine for one in found} == {*close, "k40", "a100", "h100"}
+    assert all(0.4 < one.ratio < 1.4 for one in found)
+    single = [one for one in found if one.precision == "fp32" and not one.network.startswith("bert")]
+    for machine in close:
+        ratios = [one.ratio for one in single if one.machine == machine]
+        assert ratios == pytest.approx([1] * len(ratios), abs=0.22), machine
+        assert median(ratios) == pytest.approx(1, abs=0.12), machine
     tf32 = [one.ratio for one in found if one.precision == "tf32" and one.machine == "a100"]
     assert tf32 == pytest.approx([1] * len(tf32), abs=0.2)
 

@@ -279,3 +279,18 @@ def test_results_are_pinned() -> None:
         ("implicit_gemm", 0, 69_727_633_779),
         ("gemm", 3_699_376_128, 92_966_845_039),
     ]
+
+
+def test_a_machine_without_timings_takes_those_its_file_names() -> None:
+    turing, volta = CostModel.load("2080-ti"), CostModel.load("v100")
+    assert not turing.calibrated
+    assert turing.borrowed
+    assert turing.source == "uncalibrated: no timings of this GPU, those of v100 with cudnn7"
+    product = Product(4096, 4096, 4096)
+    for pass_ in PASSES:
+        ratio = turing.product_ps(product, pass_) / volta.product_ps(product, pass_)
+        assert ratio == pytest.approx(volta.machine.fp32_flops / turing.machine.fp32_flops, rel=0.05)
+    kepler = CostModel.load("k40")
+    assert kepler.machine.issued_flops * 192 == pytest.approx(kepler.machine.fp32_flops * 128, rel=1e-3)
+    peak = CostModel.load(kepler.machine.with_overrides({"training.fp32_single_issue": "4.29 TFLOPS"}))
+    assert peak.product_ps(product, "forward") / kepler.product_ps(product, "forward") == pytest.approx(2 / 3, rel=0.02)

@@ -39,6 +39,9 @@ EXACT = {
     "mobilenet": 4_231_976,
     # openai/gpt-2, as counted by transformers
     "gpt2": 124_439_808,
+    # transformers, BertForMaskedLM: bert-base-uncased, bert-large-uncased
+    "bert-base": 109_514_298,
+    "bert-large": 335_174_458,
     "gpt2-medium": 354_823_168,
 }
 ROUNDED = {
@@ -242,3 +245,28 @@ def test_odd_names_are_refused_in_one_line(name: str) -> None:
         Network.load(name)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 600
+
+
+def test_settings_behind_a_name() -> None:
+    network = Network.load("gpt2:tokens=128,vocabulary=1000,fused=true")
+    assert network.name == "gpt2:tokens=128,vocabulary=1000,fused=true"
+    assert network.input_shape == (128,)
+    assert network.layers[-1].output_shape == (128, 1000)
+    assert {"attention"} == {layer.kind for layer in network.layers} & {"attention", "matmul"}
+    assert Network.load("gpt2:fused=false").parameters == Network.load("gpt2").parameters
+    assert Network.load("lstm-ptb:features=650").parameters < Network.load("lstm-ptb").parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("gpt2:tokns=3", r"'tokns': expected one of tokens, vocabulary, fused \(nearest: tokens\)"),
+        ("gpt2:tokens=0", "tokens: expected a whole number from 1, found '0'"),
+        ("gpt2:fused=1", "fused: expected true or false, found '1'"),
+        ("gpt2:", "setting '': expected one of"),
+        ("vgg19:tokens=3", "expected none"),
+    ],
+)
+def test_settings_that_are_none(name: str, problem: str) -> None:
+    with pytest.raises(BuddysimError, match=problem):
+        Network.load(name)

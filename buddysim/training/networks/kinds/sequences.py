@@ -36,8 +36,6 @@ def _positions(inputs: Inputs, attributes: Attributes) -> Facts:
     count, features = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0])
     out = (count + attributes["extra"], features)
     rows = attributes["rows"] or out[0]
-    if rows < out[0]:
-        raise Mismatch(f"at most {rows} tokens, one for each of its rows", out[0])
     return Facts(
         out,
         parameters=(rows + attributes["extra"]) * features,
@@ -157,7 +155,7 @@ KINDS = (
         _positions,
         {
             "extra": Attribute("size", "learned tokens put before the others", 0),
-            "rows": Attribute("count", "of a table that positions are looked up in by their numbers", optional=True),
+            "rows": Attribute("count", "of a table that each token looks a number up in", optional=True),
         },
         moves=per_output(2, 2),
     ),

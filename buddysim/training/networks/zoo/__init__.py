@@ -1,11 +1,13 @@
 """The networks that come with buddysim, one file per family, and those of plug-ins.
 
 A family is a module with ``NETWORKS``, from each name to a function that builds the network. Adding a file here, or
-giving it as a plug-in, adds its networks.
+giving it as a plug-in, adds its networks. Keywords of such a function that are whole numbers or truth values are
+settings, which a name may carry: ``gpt2:tokens=512,fused=true``.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import ModuleType
@@ -19,7 +21,7 @@ from buddysim.training.networks.graph import Network
 class Recipe:
     """A network by its name, built when it is first asked for."""
 
-    def __init__(self, name: str, build: Callable[[], Network]) -> None:
+    def __init__(self, name: str, build: Callable[..., Network]) -> None:
         self.name, self.build = name, build
 
     @cached_property
@@ -37,9 +39,50 @@ class Recipe:
         return network
 
     @property
+    def settings(self) -> dict[str, int | bool]:
+        """Settings by name, with their defaults."""
+        parameters = inspect.signature(self.build).parameters.values()
+        return {one.name: one.default for one in parameters if isinstance(one.default, int)}
+
+    def with_settings(self, given: str) -> Network:
+        """The network with some settings changed.
+
+        Parameters
+        ----------
+        given : ``"tokens=512,fused=true"``
+
+        Raises
+        ------
+        BuddysimError
+            where a setting is unknown, or its value isn't what its default is
+        """
+        chosen: dict[str, int | bool] = {}
+        for item in given.split(","):
+            name, _, text = item.partition("=")
+            if name not in self.settings:
+                expected = f"one of {', '.join(self.settings)}" if self.settings else "none"
+                raise BuddysimError(
+                    f"network {self.name}: setting {shortened(name)}: expected {expected}{hint(name, self.settings)}"
+                )
+            chosen[name] = _value(self.name, name, text, self.settings[name])
+        network = self.build(**chosen)
+        network.name = f"{self.name}:{given}"
+        return network
+
+    @property
     def summary(self) -> str:
         """What it is, in a line."""
         return self.network.description
+
+
+def _value(network: str, name: str, text: str, default: int | bool) -> int | bool:
+    if isinstance(default, bool):
+        if text in ("true", "false"):
+            return text == "true"
+        raise BuddysimError(f"network {network}: {name}: expected true or false, found {shortened(text)}")
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
+        raise BuddysimError(f"network {network}: {name}: expected a whole number from 1, found {shortened(text)}")
+    return int(text)
 
 
 def _recipes_of(module: ModuleType) -> Mapping[str, Recipe]:
@@ -58,7 +101,10 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Network:
-    """The network of a name; the message of an unknown one has the nearest."""
+    """The network of a name, with settings behind a colon; the message of an unknown one has the nearest."""
+    known, colon, settings = name.partition(":")
+    if colon and known in REGISTRY:
+        return REGISTRY.find(known).with_settings(settings)
     if name not in REGISTRY:
         raise BuddysimError(
             f"{shortened(name)} is not a network: expected a name that `python -m buddysim dnn list` prints, "
