@@ -1,4 +1,4 @@
-"""Time never rises when a dimension shrinks: every layer of the zoo, random CONVs and products."""
+"""Time never rises when a dimension shrinks: every layer of the zoo, random CONVs, products and language models."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from buddysim.training import Conv, Network
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.work import ConvWork, Pass, Product
 from buddysim.training.networks import zoo
+from buddysim.training.networks.builder import NetworkBuilder
 
 LIMIT = 1.1
 """A smaller step may take this much longer: tiles that fit worse."""
@@ -135,3 +136,60 @@ def test_depthwise_is_bound_by_memory_in_every_pass() -> None:
     spent = [fastest_ps(MODELS["v100", "cudnn7"], ConvWork(conv, 64), pass_) for pass_ in PASSES]
     assert max(spent) < 1.1 * min(spent)
     assert min(spent) / 1e12 > ConvWork(conv, 64).bytes / 900e9
+
+
+def language_model(kind: str, tokens: int, vocabulary: int, heads: int, each: int, causal: bool) -> Network:
+    """One layer of each kind that language models have, with all that surrounds it."""
+    net, wide = NetworkBuilder("language", (tokens,)), heads * each
+    start = net.add("embedding", vocabulary=vocabulary, features=wide)
+    start = net.add("positions", rows=tokens)
+    if kind == "lstm":
+        net.add("lstm", features=wide)
+    else:
+        packed = net.add("copy", inputs=net.add("fc", features=3 * wide))
+        query, key, value = (net.add("part", inputs=packed, of=3, number=number) for number in range(3))
+        if kind == "attention":
+            net.add("attention", inputs=[query, key, value], heads=heads, causal=causal)
+        else:
+            net.add("scale", inputs=query)
+            net.add("matmul", inputs=[net.last, key], heads=heads, transposed=True)
+            net.add("mask", heads=heads)
+            net.add("softmax")
+            net.add("dropout")
+            net.add("matmul", inputs=[net.last, value], heads=heads)
+    net.add("add", inputs=[start, net.last])
+    net.add("layernorm")
+    net.add("fc", features=4 * wide)
+    net.add("gelu")
+    net.add("fc", features=vocabulary)
+    net.add("softmax")
+    return net.build()
+
+
+@given(
+    models,
+    st.sampled_from(("lstm", "attention", "written out")),
+    st.integers(1, 2048),
+    st.integers(2, 50_000),
+    st.integers(1, 16),
+    st.integers(1, 128),
+    st.integers(1, 64),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_nor_a_layer_of_a_smaller_language_model(
+    model: CostModel, kind: str, tokens: int, vocabulary: int, heads: int, each: int, batch: int, causal: bool
+) -> None:
+    """Sequence, vocabulary, heads, features of a head and batch, each less by one and by half, layer by layer."""
+    extents = {"tokens": tokens, "vocabulary": vocabulary, "heads": heads, "each": each}
+    network = language_model(kind, **extents, causal=causal)
+    cases = [(network, less) for less in (batch - 1, batch // 2) if less]
+    for name, extent in extents.items():
+        for less in (extent - 1, extent // 2):
+            if less:
+                cases.append((language_model(kind, **{**extents, name: less}, causal=causal), batch))
+    for pass_ in ("forward", "backward"):
+        most = [model.time_ps(layer, batch, pass_) for layer in network.layers]
+        for smaller_network, samples in cases:
+            for layer, bound in zip(smaller_network.layers, most, strict=True):
+                assert model.time_ps(layer, samples, pass_) <= bound * LIMIT, (pass_, layer.name)
