@@ -22,7 +22,7 @@ _ABOUT = ("asked", "baseline", "file_bytes", "file_changed_ns", "record")
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*'|\"[^\"]*\")|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])"
     r"|(?P<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.]*[A-Za-z_]{3,}[\w-]*-))\s*"
-    r"(?P<unit>[A-Za-z]+(?:/[a-z_]+)?(?=[\s),]|$))?|(?P<word>[^\s()<>=!,'\"]+))"
+    r"(?P<unit>(?!(?:and|or)\b)[A-Za-z]+(?:/[a-z_]+)?(?=[\s),]|$))?|(?P<word>[^\s()<>=!,'\"]+))"
 )
 _WORDS = ("and", "or", "not", "in", "is", "null")
 
@@ -153,7 +153,7 @@ def _value(match: re.Match[str], column: str) -> str:
 
 
 def _number(number: str, unit: str | None, column: str) -> str:
-    if unit is None or unit.lower() in _WORDS:
+    if unit is None:
         return number
     factor = _factor(unit)
     if factor is None:

@@ -1,0 +1,221 @@
+"""What differs between two results, machines, traces or studies: the settings first, then what came of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import parse_toml, read_text
+from buddysim.machine import Machine
+from buddysim.machine.presets import every_preset, training_presets
+from buddysim.machine.training import TrainingMachine
+from buddysim.sweep.engines.machines import in_base_units
+from buddysim.sweep.plan import make_plan
+from buddysim.sweep.record import Record
+from buddysim.sweep.store import Store
+from buddysim.sweep.study import StudyReader
+from buddysim.sweep.study_file import read_study
+from buddysim.trace import open_trace
+
+LARGEST_FILE = 2**28
+_LEAST_DIGITS = 4
+#: Columns of rows that say where and when, not what.
+_ABOUT = ("name", "asked", "baseline", "machine_checksum", "content", "seconds", "peak_rss_bytes", "sources")
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One side of a comparison.
+
+    Attributes
+    ----------
+    kind : ``result``, ``machine``, ``trace`` or ``study``
+    label : for the screen
+    settings : what was asked for, by name
+    values : what came of it, by name
+    points : of a study the results, each with its settings
+    texts : how a value is shown, by name, where that isn't the number
+    """
+
+    kind: str
+    label: str
+    settings: Values = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
+    points: list[tuple[Values, Values]] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A value that differs; None on the side that lacks it."""
+
+    name: str
+    first: Any
+    second: Any
+
+    @property
+    def ratio(self) -> float | None:
+        """Second over first; None where there is none."""
+        both = (self.first, self.second)
+        if not all(isinstance(each, int | float) and not isinstance(each, bool) and each for each in both):
+            return None
+        return float(self.second / self.first)
+
+
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
+    """What differs between values by name, in the order of the first, then of the second."""
+    names = dict.fromkeys([*first, *second])
+    found = [Difference(name, first.get(name), second.get(name)) for name in names]
+    return [each for each in found if each.first != each.second]
+
+
+def pairs(first: Thing, second: Thing) -> tuple[list[str], list[tuple[Values, Values, Values]], int]:
+    """The points of two studies that belong together.
+
+    Returns
+    -------
+    the settings that differ everywhere; of each pair the settings that it has in common, and the values of both; the
+    points that have no partner
+    """
+    varied = [name for name in _names(first) | _names(second) if _several(first, name) or _several(second, name)]
+    differ = [name for name in _names(first) | _names(second)
+              if name not in varied and _value(first, name) != _value(second, name)]  # fmt: skip
+    shared = sorted(varied)
+    keys = [{tuple(settings.get(name) for name in shared): values for settings, values in thing.points}
+            for thing in (first, second)]  # fmt: skip
+    found = [
+        (dict(zip(shared, key, strict=True)), values, keys[1][key]) for key, values in keys[0].items() if key in keys[1]
+    ]
+    return sorted(differ), found, len(keys[0]) + len(keys[1]) - 2 * len(found)
+
+
+def _names(thing: Thing) -> set[str]:
+    return {name for settings, _ in thing.points for name in settings}
+
+
+def _several(thing: Thing, name: str) -> bool:
+    return len({json.dumps(settings.get(name)) for settings, _ in thing.points}) > 1
+
+
+def _value(thing: Thing, name: str) -> Any:
+    return thing.points[0][0].get(name) if thing.points else None
+
+
+def thing(text: str, store: Store) -> Thing:
+    """What a user named: a result's name in the store (its first digits), FILE.json or FILE.json:SCHEME, a machine,
+    a trace, or a study file.
+
+    Raises
+    ------
+    BuddysimError
+        where it is none of these
+    """
+    if text in every_preset():
+        return _machine(text)
+    file, _, scheme = text.partition(".json:") if ".json:" in text else (text, "", "")
+    if file.endswith(".json") or scheme:
+        return _result_file(f"{file}.json" if scheme else file, scheme)
+    if text.endswith(".bin"):
+        return _trace(text)
+    if text.endswith(".toml"):
+        content = parse_toml(read_text(text, "machine or study file", LARGEST_FILE), text)
+        study = any(name in content for name in StudyReader.TABLES if name != "title")
+        return _study(text, store) if study else _machine(text)
+    if len(text) >= _LEAST_DIGITS and set(text) <= set("0123456789abcdef"):
+        return _stored(text, store)
+    known = every_preset()
+    raise BuddysimError(
+        f"{shortened(text)}: expected a result's name in the store, RESULT.json, a machine, TRACE.bin or STUDY.toml"
+        f"{hint(text, known)}"
+    )
+
+
+def of_record(record: Record, label: str = "") -> Thing:
+    """The thing of a stored result."""
+    counters = {key: value for key, value in record.result.items() if isinstance(value, int | float | str)}
+    settings = {key: value for key, value in record.row.items() if key not in counters and key not in _ABOUT}
+    return Thing("result", label or record.name[:12], settings, counters)
+
+
+def _stored(digits: str, store: Store) -> Thing:
+    found = sorted(name for name in store.names() if name.startswith(digits))
+    if len(found) != 1:
+        problem = f"{len(found)} results begin with it: expected more digits" if found else "no result begins with it"
+        raise BuddysimError(f"{digits}: {store.folder}: {problem}")
+    record = store.get(found[0])
+    if record is None:
+        raise BuddysimError(f"{digits}: {store.notes[-1]}")
+    return of_record(record)
+
+
+def _result_file(path: str, scheme: str) -> Thing:
+    try:
+        content = json.loads(read_text(path, "result file", LARGEST_FILE))
+        names = list(content)
+        if scheme and scheme not in content:
+            raise BuddysimError(f"{path}: no scheme {shortened(scheme)}: expected one of {', '.join(names)}")
+        if not scheme and len(names) > 1:
+            raise BuddysimError(f"{path}: has several schemes: expected {path}:SCHEME, one of {', '.join(names)}")
+        result = content[scheme or names[0]]
+        provenance = result["provenance"]
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+        raise BuddysimError(f"{path}: not a result as 'run --json' or 'train --json' writes it") from None
+    plain = (int, float, str)
+    counters = {k: v for k, v in result.items() if isinstance(v, plain) and not k.startswith("speed.")}
+    settings = {key: value for key, value in provenance.items() if isinstance(value, plain)}
+    return Thing("result", f"{Path(path).name}:{scheme or names[0]}", settings, counters)
+
+
+def _machine(name: str) -> Thing:
+    try:
+        machine: Machine | TrainingMachine = (
+            TrainingMachine.load(name) if name in training_presets() else Machine.load(name)
+        )
+    except BuddysimError:
+        machine = TrainingMachine.load(name)
+    texts = {key: machine.text(key) for key in machine.dotted_keys()}
+    numbers = in_base_units(machine, machine.clocks if isinstance(machine, Machine) else {})
+    return Thing("machine", machine.name, {}, {key: numbers.get(key, text) for key, text in texts.items()}, texts=texts)
+
+
+def _trace(path: str) -> Thing:
+    with open_trace(path) as trace:
+        facts: Values = {
+            "tool": trace.provenance.tool,
+            "source": trace.provenance.source,
+            "kernels": len(trace.kernels),
+            "kernel functions": len({kernel.name for kernel in trace.kernels}),
+            "thread blocks": sum(kernel.n_blocks for kernel in trace.kernels),
+            "warp instructions": sum(kernel.warp_instructions for kernel in trace.kernels),
+            "memory instructions": sum(kernel.memory_instructions for kernel in trace.kernels),
+            "line accesses": sum(kernel.line_accesses for kernel in trace.kernels),
+            "allocations": len(trace.allocations),
+            "bytes allocated": sum(allocation.bytes for allocation in trace.allocations),
+            "snapshots": len(trace.snapshots),
+            "file bytes": Path(path).stat().st_size,
+            "content": trace.fingerprint[:16],
+        }
+        facts |= {f"assumed: {key}": text for key, text in trace.provenance.assumptions.items()}
+    return Thing("trace", os.path.basename(path), {}, facts)  # noqa: PTH119 - a text for the screen
+
+
+def _study(path: str, store: Store) -> Thing:
+    plan = make_plan(read_study(path), store)
+    points = []
+    for name, point in plan.points.items():
+        record = store.get(name) if name not in plan.baselines else None
+        if record is not None:
+            found = of_record(record)
+            asked = {key: found.settings.get(key, value) for key, value in point.settings.items()}
+            points.append((asked, found.values))
+    if not points:
+        raise BuddysimError(f"{path}: none of its points has a result in {store.folder}: run sweep {path} first")
+    return Thing("study", Path(path).name, {}, {}, points)

@@ -1,0 +1,51 @@
+"""What older versions, killed processes and damage left in a store."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from buddysim.sweep.engines import NAMES, find
+from buddysim.sweep.record import Damaged, Newer
+from buddysim.sweep.store import Store
+
+#: A file that nobody has written to for so long belongs to no running process.
+ABANDONED_S = 24 * 3600.0
+
+
+def find_old(store: Store) -> dict[str, list[Path]]:
+    """Files that can go, by the reason; what a newer version wrote stays."""
+    found: dict[str, list[Path]] = {}
+    versions = {name: find(name).model_version() for name in NAMES}
+    for name in sorted(store.singles()):
+        path = store.path_of(name)
+        try:
+            row = json.loads(store.body(name).split(b"\n", 1)[0])
+        except Damaged:
+            found.setdefault("damaged", []).append(path)
+            continue
+        except (Newer, FileNotFoundError):
+            continue
+        engine, version = row["engine"], row["model_version"]
+        if engine in versions and version < versions[engine]:
+            reason = f"{engine}: model version {version}, now it is {versions[engine]}"
+            found.setdefault(reason, []).append(path)
+    for part in store.part_names():
+        reason = _only_old(store, part, versions)
+        if reason:
+            found.setdefault(reason, []).append(store.parts / part)
+    for path in sorted(store.unfinished.glob("*")):
+        if time.time() - path.stat().st_mtime > ABANDONED_S:
+            found.setdefault("unfinished for more than a day", []).append(path)
+    return found
+
+
+def _only_old(store: Store, part: str, versions: dict[str, int]) -> str:
+    """Why a part can go: all of its results are of older versions; else nothing."""
+    import pyarrow.parquet as parquet
+
+    rows = parquet.read_table(store.parts / part, columns=["engine", "model_version"], partitioning=None).to_pylist()
+    if all(row["model_version"] < versions.get(row["engine"], 0) for row in rows):
+        return "compacted results of older model versions"
+    return ""
