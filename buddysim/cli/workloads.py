@@ -8,7 +8,7 @@ from pathlib import Path
 from buddysim.cli import CommandParser
 
 NAME = "workloads"
-HELP = """the HPC programs of the study: list them, make their traces
+HELP = """the HPC programs of the study: list them, make their traces, compare them
 
 Each is a real solver, run as an OpenCL program on the CPU, verified, and captured at one of its steps."""
 
@@ -22,6 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     making = actions.add_parser("make", help="make the traces of some, or all", allow_abbrev=False)
     _add_make_arguments(making)
     making.set_defaults(act=_make)
+
+    comparing = actions.add_parser(
+        "compare", help="traces at the scale reference beside the programs", allow_abbrev=False
+    )
+    comparing.add_argument("files", metavar="FILE", nargs="+", help="a trace made with --scale reference")
+    comparing.add_argument("--all", action="store_true", help="every allocation, not only those that differ")
+    comparing.set_defaults(act=_compare)
+    drawing = actions.add_parser("table", help="what traces hold beside what the paper reports", allow_abbrev=False)
+    drawing.add_argument("files", metavar="FILE", nargs="+", help="a trace made by 'workloads make', of any scale")
+    drawing.add_argument("-o", "--output", metavar="FILE.md", help="the document to write (default: print it)")
+    drawing.set_defaults(act=_table)
 
 
 def _add_make_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,4 +112,38 @@ def _make(args: argparse.Namespace) -> int:
         ]
     for made in make_all(orders, args.jobs):
         print(f"{made.path}: {'was there' if made.kept else 'made'}, verified: {'; '.join(made.verification)}")
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from buddysim.workloads.comparison import MOST_POINTS, POINTS, compare
+
+    for file in args.files:
+        found = compare(file)
+        alike = [row for row in found.rows if row.alike]
+        print(f"{found.workload} beside {found.program}")
+        for when in POINTS:
+            theirs, ours = found.ratios(when)
+            off = f"{100 * (ours / theirs - 1):+.1f} %"
+            print(
+                f"  {when:6} ratio {theirs:.3f} (theirs), {ours:.3f} (ours): {off}{'' if found.alike(when) else ' *'}"
+            )
+        print(f"  {len(alike)} of {len(found.rows)} rows have every size class within {MOST_POINTS:g} points")
+        for row in found.rows if args.all else sorted(set(found.rows) - set(alike), key=lambda row: -row.points):
+            theirs, ours = row.ratios
+            print(f"    {row.name:24} {row.when:6} {theirs:8.3f} {ours:8.3f}  {row.points:5.1f} points")
+    return 0
+
+
+def _table(args: argparse.Namespace) -> int:
+    from buddysim.base.output import check_output, write_text
+    from buddysim.workloads.table import table
+
+    if args.output is not None:
+        check_output(args.output, args.files)
+    text = table(args.files)
+    if args.output is None:
+        print(text)
+    else:
+        write_text(args.output, text + "\n", args.files)
     return 0

@@ -19,7 +19,8 @@ from buddysim.workloads.solver import Array, Check, Solver
 ORDER = 30
 SUMMARY = "NAS CG: the smallest eigenvalue of a sparse matrix, by conjugate gradients"
 PAPER = "354.cg"
-REFERENCE = "npb_cg_a"
+WHY = "Random values of full precision, beside column numbers of a row, which halve: as in the paper."
+REFERENCE = {"profile": "npb_cg_a"}
 
 _INNER: Final = 25  # iterations of conjugate gradients for each of the power method
 _GROUP: Final = 256

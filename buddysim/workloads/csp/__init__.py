@@ -6,6 +6,7 @@ from buddysim.workloads.sp.solver import MEDIUM_REPLAY, ScalarPentadiagonal
 ORDER = 60
 SUMMARY = "NAS SP in the layout of C ports: an array for each component, one set of coefficients for all directions"
 PAPER = "357.csp"
+WHY = "As sp, but with components apart constant coefficients fill whole entries: as in the paper."
 
 
 class SeparateComponents(ScalarPentadiagonal):

@@ -18,6 +18,7 @@ from buddysim.workloads.solver import Array, Check, Solver
 ORDER = 100
 SUMMARY = "LULESH: Lagrangian shock hydrodynamics on hexahedra, the Sedov problem"
 PAPER = "FF_Lulesh"
+WHY = "Nearly all is at rest in the first steps, as in the paper, whose 6 is that of a larger domain."
 REFERENCE = {"profile": "lulesh_i100", "replay": "lulesh_step"}
 
 _GROUP: Final = 128
@@ -41,6 +42,14 @@ _ENERGY: Final = {
     (45, 1477): 4.234875e5,
     (56, 120): 7.625206e6,
     (60, 100): 1.058138e7,
+}
+#: LULESH's own names of the arrays, by those that the reference has.
+REFERENCE_ARRAYS = {
+    f"m_{name}": name
+    for name in (
+        *("regNumList", "nodelist", "elemBC", "nodalMass"),
+        *(*_NEIGHBOURS, *_STATE, *_COORDINATES, *_VELOCITIES, *_ACCELERATIONS, *_FORCES),
+    )
 }
 
 

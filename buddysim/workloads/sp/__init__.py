@@ -6,6 +6,10 @@ from buddysim.workloads.sp.solver import MEDIUM_REPLAY, ScalarPentadiagonal
 ORDER = 50
 SUMMARY = "NAS SP: a flow by scalar pentadiagonal systems; components of a cell side by side, as in Fortran"
 PAPER = "356.sp"
+WHY = (
+    "Fields of full precision; of the coefficients that are kept, only the outermost of each system is constant. "
+    "The paper's 1.9 must be that of further arrays of the port, or of room that isn't used."
+)
 
 SOLVER = ScalarPentadiagonal
 PROBLEMS = {

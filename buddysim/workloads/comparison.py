@@ -1,0 +1,197 @@
+"""A workload's size classes beside those of the unmodified program that it stands for.
+
+``reference/`` has shares of every size class of whole programs, every entry classified: of each allocation that is 1 %
+of a program or more, at the first, the middle and the last of ten points of its run.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
+from buddysim.trace import Trace, open_trace
+from buddysim.workloads.registry import REGISTRY
+
+MOST_POINTS: Final = 2.0
+"""Largest difference of a share, in points of a hundred, at which an allocation counts as alike."""
+MOST_RATIO: Final = 0.05
+"""The same of the ratio of all compared allocations, relative."""
+
+#: Of ten snapshots, those that the reference has.
+POINTS: Final = {"first": 0, "middle": 5, "last": 9}
+
+_FOLDER: Final = Path(__file__).parent / "reference"
+_SIZES: Final = np.array(STUDY_CLASSES, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """An allocation at a point of the run.
+
+    Attributes
+    ----------
+    bytes : of the reference's allocation; of ours
+    theirs, ours : share of entries of each size class
+    """
+
+    name: str
+    when: str
+    bytes: tuple[int, int]
+    theirs: NDArray[np.float64]
+    ours: NDArray[np.float64]
+
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """Of the reference; ours."""
+        return _ratio_of(self.theirs), _ratio_of(self.ours)
+
+    @property
+    def points(self) -> float:
+        """The largest difference of a share, in points of a hundred."""
+        return float(np.abs(self.theirs - self.ours).max() * 100)
+
+    @property
+    def alike(self) -> bool:
+        return self.points <= MOST_POINTS
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A workload beside its reference program.
+
+    Attributes
+    ----------
+    key : of the reference
+    program : what it is, with its input
+    """
+
+    workload: str
+    key: str
+    program: str
+    rows: tuple[Row, ...]
+
+    def ratios(self, when: str) -> tuple[float, float]:
+        """Of all compared allocations together: of the reference; ours."""
+        rows = [row for row in self.rows if row.when == when]
+        found = []
+        for side in range(2):
+            stored = sum(row.bytes[side] / row.ratios[side] for row in rows)
+            found.append(sum(row.bytes[side] for row in rows) / stored)
+        return found[0], found[1]
+
+    def alike(self, when: str) -> bool:
+        """Whether the ratio is within `MOST_RATIO`."""
+        theirs, ours = self.ratios(when)
+        return abs(ours / theirs - 1) <= MOST_RATIO
+
+
+def compare(path: str | os.PathLike[str]) -> Comparison:
+    """Compare a workload's trace, made at the scale ``reference``.
+
+    Raises
+    ------
+    BuddysimError
+        where the file is not such a trace
+    """
+    with open_trace(path) as trace:
+        name, key = _what(trace, path)
+        workload = REGISTRY.find(name)
+        names: Mapping[str, str] = getattr(workload, "REFERENCE_ARRAYS", {})
+        index = {allocation.name: number for number, allocation in enumerate(trace.allocations)}
+        counts = class_counts(trace)
+        rows = []
+        for entry in allocations(key):
+            mine = names.get(entry["allocation"], entry["allocation"])
+            if mine not in index:
+                continue
+            at = counts[POINTS[entry["when"]]][index[mine]]
+            size = int(entry["bytes_each"]) * int(entry["count_merged"])
+            theirs = np.array([float(entry[f"share_{size_class}"]) for size_class in STUDY_CLASSES])
+            sizes = size, trace.allocations[index[mine]].bytes
+            rows.append(Row(entry["allocation"], entry["when"], sizes, theirs, at / at.sum()))
+    program = next(f"{row['program']}, {row['input']}" for row in summary() if row["key"] == key)
+    return Comparison(name, key, program, tuple(rows))
+
+
+def _what(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The workload of a trace, and the key of its reference."""
+    name, scale, which, _ = origin(trace, path)
+    if scale != "reference":
+        raise BuddysimError(f"{os.fspath(path)}: {name} at {scale}: expected a trace made with --scale reference")
+    return name, str(REGISTRY.find(name).REFERENCE[which])
+
+
+def origin(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str, str, dict[str, Any]]:
+    """Name, scale, input and problem of a workload's trace.
+
+    Raises
+    ------
+    BuddysimError
+        where it is not the trace of a workload
+    """
+    from buddysim.workloads.make import TOOL
+
+    if trace.provenance.tool != TOOL:
+        raise BuddysimError(f"{os.fspath(path)}: not the trace of a workload: expected one by 'workloads make'")
+    name, scale, which, problem = trace.provenance.source.split(" ", 3)
+    return name, scale, which, json.loads(problem)
+
+
+def class_counts(trace: Trace) -> list[dict[int, NDArray[np.int64]]]:
+    """Entries of each size class, by allocation, of each snapshot over the run."""
+    over_run = [snapshot.index for snapshot in trace.snapshots if _of_run(trace, snapshot.index)]
+    found: dict[int, dict[int, NDArray[np.int64]]] = {index: {} for index in over_run}
+    for sizes in trace.size_maps:
+        if sizes.snapshot in found:
+            total = np.zeros(len(STUDY_CLASSES), np.int64)
+            for _, classes in sizes.blocks():
+                total += np.bincount(classes, minlength=len(STUDY_CLASSES))[: len(STUDY_CLASSES)]
+            found[sizes.snapshot][sizes.allocation] = total
+    return [found[index] for index in over_run]
+
+
+def _of_run(trace: Trace, index: int) -> bool:
+    return not trace.snapshots[index].for_replay
+
+
+def ratio(counts: Mapping[int, NDArray[np.int64]]) -> float:
+    """Bytes of all entries / bytes that they take in their size classes."""
+    total = np.sum(list(counts.values()), axis=0)
+    return float(total.sum() * ENTRY_BYTES / (total @ _SIZES))
+
+
+def _ratio_of(shares: NDArray[np.float64]) -> float:
+    stored = float(shares @ _SIZES)
+    return ENTRY_BYTES / stored if stored else float("inf")
+
+
+@cache
+def summary() -> Sequence[dict[str, str]]:
+    """Rows of whole programs: ratio and shares at ten points of each run."""
+    return _read("real_programs_summary.csv")
+
+
+@cache
+def _all_allocations() -> Sequence[dict[str, str]]:
+    return _read("real_programs_allocations.csv")
+
+
+def allocations(key: str) -> Sequence[dict[str, str]]:
+    """Rows of a program's allocations at three points of its run."""
+    return [row for row in _all_allocations() if row["key"] == key]
+
+
+def _read(name: str) -> list[dict[str, str]]:
+    with (_FOLDER / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,103 @@
+"""The table of docs/workloads-table.md: what each workload is, what its arrays hold, and what the paper reports."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.trace import open_trace
+from buddysim.workloads.comparison import MOST_POINTS, POINTS, Comparison, class_counts, compare, origin, ratio, summary
+from buddysim.workloads.registry import REGISTRY, solver_of
+
+_FOLDER = Path(__file__).parent / "reference"
+_HEAD = """# The workloads in figures
+
+Made by `python -m buddysim workloads table FILE ...` from their traces; [workloads.md](workloads.md) says what they
+are. Ratios are those of BPC with entries placed freely in the eight size classes, at ten points of the run. The paper's
+are read off its Figure 3 (a dash: above its axis, over 7x); its footprints are Table 1's.
+"""
+
+
+def table(paths: Iterable[str | os.PathLike[str]]) -> str:
+    """The document, from traces of any scales; those of the scale ``reference`` are compared with their programs.
+
+    Raises
+    ------
+    BuddysimError
+        where a file is no trace of a workload
+    """
+    ordinary: list[tuple[int, str, str]] = []
+    compared: list[tuple[int, str, str]] = []
+    for path in paths:
+        with open_trace(path) as trace:
+            name, scale, which, _ = origin(trace, path)
+        found = (REGISTRY.names().index(name), which, os.fspath(path))
+        (compared if scale == "reference" else ordinary).append(found)
+    if not ordinary and not compared:
+        raise BuddysimError("workloads table: no trace: expected at least one")
+    parts = [_HEAD, *_figures([path for *_, path in sorted(ordinary)])]
+    if compared:
+        parts += _comparisons([compare(path) for *_, path in sorted(compared)])
+    return "\n".join(parts)
+
+
+def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
+    yield "## Size and contents\n"
+    yield "| workload | input | footprint (paper) | traced | run | ratio at each tenth of the run | the paper's |"
+    yield "|---|---|---|---|---|---|---|"
+    for path in paths:
+        with open_trace(path) as trace:
+            name, scale, which, _ = origin(trace, path)
+            solver = solver_of(name, scale, which)
+            operations = sum(kernel.memory_instructions for kernel in trace.kernels)
+            ratios = " ".join(f"{ratio(counts):.2f}" for counts in class_counts(trace))
+            paper, size = _paper(REGISTRY.find(name).PAPER)
+            megabytes = sum(one.bytes for one in trace.allocations) / 1e6
+            traced = f"{operations / 1e6:.2f} M in {len(trace.kernels)} launches"
+            run = f"{solver.steps} steps, {solver.launches} launches"
+            footprint = f"{megabytes:.0f} MB ({size} GB)"
+            yield f"| {name} {scale} | {which} | {footprint} | {traced} | {run} | {ratios} | {paper} |"
+    yield "\n## What they compute, and why they differ from the paper's\n"
+    yield "| workload | what it computes | the same by an unmodified program | why |"
+    yield "|---|---|---|---|"
+    for name in REGISTRY.names():
+        workload = REGISTRY.find(name)
+        yield f"| {name} ({workload.PAPER}) | {workload.SUMMARY} | {_reference(workload)} | {workload.WHY} |"
+
+
+def _comparisons(found: Sequence[Comparison]) -> Iterator[str]:
+    yield "\n## Held against unmodified programs\n"
+    yield f"Allocations that both have. A row is within where no share differs by over {MOST_POINTS:g} points.\n"
+    yield "| workload | program | ratio first | middle | last (theirs / ours) | rows within | largest differences |"
+    yield "|---|---|---|---|---|---|---|"
+    for one in found:
+        ratios = " | ".join("{:.3f} / {:.3f}".format(*one.ratios(when)) for when in POINTS)
+        alike = sum(row.alike for row in one.rows)
+        worst = sorted((row for row in one.rows if not row.alike), key=lambda row: -row.points)[:3]
+        named = ", ".join(f"{row.name} {row.when} {row.points:.1f}" for row in worst) or "none"
+        yield f"| {one.workload} | {one.program} | {ratios} | {alike} of {len(one.rows)} | {named} |"
+
+
+def _reference(workload: object) -> str:
+    keys = getattr(workload, "REFERENCE", {})
+    texts = []
+    for key in keys.values():
+        rows = [row for row in summary() if row["key"] == key]
+        texts.append(f"{rows[0]['program']}, {rows[0]['input']}: {rows[0]['ratio']} to {rows[-1]['ratio']}")
+    return "; ".join(texts) or "-"
+
+
+@cache
+def _papers() -> dict[str, dict[str, str]]:
+    with (_FOLDER / "paper_fig3.csv").open(encoding="utf-8", newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+def _paper(name: str) -> tuple[str, str]:
+    """The ten ratios of Figure 3, and the footprint of Table 1 in GB."""
+    row = _papers()[name]
+    return " ".join(row[f"ratio_{point}"] or "-" for point in range(10)), row["footprint_gb"]
