@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -143,15 +145,100 @@ def resnet18() -> nn.Module:
         (512, 512, 1),
     )
     return nn.Sequential(
-        *(nn.Conv2d(3, 64, 7, 2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)),
-        nn.MaxPool2d(3, 2, padding=1),
+        *stem(64),
         *(Residual(*width, in_place=True) for width in widths),
         *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)),
     )
 
 
-def test_resnet18() -> None:
-    assert_as_measured(resnet18(), (3, 64, 64), 2)
+class Bottleneck(nn.Module):
+    """A block of ResNet-50, as torchvision's."""
+
+    def __init__(self, before: int, channels: int, stride: int) -> None:
+        super().__init__()
+        wide = 4 * channels
+        self.conv1, self.norm1 = nn.Conv2d(before, channels, 1, bias=False), nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, stride, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+        self.conv3, self.norm3 = nn.Conv2d(channels, wide, 1, bias=False), nn.BatchNorm2d(wide)
+        self.relu = nn.ReLU(inplace=True)
+        self.project = None
+        if before != wide:
+            self.project = nn.Sequential(nn.Conv2d(before, wide, 1, stride, bias=False), nn.BatchNorm2d(wide))
+
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        branch = self.relu(self.norm1(self.conv1(maps)))
+        branch = self.norm3(self.conv3(self.relu(self.norm2(self.conv2(branch)))))
+        branch += maps if self.project is None else self.project(maps)
+        return self.relu(branch)
+
+
+def resnet50() -> nn.Module:
+    blocks, before = [], 64
+    for count, channels, stride in ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)):
+        for number in range(count):
+            blocks.append(Bottleneck(before, channels, 1 if number else stride))
+            before = 4 * channels
+    return nn.Sequential(*stem(64), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+def stem(channels: int) -> list[nn.Module]:
+    return [
+        *(nn.Conv2d(3, channels, 7, 2, padding=3, bias=False), nn.BatchNorm2d(channels), nn.ReLU(inplace=True)),
+        nn.MaxPool2d(3, 2, padding=1),
+    ]
+
+
+class Expanded(nn.Module):
+    """A block of MobileNet v2 with another width or stride."""
+
+    def __init__(self, before: int, channels: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        wide, layers = before * expansion, []
+        if expansion > 1:
+            layers += [nn.Conv2d(before, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.ReLU6(inplace=True)]
+        layers += [nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False), nn.BatchNorm2d(wide)]
+        layers += [nn.ReLU6(inplace=True), nn.Conv2d(wide, channels, 1, bias=False), nn.BatchNorm2d(channels)]
+        self.layers, self.shortcut = nn.Sequential(*layers), stride == 1 and before == channels
+
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        return maps + self.layers(maps) if self.shortcut else self.layers(maps)
+
+
+def mobilenet_v2() -> nn.Module:
+    layers: list[nn.Module] = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6(inplace=True)]
+    table = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+    before = 32
+    for expansion, channels, count, stride in table:
+        for number in range(count):
+            layers.append(Expanded(before, channels, 1 if number else stride, expansion))
+            before = channels
+    layers += [nn.Conv2d(320, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU6(inplace=True)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(1280, 1000))
+
+
+def densenet121() -> nn.Module:
+    layers, channels = stem(64), 64
+    for number, count in enumerate((6, 12, 24, 16)):
+        if number:
+            layers += [nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]
+            layers += [nn.Conv2d(channels, channels // 2, 1, bias=False), nn.AvgPool2d(2)]
+            channels //= 2
+        layers.append(Dense(channels, 32, count))
+        channels += 32 * count
+    layers += [nn.BatchNorm2d(channels), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return nn.Sequential(*layers, nn.Linear(channels, 1000))
+
+
+@pytest.mark.parametrize(
+    ("make", "parameters"),
+    [(resnet18, 11_689_512), (resnet50, 25_557_032), (mobilenet_v2, 3_504_872), (densenet121, 7_978_856)],
+)
+def test_whole_networks(make: Callable[[], nn.Module], parameters: int) -> None:
+    """torchvision's networks, by their published parameters."""
+    module = make()
+    assert sum(parameter.numel() for parameter in module.parameters()) == parameters
+    assert_as_measured(module, (3, 64, 64), 2)
 
 
 class Language(nn.Module):
