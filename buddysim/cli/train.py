@@ -30,6 +30,7 @@ _SCHEME_OPTION = "scheme_option_"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.base.pool import FITS
     from buddysim.training.cost.precision import PRECISIONS
+    from buddysim.training.iteration.optimizer import OPTIMIZERS
     from buddysim.training.iteration.plan import PREFETCHES, Options
 
     defaults = Options()
@@ -61,6 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         default=defaults.precision,
         help=f"what layers compute in: {', '.join(PRECISIONS)} (default: {defaults.precision})",
+    )
+    parser.add_argument(
+        "--optimizer",
+        metavar="NAME",
+        default=defaults.optimizer,
+        help=f"what updates the weights, its state in GPU memory: {', '.join(OPTIMIZERS)} (default: "
+        f"{defaults.optimizer}, as the papers count)",
     )
     parser.add_argument("--calibration", metavar="FILE", help="layer times of your own GPU (buddysim calibrate)")
     parser.add_argument("--fit", choices=FITS, default=defaults.fit, help="how the memory pool picks a free piece")
@@ -213,7 +221,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.machine.units import parse_size
 
     options: dict[str, Any] = {
-        name: getattr(args, name) for name in ("link", "prefetch", "library", "precision", "fit")
+        name: getattr(args, name) for name in ("link", "prefetch", "library", "precision", "optimizer", "fit")
     }
     if args.budget is not None:
         try:

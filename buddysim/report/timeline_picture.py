@@ -16,25 +16,31 @@ from matplotlib.patches import Patch
 
 from buddysim.base.output import write_with
 from buddysim.training.iteration.program import KINDS, Kind
-from buddysim.training.iteration.timeline import COMPUTE, OFFLOAD, PREFETCH
+from buddysim.training.iteration.timeline import COMPUTE, HOST, OFFLOAD, PREFETCH, STREAMS
 from buddysim.training.outcome import Outcome
 
 PS_PER_MS = 10**9
 INK = "#222222"
-_ROWS = (COMPUTE, OFFLOAD, PREFETCH)
 # Neighbours differ in lightness, so that they stay apart in grey.
 _OPERATIONS = {
     "forward": "#1f4e79",
     "recompute": "#d6b4e8",
     "backward": "#9dc3e6",
+    "encode": "#2e8b57",
+    "decode": "#a9d8b8",
+    "update": "#8497a8",
     OFFLOAD: "#c55a11",
     PREFETCH: "#f4b183",
+    HOST: "#7f6000",
     "stall": "#e02020",
 }
 _KINDS: Mapping[Kind, tuple[str, str]] = {
     "weights": ("weights", "#16202b"),
     "weight_gradients": ("their gradients", "#56687a"),
+    "optimizer_state": ("optimizer state", "#8497a8"),
     "feature_maps": ("feature maps", "#4a8bc9"),
+    "encoded_maps": ("encoded maps", "#2e8b57"),
+    "decoded_maps": ("decoded maps", "#a9d8b8"),
     "gradient_maps": ("gradient maps", "#c8dcef"),
     "workspace": ("workspace", "#f4b183"),
 }
@@ -70,14 +76,16 @@ def write_picture(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome])
 
 def _draw_streams(axes: Axes, scheme: str, outcome: Outcome) -> None:
     bars: dict[str, list[tuple[float, float, int]]] = {}
+    used = {record.stream for record in outcome.schedule.records}
+    rows = [stream for stream in STREAMS if stream != HOST or stream in used]
     for record in outcome.schedule.records:
         what = record.pass_ if record.stream == COMPUTE else record.stream
-        bars.setdefault(what, []).append((record.start_ps, record.end_ps, _ROWS.index(record.stream)))
+        bars.setdefault(what, []).append((record.start_ps, record.end_ps, rows.index(record.stream)))
     bars["stall"] = [(stall.start_ps, stall.start_ps + stall.ps, 0) for stall in outcome.schedule.stalls]
     for what, colour in _OPERATIONS.items():
         axes.add_collection(_boxes(bars.get(what, []), colour))
-    axes.set_ylim(len(_ROWS) - 0.5, -0.5)
-    axes.set_yticks(range(len(_ROWS)), _ROWS)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)), rows)
     stalled = outcome.whole.stall_ps / PS_PER_MS
     fits = "" if outcome.fits else ", does not fit"
     axes.set_title(

@@ -13,14 +13,20 @@ from typing import Any
 
 from buddysim.base.output import write_text
 from buddysim.training.iteration.program import KINDS
-from buddysim.training.iteration.timeline import STREAMS
+from buddysim.training.iteration.timeline import COMPUTE, HOST, STREAMS
 from buddysim.training.outcome import Outcome
 
 PS_PER_US = 10**6
 _STALLS = "stalls"
-_THREADS = (*STREAMS, _STALLS)
 # Names of the format's own palette.
-_COLOURS = {"forward": "good", "backward": "thread_state_runnable", "recompute": "bad"}
+_COLOURS = {
+    "forward": "good",
+    "backward": "thread_state_runnable",
+    "recompute": "bad",
+    "encode": "olive",
+    "decode": "yellow",
+    "update": "black",
+}
 
 
 def trace_events(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
@@ -41,11 +47,13 @@ def _process(pid: int, scheme: str, outcome: Outcome) -> Iterator[dict[str, Any]
     layers = outcome.network.layers
     title = f"{scheme}: {outcome.network.name}, batch {outcome.batch}, {outcome.machine.name}"
     yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": title}}
-    for tid, thread in enumerate(_THREADS):
+    used = {record.stream for record in outcome.schedule.records}
+    threads = [*(stream for stream in STREAMS if stream != HOST or stream in used), _STALLS]
+    for tid, thread in enumerate(threads):
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": thread}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}
     for record in outcome.schedule.records:
-        copies = record.byte_count > 0 or record.stream != STREAMS[0]
+        copies = record.stream != COMPUTE
         name = layers[record.layer].name
         yield {
             "ph": "X",
@@ -53,7 +61,7 @@ def _process(pid: int, scheme: str, outcome: Outcome) -> Iterator[dict[str, Any]
             "cat": record.stream if copies else record.pass_,
             "cname": "grey" if copies else _COLOURS[record.pass_],
             "pid": pid,
-            "tid": _THREADS.index(record.stream),
+            "tid": threads.index(record.stream),
             "ts": record.start_ps / PS_PER_US,
             "dur": (record.end_ps - record.start_ps) / PS_PER_US,
             "args": {
@@ -71,7 +79,7 @@ def _process(pid: int, scheme: str, outcome: Outcome) -> Iterator[dict[str, Any]
             "cat": "stall",
             "cname": "terrible",
             "pid": pid,
-            "tid": _THREADS.index(_STALLS),
+            "tid": threads.index(_STALLS),
             "ts": stall.start_ps / PS_PER_US,
             "dur": stall.ps / PS_PER_US,
             "args": {"layer": stall.layer, "of": stall.copied_layer, "start_ps": stall.start_ps, "ps": stall.ps},

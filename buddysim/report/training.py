@@ -56,6 +56,11 @@ COLUMNS: Sequence[tuple[str, Callable[[Flat], str]]] = (
 )
 
 
+def _codes(result: Flat) -> str:
+    """Encoding and decoding on the GPU."""
+    return f"{result['encode_ms'] + result['decode_ms']:,.1f}"
+
+
 def training_parts(
     results: Results, full_result: str = "", batches: Mapping[str, int] | None = None, beyond: Results | None = None
 ) -> list[Part]:
@@ -113,6 +118,8 @@ def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
 
 def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
     columns = list(COLUMNS)
+    if any(result["encode_ms"] + result["decode_ms"] for result in results.values()):
+        columns.append(("codes\nms", _codes))
     if batches is not None:
         columns.insert(0, ("batch\nsamples", _batch))
     rows = []
@@ -127,12 +134,17 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
 
 
 def _conditions(result: Flat) -> str:
-    """What every time of the table depends on: precision, calibration, link."""
+    """What every time of the table depends on: precision, calibration, link, optimizer."""
     run = result["provenance"]
     calibrated = f"calibrated ({run['library']})" if run["calibrated"] else f"UNCALIBRATED ({run['library']})"
+    updated = "no weight update"
+    if run["optimizer"] != "none":
+        held = result["memory.optimizer_state_bytes"]
+        updated = f"{run['optimizer']} {result['update_ms']:,.1f} ms, state {gib_text(held)} GiB"
     return (
         f"{run['precision']}; layer times {calibrated}; link {run['link']}: "
-        f"{run['link_offload_bytes_per_s'] / 1e9:g} GB/s out, {run['link_prefetch_bytes_per_s'] / 1e9:g} GB/s back"
+        f"{run['link_offload_bytes_per_s'] / 1e9:g} GB/s out, {run['link_prefetch_bytes_per_s'] / 1e9:g} GB/s back; "
+        f"{updated}"
     )
 
 

@@ -12,6 +12,8 @@ from buddysim.base.pool import FITS
 from buddysim.training import schemes
 from buddysim.training.iteration import memory
 from buddysim.training.iteration.build import build
+from buddysim.training.iteration.optimizer import find_optimizer
+from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import PREFETCHES, Options, Plan
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.networks.graph import Network
@@ -102,6 +104,7 @@ def make_options(**keywords: Any) -> Options:
     for name, value, expected in (("prefetch", options.prefetch, PREFETCHES), ("fit", options.fit, FITS)):
         if value not in expected:
             raise BuddysimError(f"{name} {value!r}: expected one of {', '.join(expected)}")
+    find_optimizer(options.optimizer)
     if options.memory_bytes is not None and options.memory_bytes < 1:
         raise BuddysimError(f"memory of {options.memory_bytes} bytes: expected 1 or more")
     return options
@@ -122,26 +125,26 @@ def carry_out(
 ) -> Outcome:
     """The iteration that a scheme planned."""
     link = link_rate(machine, options.link)
-    program = build(network, batch, cost, plan, link)
+    program = build(network, batch, cost, plan, link, options.optimizer)
     capacity = capacity_bytes(plan, machine, options)
-    placement = memory.place(program, capacity, options.fit)
+    placement = plan.placer.place(program, capacity, options.fit)
     failure = placement.failure
     if failure:
-        placement = memory.place(program, None, options.fit)
+        placement = plan.placer.place(program, None, options.fit)
     program = placement.program
-    failure = failure or memory.host_failure(program, machine.host_pinned_bytes)
+    failure = failure or host_failure(program, machine.host_pinned_bytes)
     timed = schedule(program)
-    pinned, _ = memory.host_pinned(program)
+    pinned, _ = host_pinned(program)
     return Outcome(
-        plan.scheme, network, batch, machine, cost, options, plan, timed, placement, capacity, failure, pinned,
-        baseline(network, batch, machine, cost, options),
+        plan.scheme, network.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
+        capacity, failure, pinned, baseline(network, batch, machine, cost, options),
     )  # fmt: skip
 
 
 def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:
     """The network-wide allocation with the fastest algorithms, and the oracle's time."""
     plan = network_wide.plan(network, batch, machine, cost, "base-p", options)
-    program = build(network, batch, cost, plan, link_rate(machine, options.link))
+    program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
     timed = schedule(program)
     features = [step.compute_ps for step in program.steps if step.part == "features"]
     return Baseline(

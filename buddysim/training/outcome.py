@@ -13,7 +13,7 @@ import numpy as np
 from buddysim.training.iteration import memory
 from buddysim.training.iteration.memory import Failure, Levels, Placement, Usage
 from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.iteration.program import Pass, Program
+from buddysim.training.iteration.program import FORWARD_PART, Pass, Program, Step
 from buddysim.training.iteration.schedule import Schedule
 from buddysim.training.networks.graph import Network
 
@@ -114,17 +114,31 @@ class Outcome:
     @property
     def offload_bytes(self) -> int:
         """Bytes of tensors copied to the host, uncompressed."""
-        return sum(copy.byte_count for copy in self.program.copies if copy.direction == "offload")
+        return sum(task.byte_count for task in self.program.tasks if task.stream == "offload")
 
     @property
     def prefetch_bytes(self) -> int:
         """Bytes of tensors copied back, uncompressed."""
-        return sum(copy.byte_count for copy in self.program.copies if copy.direction == "prefetch")
+        return sum(task.byte_count for task in self.program.tasks if task.stream == "prefetch")
 
     @property
     def moved_bytes(self) -> int:
         """Bytes that crossed the link in both directions, compressed where the scheme compresses."""
-        return sum(copy.moved_bytes for copy in self.program.copies)
+        return sum(task.moved_bytes for task in self.program.tasks)
+
+    @cached_property
+    def stashed_bytes(self) -> int:
+        """Bytes of maps, and of codes of maps, that the GPU keeps from the forward to the backward part."""
+        return sum(t.byte_count for t in self.program.tensors if self.program.stashed(t.number))
+
+    def pass_ps(self, pass_: Pass) -> int:
+        """Computation of all steps of a pass."""
+        return sum(step.compute_ps for step in self.program.steps if step.pass_ == pass_)
+
+    @property
+    def host_ps(self) -> int:
+        """Time that the host works on maps."""
+        return sum(task.duration_ps for task in self.program.tasks if task.stream == "host")
 
     @cached_property
     def whole(self) -> View:
@@ -147,7 +161,7 @@ class Outcome:
             time_ps=sum(int(self.schedule.step_ps[index]) for index in counted),
             compute_ps=sum(self.program.steps[index].compute_ps for index in counted),
             stall_ps=sum(stall.ps for stall in self.schedule.stalls if part in (None, layers[stall.layer].part)),
-            usage=memory.usage(self.program, self.schedule.step_ps, part),
+            usage=memory.usage(self.program, self.schedule.step_ps, part, self.placement.groups),
             baseline_ps=baseline_ps,
             baseline=baseline,
         )
@@ -155,7 +169,7 @@ class Outcome:
     def curve(self, part: str = "whole") -> tuple[Levels, Levels]:
         """When each step starts (and the last one ends), in ps, and the bytes held in each step by kind."""
         times = np.array([*self.schedule.step_start_ps, self.time_ps], dtype=np.int64)
-        return times, memory.levels(self.program, None if part == "whole" else part)
+        return times, memory.levels(self.program, None if part == "whole" else part, self.placement.groups)
 
     def stall_ps_by_cause(self) -> dict[str, int]:
         """Time that the compute stream stood still, by cause."""
@@ -166,26 +180,33 @@ class Outcome:
 
     def per_layer(self) -> Iterator[LayerOutcome]:
         """One row for each layer."""
-        held = memory.levels(self.program).sum(axis=1)
+        held = memory.levels(self.program, None, self.placement.groups).sum(axis=1)
         every_step = _by_layer(self.program.steps)
-        every_copy = _by_layer(self.program.copies)
+        every_task = _by_layer(self.program.tasks)
         every_stall = _by_layer(self.schedule.stalls)
         for layer in self.network.layers:
-            steps, copies, stalls = every_step[layer.index], every_copy[layer.index], every_stall[layer.index]
+            steps, tasks, stalls = every_step[layer.index], every_task[layer.index], every_stall[layer.index]
             chosen = self.plan.algorithms.get(layer.index, {})
             first = {step.pass_: step.index for step in reversed(steps)}
+
+            def spent(pass_: Pass, steps: list[Step] = steps) -> int:
+                return sum(step.compute_ps for step in steps if step.pass_ == pass_)
+
             yield LayerOutcome(
                 layer=layer.index,
                 name=layer.name,
                 kind=layer.kind,
                 part=layer.part,
-                forward_ps=sum(step.compute_ps for step in steps if step.pass_ == "forward"),
-                recompute_ps=sum(step.compute_ps for step in steps if step.pass_ == "recompute"),
-                backward_ps=sum(step.compute_ps for step in steps if step.pass_ == "backward"),
-                forward_stall_ps=sum(stall.ps for stall in stalls if stall.pass_ == "forward"),
-                backward_stall_ps=sum(stall.ps for stall in stalls if stall.pass_ != "forward"),
-                offload_bytes=sum(copy.byte_count for copy in copies if copy.direction == "offload"),
-                prefetch_bytes=sum(copy.byte_count for copy in copies if copy.direction == "prefetch"),
+                forward_ps=spent("forward"),
+                recompute_ps=spent("recompute"),
+                backward_ps=spent("backward"),
+                encode_ps=spent("encode"),
+                decode_ps=spent("decode"),
+                update_ps=spent("update"),
+                forward_stall_ps=sum(stall.ps for stall in stalls if stall.pass_ in FORWARD_PART),
+                backward_stall_ps=sum(stall.ps for stall in stalls if stall.pass_ not in FORWARD_PART),
+                offload_bytes=sum(task.byte_count for task in tasks if task.stream == "offload"),
+                prefetch_bytes=sum(task.byte_count for task in tasks if task.stream == "prefetch"),
                 workspace_bytes=max((step.workspace_bytes for step in steps), default=0),
                 forward_memory_bytes=int(held[first["forward"]]) if "forward" in first else 0,
                 backward_memory_bytes=int(held[first["backward"]]) if "backward" in first else 0,
@@ -251,6 +272,9 @@ class LayerOutcome(NamedTuple):
     forward_ps: int
     recompute_ps: int
     backward_ps: int
+    encode_ps: int
+    decode_ps: int
+    update_ps: int
     forward_stall_ps: int
     backward_stall_ps: int
     offload_bytes: int

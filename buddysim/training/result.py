@@ -20,8 +20,14 @@ UNCALIBRATED = "uncalibrated"
 _SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
 
 MODEL = (
-    "layers run one after the other; weights, biases and gradients are resident; the update of the weights, the input "
-    "batch's way to the GPU and the frameworks' own overheads take no time (docs/training-model.md)"
+    "layers run one after the other; weights, biases and gradients are resident; the input batch's way to the GPU and "
+    "the frameworks' own overheads take no time (docs/training-model.md)"
+)
+#: What is assumed without an optimizer, and with one.
+UPDATES = (
+    "none, as the papers count: the weights are never updated, and no state is held",
+    "one kernel per layer after the backward pass, as long as its bytes take at the share of the memory bandwidth that "
+    "an activation's kernel reaches; weights, gradients and state in FP32 whatever layers compute in",
 )
 
 
@@ -65,6 +71,9 @@ def _counters(outcome: Outcome) -> dict[str, Any]:
         "time_vs_oracle": whole.time_vs_oracle if outcome.fits else None,
         "oracle_ms": _ms(whole.baseline_ps),
         "compute_ms": _ms(whole.compute_ps),
+        "encode_ms": _ms(outcome.pass_ps("encode")),
+        "decode_ms": _ms(outcome.pass_ps("decode")),
+        "update_ms": _ms(outcome.pass_ps("update")),
         "fits": outcome.fits,
         **_missing(outcome),
         "memory.capacity_bytes": outcome.capacity,
@@ -75,15 +84,21 @@ def _counters(outcome: Outcome) -> dict[str, Any]:
         "memory.weight_gradient_bytes": peak["weight_gradients"],
         "memory.gradient_map_bytes": peak["gradient_maps"],
         "memory.workspace_bytes": peak["workspace"],
+        "memory.encoded_map_bytes": peak["encoded_maps"],
+        "memory.decoded_map_bytes": peak["decoded_maps"],
+        "memory.optimizer_state_bytes": peak["optimizer_state"],
+        "memory.stashed_bytes": outcome.stashed_bytes,
         "memory.highest_address_bytes": outcome.placement.high_water,
         "host.pinned_bytes": outcome.pinned_bytes,
         "host.pinned_capacity_bytes": outcome.machine.host_pinned_bytes,
+        "host.work_ms": _ms(outcome.host_ps),
         "offload.bytes": outcome.offload_bytes,
         "prefetch.bytes": outcome.prefetch_bytes,
         "link.bytes": outcome.moved_bytes,
         "stall_ms": _ms(whole.stall_ps),
         "stall.offload_ms": _ms(stalls.get("offload", 0)),
         "stall.prefetch_ms": _ms(stalls.get("prefetch", 0)),
+        "stall.host_ms": _ms(stalls.get("host", 0)),
         "stall.serial_ms": _ms(stalls.get("on-demand", 0) + stalls.get("copy-out", 0)),
         "features.time_ms": _ms(features.time_ps),
         "features.time_vs_oracle": features.time_vs_oracle if outcome.fits else None,
@@ -122,9 +137,9 @@ def _missing(outcome: Outcome) -> dict[str, Any]:
 def _per_layer(outcome: Outcome) -> list[dict[str, Any]]:
     network, batch, cost = outcome.network, outcome.batch, outcome.cost
     moved: Counter[int] = Counter()
-    for copy in outcome.program.copies:
-        if copy.direction == "offload":
-            moved[copy.layer] += copy.moved_bytes
+    for task in outcome.program.tasks:
+        if task.stream == "offload":
+            moved[task.layer] += task.moved_bytes
     rows = []
     for row in outcome.per_layer():
         layer = network.layers[row.layer]
@@ -148,6 +163,9 @@ def _per_layer(outcome: Outcome) -> list[dict[str, Any]]:
                 "forward_ms": _ms(row.forward_ps),
                 "recompute_ms": _ms(row.recompute_ps),
                 "backward_ms": _ms(row.backward_ps),
+                "encode_ms": _ms(row.encode_ps),
+                "decode_ms": _ms(row.decode_ps),
+                "update_ms": _ms(row.update_ps),
                 "forward_stall_ms": _ms(row.forward_stall_ps),
                 "backward_stall_ms": _ms(row.backward_stall_ps),
                 "reuse_distance_ms": None if row.reuse_distance_ps is None else _ms(row.reuse_distance_ps),
@@ -175,6 +193,7 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
     machine, options, cost = outcome.machine, outcome.options, outcome.cost
     name = options.link or machine.link
     link = machine.links[name]
+    optimizer = {"optimizer": UPDATES[options.optimizer != "none"]}
     return {
         **software(),
         "simulator_checksum": simulator_checksum(),
@@ -193,10 +212,11 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
         "library": cost.library,
         "calibrated": cost.calibrated,
         "calibration": cost.source if cost.calibrated else _uncalibrated(cost.source),
+        "optimizer": options.optimizer,
         "prefetch": outcome.plan.prefetch,
         "fit": options.fit,
         "decisions": list(outcome.plan.notes),
-        "assumptions": {**cost.assumptions, **outcome.plan.assumptions, "model": MODEL},
+        "assumptions": {**cost.assumptions, **outcome.plan.assumptions, **optimizer, "model": MODEL},
     }
 
 

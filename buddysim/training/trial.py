@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from buddysim.training import schemes
 from buddysim.training.iteration import memory
 from buddysim.training.iteration.build import build
+from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.schemes._links import link_rate
 
@@ -72,16 +73,17 @@ class Trials:
 
     def _tried(self, batch: int) -> Trial:
         plan = self.plan(batch)
-        program = build(self.network, batch, self.cost, plan, link_rate(self.machine, self.options.link))
+        link = link_rate(self.machine, self.options.link)
+        program = build(self.network, batch, self.cost, plan, link, self.options.optimizer)
         capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.host_pinned_bytes
         most = memory.UNLIMITED if capacity is None else capacity
-        pinned = memory.host_pinned(program)[0] - bound
-        excess = memory.least_bytes(program) - most, pinned
+        pinned = host_pinned(program)[0] - bound
+        excess = plan.placer.least_bytes(program) - most, pinned
         fits = max(excess) <= 0
         if fits:
-            placement = memory.place(program, capacity, self.options.fit)
-            fits = not (placement.failure or memory.host_failure(placement.program, bound))
-        return Trial(fits, excess, (memory.least_bytes(program, workspace=False) - most, pinned))
+            placement = plan.placer.place(program, capacity, self.options.fit)
+            fits = not (placement.failure or host_failure(placement.program, bound))
+        return Trial(fits, excess, (plan.placer.least_bytes(program, workspace=False) - most, pinned))
 
 
 def capacity_bytes(plan: Plan, machine: TrainingMachine, options: Options) -> int | None:

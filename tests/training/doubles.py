@@ -45,6 +45,13 @@ class Cost:
     def time_ps(self, layer: Layer, batch: int, pass_: str) -> int:
         return self.times.get((layer.name, pass_), self.default_ps)
 
+    @property
+    def machine(self) -> SimpleNamespace:
+        return machine()
+
+    def bandwidth_share(self, kind: str, pass_: str) -> float:
+        return 0.5
+
     def dram_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
         return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.machine.training import TrainingMachine
@@ -11,7 +11,7 @@ from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.training.contents import Codec, Source, average_share
 from buddysim.training.cost import CostModel
 from buddysim.training.iteration.build import build
-from buddysim.training.iteration.plan import Direction, Options
+from buddysim.training.iteration.plan import Options
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes import vdnn
 
@@ -56,25 +56,10 @@ def offloaded_maps(network: Network, batch: int, machine: TrainingMachine | str 
     """
     machine = TrainingMachine.load(machine)
     cost = CostModel.load(machine)
-    recorder = _Recorder({})
     plan = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", Options())
-    build(network, batch, cost, replace(plan, compression=recorder), machine.link_rate)
-    return recorder.maps
-
-
-@dataclass(frozen=True)
-class _Recorder:
-    """Compresses nothing, and records the bytes of each offload."""
-
-    maps: dict[int, int]
-
-    def copy_ps(self, byte_count: int, layer: int, direction: Direction) -> int:
-        if direction == "offload":
-            self.maps[layer] = byte_count
-        return 0
-
-    def moved_bytes(self, byte_count: int, layer: int) -> int:
-        return byte_count
+    program = build(network, batch, cost, plan, machine.link_rate)
+    offloads = [task for task in program.tasks if task.stream == "offload"]
+    return {network.last_writer(program.tensors[task.tensor].layer): task.byte_count for task in offloads}
 
 
 def ratios(network: Network, batch: int, source: Source, codecs: Iterable[Codec]) -> list[Ratios]:

@@ -64,14 +64,18 @@ def performance(
     for label, (name, batch) in NETWORKS.items():
         network = Network.load(name)
         plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
+        stash = plan.stash
         if not concat:
-            joins = {layer.index for layer in network.layers if layer.kind == "concat"}
-            plan = replace(plan, offload=plan.offload - joins)
-        copies = plan.compression
-        if isinstance(copies, cdma.CompressedCopies):
+            last = {owner: network.layers[network.last_user(owner)] for owner in stash}
+            stash = {owner: kept for owner, kept in stash.items() if last[owner].kind != "concat"}
+        if scheme in cdma.SUMMARY:
+            copies = cdma.scheme_copies(network, batch, machine, options, scheme)
             if contents == STATED:
                 copies = replace(copies, contents=stated_contents(network))
-            plan = replace(plan, compression=copies if capped else replace(copies, cap_bytes_per_s=10**15))
+            if not capped:
+                copies = replace(copies, cap_bytes_per_s=10**15)
+            stash = copies.on_the_way(stash, network, batch)
+        plan = replace(plan, stash=stash)
         found[label] = 100 * carry_out(network, batch, machine, cost, plan, options).features.time_vs_oracle
     return found
 

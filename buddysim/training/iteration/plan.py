@@ -1,41 +1,24 @@
 """Decisions of a training scheme before an iteration runs: a `Plan`, made from `Options`.
 
 A scheme (one file of `buddysim/training/schemes/`) turns a network, a batch, a machine and a cost model into a plan;
-`program`, `memory` and `timeline` carry the plan out and know no scheme.
+`build`, the placers and `schedule` carry the plan out and know no scheme.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
 from buddysim.base.pool import FitPolicy
+from buddysim.training.iteration.placers import POOL, Placer
+from buddysim.training.iteration.stash import Stash
 
 if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm
 
-Direction = Literal["offload", "prefetch"]
 Prefetch = Literal["published", "just-in-time", "on-demand"]
 PREFETCHES: tuple[Prefetch, ...] = ("published", "just-in-time", "on-demand")
-
-
-@runtime_checkable
-class Compression(Protocol):
-    """How maps are compressed for the link.
-
-    `layer` is the index of the layer whose output the map is at the time of the copy: the last layer that wrote to it,
-    for example the in-place ReLU behind a CONV, or the input layer. It is one of ``inputs`` of the layer whose forward
-    step launches the offload.
-    """
-
-    def copy_ps(self, byte_count: int, layer: int, direction: Direction) -> int:
-        """Picoseconds that the map of `byte_count` bytes (uncompressed) occupies its direction of the link."""
-        ...
-
-    def moved_bytes(self, byte_count: int, layer: int) -> int:
-        """Bytes that cross the link for the map."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -46,15 +29,18 @@ class Plan:
     ----------
     scheme : name that the scheme answered to
     algorithms : CONV algorithm by layer index, then pass (``"forward"``, ``"backward_data"``, ``"backward_filter"``)
-    offload : layers whose X is copied to the host during their forward step; an input of such a layer moves only where
-        the layer is its last consumer and a backward step still reads it
-    prefetch : when an offloaded map comes back: ``"published"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
+    stash : how a map is kept between its forward and its backward use, by the layer that owns it; the others stay on
+        the GPU as they are. Maps that no backward step reads aren't kept at all
+    prefetch : when a map that moved comes back: ``"published"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
         launches it with the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
         else with the step right before; ``"on-demand"`` at the start of the step that reads it
     overlap : whether copies overlap with computations; False serialises them
-    layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True from a pool, layer by layer
+    layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True step by step
     unlimited : the GPU has as much memory as it takes (the oracle)
-    compression : of maps on the link; None moves them as they are
+    placer : what gives tensors their addresses
+    in_place : the layers that run in place, of those that may (`Layer.in_place`); None: all of them. Where it is given,
+        owners of maps are those of `Network.in_place_only`
+    separate_backward : layers whose backward pass is two steps: gradients of the weights, then dX, without X
     segments : first and last layer of each part that is recomputed in the backward pass (activation checkpointing)
     saves : maps that the backward step of a layer reads, by layer index, where the scheme's framework differs from
         ``Layer.needs``
@@ -67,12 +53,14 @@ class Plan:
 
     scheme: str
     algorithms: Mapping[int, Mapping[str, ConvAlgorithm]]
-    offload: frozenset[int] = frozenset()
+    stash: Mapping[int, Stash] = field(default_factory=dict)
     prefetch: Prefetch = "published"
     overlap: bool = True
     layerwise: bool = True
     unlimited: bool = False
-    compression: Compression | None = None
+    placer: Placer = POOL
+    in_place: frozenset[int] | None = None
+    separate_backward: frozenset[int] = frozenset()
     segments: tuple[tuple[int, int], ...] = ()
     saves: Mapping[int, frozenset[str]] = field(default_factory=dict)
     saved_bytes: Mapping[int, int] = field(default_factory=dict)
@@ -91,6 +79,7 @@ class Options:
     prefetch : how offloaded maps come back
     library : version of the CONV library; None takes the one that the machine is calibrated for
     precision : that layers compute in: a name of `cost.precision.PRECISIONS`
+    optimizer : what updates the weights: a name of `iteration.optimizer.OPTIMIZERS`
     fit : how the pool picks a free piece
     memory_bytes : GPU memory to use; None takes the machine's
     extra : options that schemes declare (`buddysim.training.option`), by name
@@ -100,6 +89,7 @@ class Options:
     prefetch: Prefetch = "published"
     library: str | None = None
     precision: str = "fp32"
+    optimizer: str = "none"
     fit: FitPolicy = "best-fit"
     memory_bytes: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)

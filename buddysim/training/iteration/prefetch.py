@@ -19,7 +19,7 @@ _LONG = (CONV, "fc")
 def launches(
     prefetch: Prefetch,
     layers: Sequence[Layer],
-    step_layers: Sequence[int],
+    step_layers: Sequence[int | None],
     first_backward: int,
     wanted: Mapping[int, int],
 ) -> list[tuple[int, int]]:
@@ -28,7 +28,7 @@ def launches(
     Parameters
     ----------
     prefetch : the rule
-    step_layers : the layer of each step
+    step_layers : the layer of each step that may launch copies for later ones; None for those that may not
     first_backward : the step with which the backward part begins
     wanted : the layers whose X was offloaded, and the step that reads it first
     """
@@ -45,8 +45,9 @@ def launches(
 
     for step in range(first_backward, len(step_layers)):
         launch(step, needed.get(step, ()))
-        if prefetch == "published":
-            next_layer = search(layers, step_layers[step], pending)
+        current = step_layers[step]
+        if prefetch == "published" and current is not None:
+            next_layer = search(layers, current, pending)
             launch(step, () if next_layer is None else (next_layer,))
         elif prefetch == "just-in-time":
             launch(step, late.get(step, ()))
@@ -69,19 +70,24 @@ def search(layers: Sequence[Layer], current: int, pending: AbstractSet[int]) -> 
     return None
 
 
-def just_in_time(layers: Sequence[Layer], step_layers: Sequence[int], first_backward: int, reading: int) -> int:
+def just_in_time(layers: Sequence[Layer], step_layers: Sequence[int | None], first_backward: int, reading: int) -> int:
     """The step during which a map comes back that step `reading` reads first.
 
     The nearest CONV or FC, where nothing but layers that run in place lie between; else the step right before: a
     pooling layer holds X, Y, dX and dY at once, and is too short to hide a copy.
     """
+    nearest = None
     for before in range(reading - 1, first_backward - 1, -1):
-        layer = layers[step_layers[before]]
-        if layer.kind in _LONG:
+        index = step_layers[before]
+        if index is None:
+            continue
+        if nearest is None:
+            nearest = before
+        if layers[index].kind in _LONG:
             return before
-        if not layer.in_place:
+        if not layers[index].in_place:
             break
-    return reading - 1
+    return reading - 1 if nearest is None else nearest
 
 
 def _by_step(steps: Mapping[int, int]) -> dict[int, list[int]]:

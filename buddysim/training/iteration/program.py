@@ -1,20 +1,42 @@
-"""One training iteration as a list of steps, each with what it computes, allocates, copies, waits for and releases.
+"""One training iteration as a list of steps, each with what it computes, allocates, launches, waits for and releases.
 
-A step is one layer's forward or backward computation (or its forward computation once more, where a plan recomputes).
-`iteration.build` makes a program, `memory.place` gives its tensors addresses and `schedule` puts it on the clock. A
-program never changes: where copies find no room, `memory.place` returns another one that launches them later.
+A step is one computation on the compute stream: a layer's forward or backward pass or a part of it, a forward pass once
+more, a map that is encoded or decoded, an update of weights. What runs beside the compute stream is a task: a copy over
+the link, or work of the host. `iteration.build` makes a program, a placer gives its tensors addresses and `schedule`
+puts it on the clock. A program never changes: where copies find no room, the placer returns another one that launches
+them later.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
-from buddysim.training.iteration.plan import Direction
-
-Kind = Literal["weights", "weight_gradients", "feature_maps", "gradient_maps", "workspace"]
-KINDS: tuple[Kind, ...] = ("weights", "weight_gradients", "feature_maps", "gradient_maps", "workspace")
-Pass = Literal["forward", "recompute", "backward"]
+Kind = Literal[
+    "weights",
+    "weight_gradients",
+    "optimizer_state",
+    "feature_maps",
+    "encoded_maps",
+    "decoded_maps",
+    "gradient_maps",
+    "workspace",
+]
+KINDS: tuple[Kind, ...] = (
+    "weights",
+    "weight_gradients",
+    "optimizer_state",
+    "feature_maps",
+    "encoded_maps",
+    "decoded_maps",
+    "gradient_maps",
+    "workspace",
+)
+Pass = Literal["forward", "encode", "recompute", "decode", "backward", "update"]
+FORWARD_PART: tuple[Pass, ...] = ("forward", "encode")
+Direction = Literal["offload", "prefetch"]
+Stream = Literal["offload", "prefetch", "host"]
 Timing = Literal["before", "overlapped", "after"]
 
 SECOND = 10**12  # picoseconds
@@ -30,38 +52,47 @@ class Tensor(NamedTuple):
     part: str
 
 
-class Copy(NamedTuple):
-    """A transfer over the link.
+class Task(NamedTuple):
+    """What runs beside the compute stream: a copy over the link, or the host's own work on a copied map.
 
     Attributes
     ----------
+    stream : the direction of the link, or ``"host"``
     layer : whose X it is (or whose saved tensors they are)
-    timing : ``"before"`` the step's computation, which waits for it; ``"overlapped"`` with it, so that the step's end
-        waits; ``"after"`` it, and the step's end waits too
-    byte_count : of the tensor; `moved_bytes` cross the link
+    tensor : on the GPU, that it reads or fills; -1 for work of the host
+    timing : ``"before"`` the computation of the step that launches it, which waits for it; ``"overlapped"`` with it;
+        ``"after"`` it
+    byte_count : of the map, neither encoded nor compressed; `moved_bytes` cross the link
+    until : the step whose end waits for it: the one that launches it, or a later one
+    after : tasks that must be over before it starts
+    pins, unpins : bytes of host memory that are pinned when it is launched, and given back at the end of step `until`
     """
 
     number: int
-    direction: Direction
+    stream: Stream
     layer: int
     tensor: int
     timing: Timing
     byte_count: int
     moved_bytes: int
     duration_ps: int
+    until: int
+    after: tuple[int, ...] = ()
+    pins: int = 0
+    unpins: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One computation of one layer, with its copies and the tensors that it allocates, uses and releases.
+    """One computation of one layer, with its tasks and the tensors that it allocates, uses and releases.
 
     Order of events: allocate the tensors of the computation, then room for maps that come back during it, then the
-    workspace; start the copies that come before or are overlapped; compute; start the copies that come after; wait for
-    all of them; release.
+    workspace; launch the tasks that come before or are overlapped; compute; launch those that come after; wait for
+    every task whose `until` it is; release.
 
     Attributes
     ----------
-    copies : positions in `Program.copies`, in order of launch
+    tasks : positions in `Program.tasks`, in order of launch
     allocate, release, reads, writes : positions in `Program.tensors`
     workspace : the tensor of `workspace_bytes`; None where there is none
     """
@@ -72,7 +103,7 @@ class Step:
     compute_ps: int
     part: str
     workspace_bytes: int = 0
-    copies: tuple[int, ...] = ()
+    tasks: tuple[int, ...] = ()
     allocate: tuple[int, ...] = ()
     release: tuple[int, ...] = ()
     reads: tuple[int, ...] = ()
@@ -82,37 +113,60 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """The steps of an iteration, and the tensors and copies that they name by position.
+    """The steps of an iteration, and the tensors and tasks that they name by position.
 
     `resident` are the tensors that live before the first step and after the last one, in order of allocation.
     """
 
     steps: tuple[Step, ...]
     tensors: tuple[Tensor, ...]
-    copies: tuple[Copy, ...]
+    tasks: tuple[Task, ...]
     resident: tuple[int, ...]
 
+    @cached_property
+    def lives(self) -> tuple[tuple[int, int], ...]:
+        """First and last step of each tensor, both inclusive."""
+        first, last = [0] * len(self.tensors), [len(self.steps) - 1] * len(self.tensors)
+        for step in self.steps:
+            for tensor in step.allocate:
+                first[tensor] = step.index
+            for tensor in step.release:
+                last[tensor] = step.index
+        return tuple(zip(first, last, strict=True))
 
-def defer(step: Step, later: Step, copy: Copy) -> tuple[Step, Step, Copy]:
+    @cached_property
+    def first_backward(self) -> int:
+        """The step with which the backward part begins."""
+        return next((step.index for step in self.steps if step.pass_ not in FORWARD_PART), len(self.steps))
+
+    def stashed(self, tensor: int) -> bool:
+        """Whether a tensor is a map, or its code, that is kept from the forward to the backward part."""
+        first, last = self.lives[tensor]
+        kept = first < self.first_backward <= last
+        return kept and self.tensors[tensor].kind in ("feature_maps", "encoded_maps")
+
+
+def defer(step: Step, later: Step, task: Task) -> tuple[Step, Step, Task]:
     """Launches a copy, and allocates the tensor that it fills, one step later; at the latest right before it is read.
 
     Parameters
     ----------
     step, later : the step that launches the copy, and the one after it
-    copy : an overlapped prefetch of `step`
+    task : an overlapped prefetch of `step`
 
     Returns
     -------
     the two steps and the copy, changed
     """
-    tensor = copy.tensor
-    step = replace(step, copies=_without(step.copies, copy.number), allocate=_without(step.allocate, tensor))
-    later = replace(later, copies=(copy.number, *later.copies))
+    tensor = task.tensor
+    step = replace(step, tasks=_without(step.tasks, task.number), allocate=_without(step.allocate, tensor))
+    later = replace(later, tasks=(task.number, *later.tasks))
+    task = task._replace(until=max(task.until, later.index))
     if tensor in later.reads:
-        return step, replace(later, allocate=(tensor, *later.allocate)), copy._replace(timing="before")
+        return step, replace(later, allocate=(tensor, *later.allocate)), task._replace(timing="before")
     last = () if later.workspace is None else (later.workspace,)
     others = later.allocate if later.workspace is None else _without(later.allocate, later.workspace)
-    return step, replace(later, allocate=(*others, tensor, *last)), copy
+    return step, replace(later, allocate=(*others, tensor, *last)), task
 
 
 def _without(positions: tuple[int, ...], removed: int) -> tuple[int, ...]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from buddysim.training.iteration import timeline
 from buddysim.training.iteration.memory import Levels
-from buddysim.training.iteration.program import Program
+from buddysim.training.iteration.program import Program, Step, Task, Timing
 
 
 class Record(NamedTuple):
-    """One operation of a stream: a computation, or a copy of `byte_count` bytes."""
+    """One operation of a stream: a computation, or the task `task` on a map of `byte_count` bytes."""
 
     stream: str
     layer: int
@@ -22,17 +22,18 @@ class Record(NamedTuple):
     start_ps: int
     end_ps: int
     byte_count: int
+    task: int | None = None
 
 
 class Stall(NamedTuple):
-    """Time that the compute stream stood still before (or at the end of) a step, and the copy that it waited for.
+    """Time that the compute stream stood still before (or at the end of) a step, and the task that it waited for.
 
     Attributes
     ----------
     layer, pass_ : of the step that could not end or begin
-    cause : ``"offload"`` or ``"prefetch"`` (a copy overlapped with the computation and took longer), ``"on-demand"`` or
-        ``"copy-out"`` (a copy that overlaps with nothing)
-    copied_layer : the layer whose map was on its way
+    cause : ``"offload"`` or ``"prefetch"`` (a copy overlapped with computations and took longer), ``"on-demand"`` or
+        ``"copy-out"`` (a copy that overlaps with nothing), ``"host"`` (the host's own work)
+    copied_layer : the layer whose map it was
     """
 
     layer: int
@@ -41,16 +42,6 @@ class Stall(NamedTuple):
     copied_layer: int
     start_ps: int
     ps: int
-
-
-_CAUSES = {
-    ("offload", "overlapped"): "offload",
-    ("offload", "after"): "copy-out",
-    ("offload", "before"): "copy-out",
-    ("prefetch", "overlapped"): "prefetch",
-    ("prefetch", "before"): "on-demand",
-    ("prefetch", "after"): "on-demand",
-}
 
 
 @dataclass(frozen=True)
@@ -75,39 +66,41 @@ class Schedule:
 
 
 def operations(program: Program) -> tuple[list[timeline.Operation], list[tuple[int, int | None]]]:
-    """The program as operations for streams, and for each its step and its copy (None for a computation).
+    """The program as operations for streams, and for each its step and its task (None for a computation).
 
-    A step ends when its computation and its copies have ended; an operation of no duration on the compute stream stands
-    for that, so that waiting at the end of the last step counts too.
+    A step ends when its computation has, and the tasks that it waits for; an operation of no duration on the compute
+    stream stands for that, so that waiting at the end of the last step counts too.
     """
     made: list[timeline.Operation] = []
     origin: list[tuple[int, int | None]] = []
+    position: dict[int, int] = {}  # of a task's operation
+    awaited: dict[int, list[int]] = {}  # operations by the step whose end waits for them
+    done: tuple[int, ...] = ()  # the end of the step before
 
-    def add(stream: str, duration: int, after: tuple[int, ...], step: int, copy: int | None) -> int:
+    def add(stream: str, duration: int, after: tuple[int, ...], step: int, task: int | None) -> int:
         made.append(timeline.Operation(stream, duration, after))
-        origin.append((step, copy))
+        origin.append((step, task))
         return len(made) - 1
 
-    done: tuple[int, ...] = ()  # the end of the step before
+    def launch(step: Step, timing: Timing, after: tuple[int, ...]) -> list[int]:
+        launched = []
+        for task in (program.tasks[number] for number in step.tasks):
+            if task.timing == timing:
+                earlier = tuple(position[number] for number in task.after)
+                position[task.number] = add(task.stream, task.duration_ps, (*after, *earlier), step.index, task.number)
+                awaited.setdefault(task.until, []).append(position[task.number])
+                launched.append(position[task.number])
+        return launched
+
     for step in program.steps:
-        copies = [program.copies[number] for number in step.copies]
-        started = {
-            timing: [
-                add(copy.direction, copy.duration_ps, done, step.index, copy.number)
-                for copy in copies
-                if copy.timing == timing
-            ]
-            for timing in ("before", "overlapped")
-        }
-        compute = add(timeline.COMPUTE, step.compute_ps, (*done, *started["before"]), step.index, None)
-        settled = [compute, *started["overlapped"]]
-        for copy in copies:
-            if copy.timing == "after":
-                after = (settled[-1], compute)
-                settled.append(add(copy.direction, copy.duration_ps, after, step.index, copy.number))
+        first = launch(step, "before", done)
+        launch(step, "overlapped", done)
+        compute = add(timeline.COMPUTE, step.compute_ps, (*done, *first), step.index, None)
+        launch(step, "after", (compute,))
+        waiting = [operation for operation in awaited.get(step.index, []) if operation not in first]
         done = (compute,)
-        if len(settled) > 1:
-            done = (add(timeline.COMPUTE, 0, tuple(settled), step.index, None),)
+        if waiting:
+            done = (add(timeline.COMPUTE, 0, (compute, *waiting), step.index, None),)
     return made, origin
 
 
@@ -117,22 +110,31 @@ def schedule(program: Program) -> Schedule:
     times = timeline.run(made)
     records = []
     ends = [0] * len(program.steps)
-    for position, (step_index, copy_index) in enumerate(origin):
+    for position, (step_index, task_index) in enumerate(origin):
         step = program.steps[step_index]
-        ends[step_index] = max(ends[step_index], times.end_ps[position])
         start, end = times.start_ps[position], times.end_ps[position]
-        if copy_index is not None:
-            copy = program.copies[copy_index]
-            records.append(Record(copy.direction, copy.layer, step.pass_, start, end, copy.byte_count))
-        elif made[position].duration_ps:
+        if task_index is not None:
+            task = program.tasks[task_index]
+            records.append(Record(task.stream, task.layer, step.pass_, start, end, task.byte_count, task.number))
+            continue
+        ends[step_index] = end  # the last operation of a step on the compute stream is its end
+        if made[position].duration_ps:
             records.append(Record(timeline.COMPUTE, step.layer, step.pass_, start, end, 0))
     stalls = []
     for wait in timeline.waits(made, times):
         step = program.steps[origin[wait.waiting][0]]
-        blamed = origin[wait.blamed][1]
+        launched, blamed = origin[wait.blamed]
         assert blamed is not None, "the compute stream never waits for itself"
-        copy = program.copies[blamed]
-        cause = _CAUSES[copy.direction, copy.timing]
-        stalls.append(Stall(step.layer, step.pass_, cause, copy.layer, wait.start_ps, wait.end_ps - wait.start_ps))
+        task = program.tasks[blamed]
+        cause = _cause(task, launched)
+        stalls.append(Stall(step.layer, step.pass_, cause, task.layer, wait.start_ps, wait.end_ps - wait.start_ps))
     starts = [0, *ends[:-1]]
     return Schedule(program, tuple(records), tuple(stalls), tuple(starts), tuple(ends))
+
+
+def _cause(task: Task, launched: int) -> str:
+    """Why a step waits for a task that the step `launched` launched."""
+    alone = task.timing != "overlapped" and task.until == launched
+    if task.stream == "host" or not alone:
+        return task.stream
+    return "copy-out" if task.stream == "offload" else "on-demand"

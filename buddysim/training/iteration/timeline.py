@@ -2,7 +2,7 @@
 
 Times are integer picoseconds. A stream runs one operation at a time, in order of submission; an operation starts when
 the stream is free and every operation that it waits for has ended. CUDA streams and events do the same, and the schemes
-need no more: one stream computes, and each direction of the link has one.
+need no more: one stream computes, each direction of the link has one, and one is the host's own work.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-COMPUTE, OFFLOAD, PREFETCH = "compute", "offload", "prefetch"
-STREAMS = (COMPUTE, OFFLOAD, PREFETCH)
+COMPUTE, OFFLOAD, PREFETCH, HOST = "compute", "offload", "prefetch", "host"
+STREAMS = (COMPUTE, OFFLOAD, PREFETCH, HOST)
 
 
 class Operation(NamedTuple):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 ELEMENT_BYTES = 4
@@ -221,6 +222,29 @@ class Network:
         return self._readers[index]
 
     @cached_property
+    def _last_users(self) -> tuple[int, ...]:
+        last = list(range(len(self.layers)))
+        for layer in self.layers:
+            for used in (*layer.inputs, layer.index):
+                last[self._owners[used]] = layer.index
+        return tuple(last)
+
+    @cached_property
+    def _last_writers(self) -> tuple[int, ...]:
+        last = list(range(len(self.layers)))
+        for index, owner in enumerate(self._owners):
+            last[owner] = index
+        return tuple(last)
+
+    def last_user(self, owner: int) -> int:
+        """The last layer that reads or writes the buffer that a layer owns, in the forward pass."""
+        return self._last_users[owner]
+
+    def last_writer(self, owner: int) -> int:
+        """The last layer of the in-place chain that a layer starts: the buffer holds its output in the end."""
+        return self._last_writers[owner]
+
+    @cached_property
     def buffers(self) -> tuple[int, ...]:
         """The layers that own a buffer, in order; the input is the first."""
         return tuple(sorted(set(self._owners)))
@@ -238,6 +262,22 @@ class Network:
         network = Network(self.name, self.layers, self.source, self.description)
         network.element_bytes = element_bytes
         return network
+
+    def in_place_only(self, layers: AbstractSet[int] | None) -> Network:
+        """The same network with no other layers in place than these; None: as it is.
+
+        Raises
+        ------
+        ValueError
+            where one of them can't run in place
+        """
+        own = {layer.index for layer in self.layers if layer.in_place}
+        if layers is None or layers == own:
+            return self
+        if not layers <= own:
+            raise ValueError(f"layers {sorted(layers - own)} can't run in place: expected of {sorted(own)}")
+        changed = [replace(layer, in_place=layer.index in layers) for layer in self.layers]
+        return Network(self.name, changed, self.source, self.description).stored_in(self.element_bytes)
 
     def output_bytes(self, index: int, batch: int) -> int:
         """Bytes of a layer's output Y."""

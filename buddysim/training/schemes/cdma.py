@@ -10,7 +10,9 @@ from buddysim.compress.registry import find
 from buddysim.training.contents import Codec, MapContents
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.contents.options import make_codec, make_source
-from buddysim.training.iteration.plan import Direction, Options, Plan
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.program import Direction
+from buddysim.training.iteration.stash import Move, Stash
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes import cdma_engine, vdnn
 from buddysim.training.schemes._links import link_rate
@@ -37,7 +39,7 @@ _COMPRESSORS = {"cdma-zv": "zvc", "cdma-rl": "rle", "cdma-zl": "zlib", "cdma-bw"
 
 @dataclass(frozen=True)
 class CompressedCopies:
-    """The copies of an iteration (`buddysim.training.iteration.plan.Compression`).
+    """The copies of an iteration.
 
     Attributes
     ----------
@@ -66,10 +68,27 @@ class CompressedCopies:
         moved = self.moved_bytes(byte_count, layer)
         return self.link.latency_ps + cdma_engine.copy_ps(byte_count, moved, rate, self.cap_bytes_per_s)
 
+    def on_the_way(self, stashes: Mapping[int, Stash], network: Network, batch: int) -> dict[int, Stash]:
+        """The stashes with their copies compressed; host memory still has room for the maps as they are."""
+        found = {}
+        for owner, stash in stashes.items():
+            size, writer = network.output_bytes(owner, batch), network.last_writer(owner)
+            times = self.copy_ps(size, writer, "offload"), self.copy_ps(size, writer, "prefetch")
+            found[owner] = replace(stash, move=Move(self.moved_bytes(size, writer), *times))
+        return found
+
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """vDNN's plan, with compression on its copies."""
-    return compressed_plan(network, batch, machine, cost, name, options, _COMPRESSORS[name], name == "cdma-bw")
+    copies = scheme_copies(network, batch, machine, options, name)
+    return compressed_plan(network, batch, machine, cost, name, options, copies)
+
+
+def scheme_copies(
+    network: Network, batch: int, machine: TrainingMachine, options: Options, name: str
+) -> CompressedCopies:
+    """The copies of one of the schemes of this file."""
+    return compressed_copies(network, batch, machine, options, _COMPRESSORS[name], name == "cdma-bw")
 
 
 def compressed_plan(
@@ -79,20 +98,19 @@ def compressed_plan(
     cost: CostModel,
     name: str,
     options: Options,
-    compressor: str,
-    bandwidth_aware: bool = False,
+    copies: CompressedCopies,
 ) -> Plan:
-    """The plan of ``vdnn-all-p``, its copies compressed by a compressor of `buddysim.compress`."""
+    """The plan of ``vdnn-all-p`` with these copies."""
     below = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", options)
-    copies = compressed_copies(network, batch, machine, options, compressor, bandwidth_aware)
-    by = f", by {copies.made_by}" if hasattr(find(compressor), "provenance") else ""
+    by = f", by {copies.made_by}" if hasattr(find(copies.codec.algorithm), "provenance") else ""
     notes = (
         *below.notes,
         f"compression: {copies.codec}{by}; read bandwidth at most {copies.cap_bytes_per_s / 1e9:g} GB/s",
         f"activations: {copies.source}",
     )
     assumptions = {"activations": copies.source}
-    return replace(below, scheme=name, compression=copies, notes=notes, assumptions=assumptions)
+    stash = copies.on_the_way(below.stash, network, batch)
+    return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)
 
 
 def compressed_copies(

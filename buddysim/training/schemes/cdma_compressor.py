@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.option import Option, values
-from buddysim.training.schemes.cdma import compressed_plan
+from buddysim.training.schemes.cdma import compressed_copies, compressed_plan
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -26,4 +26,5 @@ OPTIONS = {
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """cDMA's plan with the chosen compressor."""
     compressor = values(OPTIONS, options.extra)["compressor"]
-    return compressed_plan(network, batch, machine, cost, name, options, compressor)
+    copies = compressed_copies(network, batch, machine, options, compressor)
+    return compressed_plan(network, batch, machine, cost, name, options, copies)

@@ -14,15 +14,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration import memory
 from buddysim.training.iteration.build import build
+from buddysim.training.iteration.pinned import host_failure
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.program import Step
 from buddysim.training.outcome import size_text
 from buddysim.training.schemes import _algorithms
 from buddysim.training.schemes._algorithms import PASSES, Algorithms
 from buddysim.training.schemes._links import link_rate
-from buddysim.training.schemes.vdnn import offloaded
+from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 
 if TYPE_CHECKING:
     from buddysim.base.pool import PoolExhausted
@@ -71,17 +71,17 @@ class _Profiler:
         return self._noted(least)
 
     def _policy(self, policy: str, algorithms: Algorithms) -> Plan:
-        offload = offloaded(self.network, policy)
-        return Plan(self.name, algorithms, offload=offload, prefetch=self.options.prefetch)
+        stash = moved_inputs(self.network, offloaded(self.network, policy))
+        return Plan(self.name, algorithms, stash=stash, prefetch=self.options.prefetch)
 
     def _noted(self, plan: Plan) -> Plan:
         return replace(plan, notes=tuple(self.notes))
 
     def _passes(self, plan: Plan, title: str, greedy: _Downgrades | None = None) -> bool:
-        program = build(self.network, self.batch, self.cost, plan, self.link)
+        program = build(self.network, self.batch, self.cost, plan, self.link, self.options.optimizer)
         relief = greedy.relief if greedy else None
-        placement = memory.place(program, self.capacity, self.options.fit, relief)
-        failure = placement.failure or memory.host_failure(placement.program, self.machine.host_pinned_bytes)
+        placement = plan.placer.place(program, self.capacity, self.options.fit, relief)
+        failure = placement.failure or host_failure(placement.program, self.machine.host_pinned_bytes)
         result = f"{title}: "
         if failure:
             layer = self.network.layers[failure.layer].name

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"vdnn-large": "vdnn-all-p that offloads X only where it is larger than --larger-than"}
-OPTIONS = {"larger_than": Option(float, "the size above which X is offloaded, in MiB", "MIB", 16.0, "vdnn-large")}
+SUMMARY = {"vdnn-large": "vdnn-all-p that offloads only maps larger than --larger-than"}
+OPTIONS = {"larger_than": Option(float, "the size above which a map is offloaded, in MiB", "MIB", 16.0, "vdnn-large")}
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
-    """The plan of vdnn-all-p without the layers whose X is small."""
+    """The plan of vdnn-all-p without the small maps."""
     least = values(OPTIONS, options.extra)["larger_than"] * 2**20
     everything = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", options)
-    large = frozenset(layer for layer in everything.offload if network.input_bytes(layer, batch) > least)
-    note = f"X of {len(large)} of {len(everything.offload)} layers is offloaded"
-    return replace(everything, scheme=name, offload=large, notes=(note,))
+    large = {layer: stash for layer, stash in everything.stash.items() if network.output_bytes(layer, batch) > least}
+    note = f"{len(large)} of {len(everything.stash)} maps are offloaded"
+    return replace(everything, scheme=name, stash=large, notes=(note,))

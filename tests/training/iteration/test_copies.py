@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from buddysim.training.driver import carry_out
-from buddysim.training.iteration import memory
+from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.iteration.program import Copy, Program, Step, Tensor, copy_ps
+from buddysim.training.iteration.program import Program, Step, Task, Tensor, copy_ps
 from buddysim.training.schemes import _algorithms
-from buddysim.training.schemes.vdnn import offloaded
+from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import MS, Cost, Link, chain, machine
 
 
@@ -22,7 +22,7 @@ def test_each_direction_has_its_rate_and_both_the_latency():
     """Maps of 1 MB: 0.5 ms out at 2 GB/s, 2 ms back at 0.5 GB/s, 0.25 ms of latency each."""
     wire = Link(2 * 10**9, 5 * 10**8, MS // 4)
     network, cost = chain("ccc"), Cost()
-    plan = Plan("test", _algorithms.fastest(network, 1, cost), offload=offloaded(network, "all"))
+    plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
     out = carry_out(network, 1, machine(link=wire), cost, plan, Options())
     took = {stream: set() for stream in ("offload", "prefetch")}
     for record in out.schedule.records:
@@ -33,15 +33,16 @@ def test_each_direction_has_its_rate_and_both_the_latency():
 
 def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
     """100 bytes out and back, then 60 out and back, then 50 and 70 together: never more than 120 at once."""
-    tensors, copies, steps = [], [], []
+    tensors, tasks, steps = [], [], []
 
     def step(*moves: tuple[str, int]) -> None:
-        first = len(copies)
+        first, index = len(tasks), len(steps)
         for direction, byte_count in moves:
             tensors.append(Tensor(len(tensors), 1, "feature_maps", byte_count, "features"))
-            copies.append(Copy(len(copies), direction, 1, len(tensors) - 1, "overlapped", byte_count, byte_count, 0))
-        launched = tuple(range(first, len(copies)))
-        steps.append(Step(len(steps), 1, "forward", 0, "features", copies=launched))
+            pinned = {"pins" if direction == "offload" else "unpins": byte_count}
+            sizes = byte_count, byte_count, 0
+            tasks.append(Task(len(tasks), direction, 1, len(tensors) - 1, "overlapped", *sizes, index, **pinned))
+        steps.append(Step(index, 1, "forward", 0, "features", tasks=tuple(range(first, len(tasks)))))
 
     step(("offload", 100))
     step(("prefetch", 100))
@@ -50,8 +51,8 @@ def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
     step(("offload", 50))
     step(("offload", 70))
     step(("prefetch", 50), ("prefetch", 70))
-    program = Program(tuple(steps), tuple(tensors), tuple(copies), ())
-    assert memory.host_pinned(program) == (120, 5)
-    assert memory.host_failure(program, 120) is None
-    failure = memory.host_failure(program, 110)
+    program = Program(tuple(steps), tuple(tensors), tuple(tasks), ())
+    assert host_pinned(program) == (120, 5)
+    assert host_failure(program, 120) is None
+    failure = host_failure(program, 110)
     assert (failure.requested_bytes, failure.free_bytes, failure.missing_bytes) == (70, 60, 10)

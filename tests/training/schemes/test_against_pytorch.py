@@ -143,7 +143,7 @@ def test_save_on_cpu_moves_and_holds_the_same_bytes():
         return x
 
     run, out = Run(forward), simulated(save_on_cpu)
-    assert packed == [copy.byte_count for copy in out.program.copies if copy.direction == "offload"]
+    assert packed == [task.byte_count for task in out.program.tasks if task.stream == "offload"]
     assert out.offload_bytes == out.prefetch_bytes == sum(packed)
     agree(run, out)
 

@@ -1,0 +1,181 @@
+"""A program while it is made: steps, tasks, and who uses which data structure when.
+
+Structures (`Structure`) are noted with each step that defines, reads or writes them. Lives follow from these uses: a
+tensor is allocated at the step that defines it (computed, decoded, brought back, computed once more) and released with
+the last step that uses it before it is defined anew, or for good. So nothing can be released too early.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from buddysim.training.iteration.program import Kind, Pass, Program, Step, Stream, Task, Tensor, Timing
+from buddysim.training.networks.graph import Layer
+
+#: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"`` or ``"code"`` (of Y), and its layer.
+Structure = tuple[str, int]
+
+_KINDS: dict[str, Kind] = {
+    "y": "feature_maps",
+    "dy": "gradient_maps",
+    "saved": "feature_maps",
+    "code": "encoded_maps",
+}
+
+
+class _Use(NamedTuple):
+    step: int
+    defines: bool
+    writes: bool
+
+
+@dataclass
+class DraftStep:
+    """A step while its tasks and tensors are still being added; the attributes are those of `Step`."""
+
+    index: int
+    layer: int
+    pass_: Pass
+    compute_ps: int
+    part: str
+    workspace_bytes: int
+    tasks: list[int] = field(default_factory=list)
+    allocate: list[int] = field(default_factory=list)
+    release: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
+    workspace: int | None = None
+
+    def step(self) -> Step:
+        """The step as it is now."""
+        return Step(
+            self.index,
+            self.layer,
+            self.pass_,
+            self.compute_ps,
+            self.part,
+            self.workspace_bytes,
+            tuple(self.tasks),
+            tuple(self.allocate),
+            tuple(self.release),
+            tuple(self.reads),
+            tuple(self.writes),
+            self.workspace,
+        )
+
+
+class Draft:
+    """The steps, tensors and tasks of a program so far."""
+
+    def __init__(self) -> None:
+        self.steps: list[DraftStep] = []
+        self.tensors: list[Tensor] = []
+        self.tasks: list[Task] = []
+        self.resident: list[int] = []
+        self._uses: dict[Structure, list[_Use]] = {}
+        self._bytes: dict[Structure, tuple[Layer, int]] = {}
+        self._copied: dict[tuple[int, Structure], int] = {}  # by step of launch: the task
+        self._passing: list[tuple[DraftStep, int, Kind]] = []  # a task whose tensor lives for this step only
+
+    def program(self) -> Program:
+        """The program, finished."""
+        steps = tuple(draft.step() for draft in self.steps)
+        return Program(steps, tuple(self.tensors), tuple(self.tasks), tuple(self.resident))
+
+    def step(self, layer: Layer, pass_: Pass, compute_ps: int, workspace_bytes: int = 0) -> DraftStep:
+        """One more step."""
+        step = DraftStep(len(self.steps), layer.index, pass_, compute_ps, layer.part, workspace_bytes)
+        self.steps.append(step)
+        return step
+
+    def tensor(self, layer: Layer, kind: Kind, byte_count: int) -> int:
+        """One more tensor."""
+        self.tensors.append(Tensor(len(self.tensors), layer.index, kind, byte_count, layer.part))
+        return len(self.tensors) - 1
+
+    def keep(self, layer: Layer, kind: Kind, byte_count: int) -> int:
+        """One more tensor, which lives throughout."""
+        self.resident.append(self.tensor(layer, kind, byte_count))
+        return self.resident[-1]
+
+    def task(
+        self, step: DraftStep, stream: Stream, layer: int, timing: Timing, byte_count: int, moved_bytes: int,
+        duration_ps: int, until: int, *, after: tuple[int, ...] = (), pins: int = 0, unpins: int = 0,
+    ) -> int:  # fmt: skip
+        """One more task, launched by `step`."""
+        number = len(self.tasks)
+        self.tasks.append(
+            Task(number, stream, layer, -1, timing, byte_count, moved_bytes, duration_ps, until, after, pins, unpins)
+        )
+        step.tasks.append(number)
+        return number
+
+    def use(
+        self, step: DraftStep, name: str, owner: Layer, byte_count: int, *, defines: bool = False, writes: bool = False
+    ) -> None:
+        """Notes that a step uses a structure."""
+        self._bytes.setdefault((name, owner.index), (owner, byte_count))
+        self._uses.setdefault((name, owner.index), []).append(_Use(step.index, defines, defines or writes))
+
+    def copies(self, step: DraftStep, name: str, owner: int, task: int) -> None:
+        """Notes that a task of a step copies a structure which the step uses."""
+        self._copied[step.index, (name, owner)] = task
+
+    def passes(self, step: DraftStep, task: int, kind: Kind) -> None:
+        """Notes that a task copies a tensor that lives for this step only."""
+        self._passing.append((step, task, kind))
+
+    def used(self, name: str, owner: int) -> bool:
+        """Whether a step uses a structure."""
+        return (name, owner) in self._uses
+
+    def first_use(self, name: str, owner: int, since: int) -> int:
+        """The first step from `since` on that uses a structure."""
+        return min(use.step for use in self._uses[name, owner] if use.step >= since)
+
+    def settle_lives(self) -> None:
+        """Makes tensors of all that is noted."""
+        for step in self.steps:
+            if step.workspace_bytes:
+                self.tensors.append(Tensor(len(self.tensors), step.layer, "workspace", step.workspace_bytes, step.part))
+                step.workspace = len(self.tensors) - 1
+        for structure, uses in self._uses.items():
+            uses.sort(key=lambda use: (use.step, not use.defines))
+            life: list[_Use] = []
+            for use in uses:
+                if use.defines and life and life[-1].step != use.step:
+                    self._live(structure, life)
+                    life = []
+                life.append(use)
+            self._live(structure, life)
+        for step, task, kind in self._passing:
+            tensor = len(self.tensors)
+            self.tensors.append(Tensor(tensor, step.layer, kind, self.tasks[task].byte_count, step.part))
+            self.tasks[task] = self.tasks[task]._replace(tensor=tensor)
+            step.allocate.insert(0, tensor)
+            step.release.append(tensor)
+            step.reads.append(tensor)
+        for step in self.steps:
+            later = {self.tasks[task].tensor for task in step.tasks if self.tasks[task].timing == "overlapped"}
+            step.allocate.sort(key=lambda tensor: tensor in later)
+            if step.workspace is not None:
+                step.allocate.append(step.workspace)
+                step.release.append(step.workspace)
+
+    def _live(self, structure: Structure, life: list[_Use]) -> None:
+        owner, byte_count = self._bytes[structure]
+        first, last = self.steps[life[0].step], self.steps[life[-1].step]
+        decoded = structure[0] == "y" and first.pass_ == "decode"
+        tensor = self.tensor(owner, "decoded_maps" if decoded else _KINDS[structure[0]], byte_count)
+        first.allocate.append(tensor)
+        last.release.append(tensor)
+        for use in life:
+            step = self.steps[use.step]
+            task = self._copied.get((use.step, structure))
+            if task is not None:
+                self.tasks[task] = self.tasks[task]._replace(tensor=tensor)
+            fetched = task is not None and self.tasks[task].stream == "prefetch" and use.writes
+            noted = step.writes if use.writes else step.reads
+            if not fetched and tensor not in noted:
+                noted.append(tensor)

@@ -1,0 +1,46 @@
+"""Pinned host memory of an iteration: how much, and whether it suffices.
+
+A region is pinned when a copy to the host is launched, and given back when its copy back is over (vDNN, Section III-B).
+It holds what was copied: the map, or its code. Where the host encodes it, the smaller region takes its place once the
+step that waits for that is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from buddysim.training.iteration.memory import Failure
+from buddysim.training.iteration.program import Program, Step, Task
+
+
+def host_pinned(program: Program) -> tuple[int, int]:
+    """The most pinned host memory in use at once, in bytes, and the step at which it is reached."""
+    most = at = 0
+    for step, _, held in _regions(program):
+        if held > most:
+            most, at = held, step.index
+    return most, at
+
+
+def host_failure(program: Program, bound: int) -> Failure | None:
+    """The first region that the host's pinned memory has no room for."""
+    most, _ = host_pinned(program)
+    for step, task, held in _regions(program):
+        if held > bound:
+            free = bound - (held - task.pins)
+            return Failure("host", task.layer, step.pass_, "feature_maps", task.pins, free, free, most - bound)
+    return None
+
+
+def _regions(program: Program) -> Iterator[tuple[Step, Task, int]]:
+    """Each task that pins memory, with its step and the bytes then held."""
+    given_back = [0] * len(program.steps)
+    for task in program.tasks:
+        given_back[task.until] += task.unpins
+    held = 0
+    for step in program.steps:
+        for number in step.tasks:
+            if program.tasks[number].pins:
+                held += program.tasks[number].pins
+                yield step, program.tasks[number], held
+        held -= given_back[step.index]

@@ -1,0 +1,41 @@
+"""Placers: what gives the tensors of an iteration their addresses in GPU memory, one file each."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from buddysim.base.pool import FitPolicy
+from buddysim.training.iteration.memory import Placement, Relief
+from buddysim.training.iteration.placers.groups import Groups
+from buddysim.training.iteration.placers.pooled import LiveSet, Pooled
+from buddysim.training.iteration.program import Program
+
+__all__ = ["POOL", "Groups", "LiveSet", "Placer", "Pooled"]
+
+
+class Placer(Protocol):
+    """A way to lay out the tensors of an iteration."""
+
+    def place(
+        self, program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
+    ) -> Placement:
+        """Addresses for every tensor, or the first request that could not be served.
+
+        Parameters
+        ----------
+        capacity : bytes of GPU memory; None for as much as it takes
+        fit : how a pool picks a free piece
+        relief : of a pool that runs over
+        """
+
+    def least_bytes(self, program: Program, *, workspace: bool = True) -> int:
+        """GPU memory without which the iteration can't be placed.
+
+        Parameters
+        ----------
+        workspace : False leaves out the workspace of CONV algorithms
+        """
+
+
+#: Step by step, from a pool as large as the GPU's memory.
+POOL: Placer = Pooled()

@@ -1,0 +1,92 @@
+"""Static allocation, as CNTK plans it before the first iteration: tensors whose lives don't meet share a region.
+
+Gist, Section IV-C: structures are sorted by size, and groups formed of those that don't overlap; a group costs its
+largest member. Where the paper is silent: each goes to the smallest group that takes it, of equal ones the oldest;
+lives are inclusive of their first and last step. `naive_memory.naive_groups` is its twin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from buddysim.base.pool import FitPolicy
+from buddysim.training.iteration.memory import Failure, Placement, Relief
+from buddysim.training.iteration.program import Program, Tensor
+
+
+@dataclass
+class _Group:
+    largest: Tensor
+    members: list[int]
+    busy: int  # a bit for each step at which a member lives
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Regions that are reserved for the whole iteration.
+
+    Attributes
+    ----------
+    share_stashed : False gives each map that is kept from forward to backward a region of its own (Gist's
+        "investigation baseline", Section V-A)
+    """
+
+    share_stashed: bool = field(default=True)
+
+    def place(
+        self, program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
+    ) -> Placement:
+        """Addresses of the groups, one behind the other; nothing is deferred, and no workspace given up."""
+        groups = self._groups(program, range(len(program.tensors)))
+        ends = list(accumulate(group.largest.byte_count for group in groups))
+        addresses = [-1] * len(program.tensors)
+        for group, end in zip(groups, ends, strict=True):
+            for number in group.members:
+                addresses[number] = end - group.largest.byte_count
+        regions = tuple(group.largest for group in groups)
+        total = ends[-1] if ends else 0
+        failure = None
+        if capacity is not None and total > capacity:
+            first = next(number for number, end in enumerate(ends) if end > capacity)
+            short, free = regions[first], capacity - ends[first] + regions[first].byte_count
+            failure = Failure(
+                "gpu", short.layer, "resident", short.kind, short.byte_count, free, free, total - capacity
+            )
+        return Placement(program, tuple(addresses), total, failure, {}, regions)
+
+    def least_bytes(self, program: Program, *, workspace: bool = True) -> int:
+        """The bytes of all groups."""
+        tensors = [t.number for t in program.tensors if workspace or t.kind != "workspace"]
+        return sum(group.largest.byte_count for group in self._groups(program, tensors))
+
+    def _groups(self, program: Program, tensors: range | list[int]) -> list[_Group]:
+        alone = set(program.resident)
+        if not self.share_stashed:
+            alone |= {number for number in tensors if program.stashed(number)}
+        groups: list[_Group] = []
+        shared: list[_Group] = []  # by size, the largest first, as they come
+        for number in sorted(tensors, key=lambda number: (-program.tensors[number].byte_count, number)):
+            first, last = program.lives[number]
+            busy = (1 << (last + 1)) - (1 << first)
+            if number not in alone:
+                found = _smallest_free(shared, busy)
+                if found is not None:
+                    found.members.append(number)
+                    found.busy |= busy
+                    continue
+            groups.append(_Group(program.tensors[number], [number], busy))
+            if number not in alone:
+                shared.append(groups[-1])
+        return groups
+
+
+def _smallest_free(groups: list[_Group], busy: int) -> _Group | None:
+    """Of the groups without a member that lives when `busy` has a bit, the smallest; of equal ones the oldest."""
+    found: _Group | None = None
+    for group in reversed(groups):
+        if found is not None and group.largest.byte_count > found.largest.byte_count:
+            break
+        if not group.busy & busy:
+            found = group
+    return found

@@ -1,0 +1,200 @@
+"""Tensors come and go step by step: from a pool of addresses, or counted as bytes alone.
+
+`Pooled` takes addresses from `buddysim.base.pool`, with real fragmentation. `LiveSet` only adds up what lives: memory
+that is never fragmented and costs nothing to allocate, as Gist assumes of "optimized hardware" (Section V-H).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Protocol
+
+from buddysim.base.pool import ALIGNMENT, FitPolicy, Pool, PoolExhausted
+from buddysim.training.iteration.memory import UNLIMITED, Failure, Placement, Relief
+from buddysim.training.iteration.program import Program, Step, Task, Tensor, defer
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A pool as large as the GPU's memory, as vDNN's (Section III-B).
+
+    A map that was to come back during a computation waits for the next step where the pool has no room for it, or where
+    it would take the step's workspace its room: `Placement.program` has the copy there. Tensors that a step needs for
+    its own computation can't wait.
+    """
+
+    def place(
+        self, program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
+    ) -> Placement:
+        """Runs the iteration's allocations through the pool."""
+        pool = Pool(UNLIMITED if capacity is None else capacity, fit)
+        return _Run(program, pool, relief).placement()
+
+    def least_bytes(self, program: Program, *, workspace: bool = True) -> int:
+        """The least GPU memory that can hold the iteration, however the pool places it and whichever copies wait."""
+        return _least_bytes(program, ALIGNMENT, workspace)
+
+
+@dataclass(frozen=True)
+class LiveSet:
+    """The bytes that live at once, and no addresses. Copies back wait for room as in `Pooled`."""
+
+    def place(
+        self, program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
+    ) -> Placement:
+        """Adds up what is allocated; every address is -1."""
+        found = _Run(program, _Tally(UNLIMITED if capacity is None else capacity), relief).placement()
+        return replace(found, addresses=(-1,) * len(program.tensors))
+
+    def least_bytes(self, program: Program, *, workspace: bool = True) -> int:
+        """The most that lives at once, where each map comes back only when it is read."""
+        return _least_bytes(program, 1, workspace)
+
+
+class _Allocator(Protocol):
+    free_bytes: int
+    high_water: int
+
+    def rounded(self, byte_count: int) -> int: ...
+    def allocate(self, byte_count: int) -> int: ...
+    def release(self, address: int) -> None: ...
+
+
+class _Tally:
+    """Memory without addresses: what is free is free for anything. Handles count up from 0."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = self.free_bytes = capacity
+        self.high_water = 0
+        self._live: dict[int, int] = {}
+        self._handles = 0
+
+    def rounded(self, byte_count: int) -> int:
+        """The bytes that a request takes."""
+        return byte_count
+
+    def allocate(self, byte_count: int) -> int:
+        """A handle; raises PoolExhausted where less is free."""
+        if byte_count > self.free_bytes:
+            raise PoolExhausted(byte_count, self.free_bytes, self.free_bytes)
+        self.free_bytes -= byte_count
+        self.high_water = max(self.high_water, self.capacity - self.free_bytes)
+        self._handles += 1
+        self._live[self._handles - 1] = byte_count
+        return self._handles - 1
+
+    def release(self, address: int) -> None:
+        """Gives it back."""
+        self.free_bytes += self._live.pop(address)
+
+
+class _Run:
+    """The allocations of one iteration, step by step."""
+
+    def __init__(self, program: Program, memory: _Allocator, relief: Relief | None) -> None:
+        self.tensors, self.resident, self.relief = program.tensors, program.resident, relief
+        self.steps, self.tasks = list(program.steps), list(program.tasks)  # changed where copies are deferred
+        self.memory = memory
+        self.addresses = [-1] * len(program.tensors)
+        self.deferred: dict[int, int] = {}
+
+    def placement(self) -> Placement:
+        for done, index in enumerate(self.resident):
+            try:
+                self._allocate(index)
+            except PoolExhausted as short:
+                return self._resident_failure(done, short)
+        for number in range(len(self.steps)):
+            failure = self._step(self.steps[number])
+            if failure:
+                return self._result(failure)
+        return self._result(None)
+
+    def _result(self, failure: Failure | None) -> Placement:
+        program = Program(tuple(self.steps), self.tensors, tuple(self.tasks), self.resident)
+        return Placement(program, tuple(self.addresses), self.memory.high_water, failure, self.deferred)
+
+    def _allocate(self, index: int) -> None:
+        self.addresses[index] = self.memory.allocate(self.tensors[index].byte_count)
+
+    def _step(self, step: Step) -> Failure | None:
+        may_wait = {self.tasks[number].tensor: number for number in step.tasks if _may_wait(self.tasks[number])}
+        for index in step.allocate:
+            if index == step.workspace:
+                failure = self._workspace(step, index, may_wait)
+                if failure:
+                    return failure
+                continue
+            try:
+                self._allocate(index)
+            except PoolExhausted as short:
+                if index not in may_wait:
+                    return _failure(self.tensors[index], step.layer, step.pass_, short)
+                self._defer(step.index, may_wait.pop(index))
+        for index in step.release:
+            if self.addresses[index] >= 0:
+                self.memory.release(self.addresses[index])
+        return None
+
+    def _workspace(self, step: Step, index: int, may_wait: dict[int, int]) -> Failure | None:
+        byte_count = self.tensors[index].byte_count
+        while byte_count:
+            try:
+                self.addresses[index] = self.memory.allocate(byte_count)
+                return None
+            except PoolExhausted as short:
+                less = self.relief(step, short) if self.relief else None
+                if less is not None:
+                    byte_count = less
+                elif may_wait:
+                    tensor, task = may_wait.popitem()
+                    self.memory.release(self.addresses[tensor])
+                    self.addresses[tensor] = -1
+                    self._defer(step.index, task)
+                else:
+                    return _failure(self.tensors[index], step.layer, step.pass_, short)
+        return None
+
+    def _defer(self, number: int, task: int) -> None:
+        step, later = self.steps[number : number + 2]
+        self.steps[number], self.steps[number + 1], self.tasks[task] = defer(step, later, self.tasks[task])
+        self.deferred[task] = self.deferred.get(task, 0) + 1
+
+    def _resident_failure(self, done: int, short: PoolExhausted) -> Placement:
+        """Network-wide allocations come as one: the bytes missing are those of all that is left."""
+        left = [self.tensors[index] for index in self.resident[done:]]
+        wanted = sum(self.memory.rounded(tensor.byte_count) for tensor in left)
+        problem = _failure(left[0], left[0].layer, "resident", short)
+        return self._result(replace(problem, missing_bytes=wanted - self.memory.free_bytes))
+
+
+def _may_wait(task: Task) -> bool:
+    return task.stream == "prefetch" and task.timing == "overlapped"
+
+
+def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> Failure:
+    sizes = short.requested_bytes, short.free_bytes, short.largest_bytes, short.missing_bytes
+    return Failure("gpu", layer, pass_, tensor.kind, *sizes)
+
+
+def _least_bytes(program: Program, alignment: int, workspace: bool) -> int:
+    """The most that lives at once, rounded up, where each map comes back only when it is read."""
+    size = [
+        -(-tensor.byte_count // alignment) * alignment if workspace or tensor.kind != "workspace" else 0
+        for tensor in program.tensors
+    ]
+    change = [0] * (len(program.steps) + 1)
+    waiting: dict[int, int] = {}
+    for step in program.steps:
+        for task in (program.tasks[index] for index in step.tasks):
+            if _may_wait(task):
+                waiting[task.tensor] = size[task.tensor]
+        for index in step.allocate:
+            change[step.index] += 0 if index in waiting else size[index]
+        for index in {*step.reads, *step.writes, *step.release} & waiting.keys():
+            change[step.index] += waiting.pop(index)
+        for index in step.release:
+            change[step.index + 1] -= size[index]
+    resident = sum(size[index] for index in program.resident)
+    return resident + max(accumulate(change))

@@ -1,0 +1,256 @@
+"""Carries out what a plan says of maps between their forward and backward use: codes, copies, the host's work.
+
+Codes are made and undone by steps of their own while the program is built; copies are added once all steps are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.draft import Draft, DraftStep
+from buddysim.training.iteration.plan import Plan
+from buddysim.training.iteration.prefetch import launches
+from buddysim.training.iteration.program import Direction, Timing, copy_ps
+from buddysim.training.iteration.stash import Code, Move, Stash
+from buddysim.training.networks.graph import Layer, Network
+
+if TYPE_CHECKING:
+    from buddysim.machine.training_table import LinkRate
+
+
+@dataclass
+class _Moving:
+    """A map that moves: what is copied, the layer whose X it is, the copy to the host, what the host makes of it."""
+
+    owner: int
+    name: str
+    layer: int
+    byte_count: int
+    move: Move
+    offload: int = -1
+    made: tuple[int, ...] = ()
+    reading: int = -1
+
+
+@dataclass
+class Stashing:
+    """The stashes of one program.
+
+    Attributes
+    ----------
+    kept : owners of the maps that a plan says something of and a backward step reads
+    """
+
+    network: Network
+    batch: int
+    plan: Plan
+    link: LinkRate
+    draft: Draft
+    kept: dict[int, Stash] = field(init=False)
+    _ready: set[int] = field(init=False, default_factory=set)  # owners of maps that have been decoded
+    _moving: list[_Moving] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        owners = set(self.network.buffers)
+        for owner in self.plan.stash:
+            if owner not in owners:
+                raise ValueError(f"stash of layer {owner}: no map of its own: expected a layer that owns a buffer")
+        read = _read_backward(self.network, self.plan)
+        self.kept = {owner: stash for owner, stash in self.plan.stash.items() if owner in read}
+
+    # Around a layer's forward step.
+
+    def before_forward(self, layer: Layer) -> None:
+        """Encodes the maps whose copies overlap with the layer's forward step."""
+        for owner in self._leaving(layer):
+            code = self.kept[owner].code
+            if code is not None and self._moves_during(layer, owner):
+                self._encode(owner, code)
+
+    def after_forward(self, layer: Layer, step: DraftStep) -> None:
+        """Encodes the other maps that the layer is the last to use, and launches the copies to the host."""
+        for owner in self._leaving(layer):
+            code, overlapped = self.kept[owner].code, self._moves_during(layer, owner)
+            launching = step
+            if code is not None and not overlapped:
+                launching = self._encode(owner, code)
+            if self.kept[owner].move is not None:
+                self._launch(layer, owner, launching, "overlapped" if overlapped else "after")
+
+    def _leaving(self, layer: Layer) -> Iterator[int]:
+        """Owners of the maps with a stash that the layer is the last to use in the forward pass, X before Y."""
+        own = self.network.buffer_of(layer.index)
+        owners = [*(self.network.buffer_of(producer) for producer in layer.inputs), own]
+        for owner in dict.fromkeys(owners):
+            if owner in self.kept and self.network.last_user(owner) == layer.index:
+                yield owner
+
+    def _moves_during(self, layer: Layer, owner: int) -> bool:
+        """Whether a map is copied during the layer's forward step; what it writes itself can't be."""
+        moves = self.kept[owner].move is not None and self.plan.overlap
+        return moves and owner != self.network.buffer_of(layer.index)
+
+    def _encode(self, owner: int, code: Code) -> DraftStep:
+        layer = self.network.layers[owner]
+        step = self.draft.step(layer, "encode", code.encode_ps)
+        self.draft.use(step, "y", layer, self._map_bytes(owner))
+        self.draft.use(step, "code", layer, code.byte_count, defines=True)
+        return step
+
+    def _launch(self, layer: Layer, owner: int, step: DraftStep, timing: Timing) -> None:
+        stash = self.kept[owner]
+        code, move = stash.code, stash.move
+        assert move is not None
+        name, byte_count = ("y", self._map_bytes(owner)) if code is None else ("code", code.byte_count)
+        moving = _Moving(owner, name, layer.index, byte_count, move)
+        moving.offload = self._copy(moving, step, "offload", timing, step.index, pins=byte_count)
+        if move.host is not None:
+            made = self.draft.task(
+                step, "host", layer.index, timing, self._map_bytes(owner), 0, move.host.encode_ps, step.index,
+                after=(moving.offload,), pins=move.host.byte_count, unpins=byte_count,
+            )  # fmt: skip
+            moving.made = (made,)
+        self._moving.append(moving)
+
+    # Before a step that reads maps again.
+
+    def structure(self, owner: int) -> str:
+        """The structure that a backward step reads where it needs a map."""
+        stash = self.kept.get(owner)
+        return "y" if stash is None or stash.code is None or stash.decoded else "code"
+
+    def before_reading(self, owners: list[int]) -> None:
+        """Decodes those of the maps that are still encoded."""
+        for owner in owners:
+            stash = self.kept.get(owner)
+            if stash is None or stash.code is None or not stash.decoded or owner in self._ready:
+                continue
+            layer = self.network.layers[owner]
+            step = self.draft.step(layer, "decode", stash.code.decode_ps)
+            self.draft.use(step, "code", layer, stash.code.byte_count)
+            self.draft.use(step, "y", layer, self._map_bytes(owner), defines=True)
+            self._ready.add(owner)
+
+    # When all steps are there.
+
+    def bring_back(self, first_backward: int) -> None:
+        """Adds the copies back, and what later steps wait for."""
+        leading = _leading(self.draft.steps)
+        for moving in self._moving:
+            moving.reading = self.draft.first_use(moving.name, moving.owner, first_backward)
+            self._wait_later(moving, first_backward)
+        by_rule: dict[int, list[_Moving]] = {}
+        for moving in self._moving:
+            if moving.move.fetch is None:
+                by_rule.setdefault(moving.layer, []).append(moving)
+        wanted = {layer: min(moving.reading for moving in group) for layer, group in by_rule.items()}
+        layers = self.network.layers
+        for number, layer in launches(self.plan.prefetch, layers, leading, first_backward, wanted):
+            for moving in by_rule[layer]:
+                self._fetch(moving, number, number)
+        for moving in self._moving:
+            if moving.move.fetch is not None:
+                number = _first(leading, moving.move.fetch, first_backward)
+                self._fetch(moving, min(number, moving.reading), max(number, moving.reading - 1))
+
+    def _wait_later(self, moving: _Moving, first_backward: int) -> None:
+        """Moves the wait for a copy to the host, and for the host's work, to the steps that the plan names."""
+        launched = self.draft.tasks[moving.offload].until
+        until = self._forward_step(moving.move.until, launched, first_backward)
+        self.draft.tasks[moving.offload] = self.draft.tasks[moving.offload]._replace(until=until.index)
+        if until.index != launched:
+            owner = self.network.layers[moving.owner]
+            self.draft.use(until, moving.name, owner, moving.byte_count)
+        for number in moving.made:
+            step = self._forward_step(moving.move.host_until, until.index, first_backward)
+            self.draft.tasks[number] = self.draft.tasks[number]._replace(until=step.index)
+
+    def _forward_step(self, layer: int | None, least: int, first_backward: int) -> DraftStep:
+        """The forward step of a layer; None: the step `least`, which no other may precede."""
+        if layer is None:
+            return self.draft.steps[least]
+        for step in self.draft.steps[least:first_backward]:
+            if step.layer == layer and step.pass_ == "forward":
+                return step
+        raise ValueError(f"layer {layer} doesn't run forward after step {least}: expected one that does")
+
+    def _fetch(self, moving: _Moving, number: int, until: int) -> None:
+        step, host = self.draft.steps[number], moving.move.host
+        timing: Timing = "overlapped" if number < moving.reading and self.plan.overlap else "before"
+        until = number if timing == "before" else until
+        before: tuple[int, ...] = (moving.offload,)
+        if host is not None:
+            undone = self.draft.task(
+                step, "host", moving.layer, timing, self._map_bytes(moving.owner), 0, host.decode_ps, until,
+                after=moving.made, pins=moving.byte_count, unpins=host.byte_count,
+            )  # fmt: skip
+            before = (undone,)
+        task = self._copy(moving, step, "prefetch", timing, until, after=before, unpins=moving.byte_count)
+        owner = self.network.layers[moving.owner]
+        self.draft.use(step, moving.name, owner, moving.byte_count, defines=True)
+        self.draft.copies(step, moving.name, moving.owner, task)
+
+    def _copy(
+        self, moving: _Moving, step: DraftStep, direction: Direction, timing: Timing, until: int, *,
+        after: tuple[int, ...] = (), pins: int = 0, unpins: int = 0,
+    ) -> int:  # fmt: skip
+        move = moving.move
+        moved = moving.byte_count if move.link_bytes is None else move.link_bytes
+        duration = move.offload_ps if direction == "offload" else move.prefetch_ps
+        if duration is None:
+            duration = link_ps(self.link, direction, moved)
+        task = self.draft.task(
+            step, direction, moving.layer, timing, self._map_bytes(moving.owner), moved, duration, until,
+            after=after, pins=pins, unpins=unpins,
+        )  # fmt: skip
+        if direction == "offload":
+            owner = self.network.layers[moving.owner]
+            self.draft.use(step, moving.name, owner, moving.byte_count)
+            self.draft.copies(step, moving.name, moving.owner, task)
+        return task
+
+    def _map_bytes(self, owner: int) -> int:
+        return self.network.output_bytes(owner, self.batch)
+
+
+def link_ps(link: LinkRate, direction: Direction, byte_count: int) -> int:
+    """Time of a copy of so many bytes."""
+    rate = link.offload_bytes_per_s if direction == "offload" else link.prefetch_bytes_per_s
+    return copy_ps(byte_count, rate, link.latency_ps)
+
+
+def _first(leading: list[int | None], layer: int, since: int) -> int:
+    """The step that begins a layer's part of the backward pass."""
+    if layer not in leading[since:]:
+        raise ValueError(f"layer {layer} has no backward step: expected one that launches a copy")
+    return leading.index(layer, since)
+
+
+def _leading(steps: list[DraftStep]) -> list[int | None]:
+    """The layer of each step that begins a pass of a layer; None for every other step, which launches nothing."""
+    found: list[int | None] = []
+    before: tuple[int, str] | None = None
+    for step in steps:
+        begins = step.pass_ in ("forward", "recompute", "backward") and (step.layer, step.pass_) != before
+        found.append(step.layer if begins else None)
+        if begins:
+            before = step.layer, step.pass_
+    return found
+
+
+def _read_backward(network: Network, plan: Plan) -> set[int]:
+    """Owners of the maps that are read in the backward pass as the forward pass left them."""
+    read: set[int] = set()
+    for layer in network.layers[1:]:
+        needs = plan.saves.get(layer.index, layer.needs)
+        if "x" in needs:
+            read |= {network.buffer_of(producer) for producer in layer.inputs}
+        if "y" in needs:
+            read.add(network.buffer_of(layer.index))
+    for first, last in plan.segments:
+        inside = network.layers[first : last + 1]
+        read = {owner for owner in read if not first <= owner <= last}
+        read |= {network.buffer_of(p) for layer in inside for p in layer.inputs if network.buffer_of(p) < first}
+    return read

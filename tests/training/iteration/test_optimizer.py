@@ -1,0 +1,97 @@
+"""Weight updates: state and time by hand, state against PyTorch's own, and searches that honour it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training.driver import carry_out, make_options, simulate_outcome
+from buddysim.training.iteration.optimizer import OPTIMIZERS, find_optimizer
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.networks.graph import Network
+from buddysim.training.outcome import Outcome
+from buddysim.training.schemes import _algorithms
+from buddysim.training.search import largest_batch
+from buddysim.training.trial import Trials
+from tests.training.doubles import MS, Cost, chain, machine
+
+MB = 1_000_000
+#: 1 MB of weights each; the double's memory gives an activation 168 GB/s.
+WEIGHTS = 250_000
+NAMES = [name for name in OPTIMIZERS if name != "none"]
+
+
+def outcome(optimizer: str) -> Outcome:
+    plain = chain("cc")
+    network = Network("weights", [replace(layer, parameters=WEIGHTS * bool(layer.index)) for layer in plain.layers])
+    cost = Cost(default_ps=MS)
+    plan = Plan("test", _algorithms.fastest(network, 1, cost))
+    return carry_out(network, 1, machine(), cost, plan, Options(optimizer=optimizer))
+
+
+@pytest.mark.parametrize(("optimizer", "state_mb", "moved_mb"), [("sgd", 0, 3), ("momentum", 1, 5), ("adam", 2, 7)])
+def test_an_update_by_hand(optimizer: str, state_mb: int, moved_mb: int):
+    out, without = outcome(optimizer), outcome("none")
+    assert without.pass_ps("update") == 0
+    assert [(step.layer, step.pass_) for step in out.program.steps[-2:]] == [(1, "update"), (2, "update")]
+    each = round(moved_mb * MB * 10**12 / 168e9)
+    assert out.pass_ps("update") == 2 * each == out.time_ps - without.time_ps
+    assert out.whole.usage.peak_bytes == without.whole.usage.peak_bytes + 2 * state_mb * MB
+    assert out.whole.usage.at_peak["optimizer_state"] == 2 * state_mb * MB
+    assert [row.update_ps for row in out.per_layer()] == [0, each, each]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_state_is_pytorchs(name: str):
+    """All of its state but the count of Adam's steps, 4 bytes for each parameter tensor, which lie on the host."""
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 5, 3), torch.nn.BatchNorm2d(5), torch.nn.Flatten(), torch.nn.Linear(180, 7)
+    )
+    parameters = list(model.parameters())
+    made = {
+        "sgd": lambda: torch.optim.SGD(parameters, lr=0.1),
+        "momentum": lambda: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+        "adam": lambda: torch.optim.Adam(parameters),
+    }[name]()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model(torch.ones(2, 3, 8, 8)).float().square().sum()
+    loss.backward()
+    made.step()
+    state = [
+        value for kept in made.state.values() for key, value in kept.items() if value is not None and key != "step"
+    ]
+    held = find_optimizer(name)
+    assert held is not None
+    count = sum(parameter.numel() for parameter in parameters)
+    assert sum(value.numel() * value.element_size() for value in state) == held.state_bytes(count)
+    # With automatic casting too, weights and their gradients stay single precision: they are the master weights.
+    assert {value.dtype for p in parameters for value in (p, p.grad)} == {torch.float32}
+
+
+def test_a_batch_has_to_leave_room_for_the_state():
+    network, cost = chain("ccp", elements=50_000), Cost()
+    network = Network("weights", [replace(layer, parameters=WEIGHTS * bool(layer.index)) for layer in network.layers])
+    small = machine(14 * MB)
+    largest = {}
+    for name in OPTIMIZERS:
+        trials = Trials(network, small, cost, "vdnn-all-m", Options(optimizer=name))  # type: ignore[arg-type]
+        largest[name] = largest_batch(trials)
+        assert trials.at(largest[name]).fits
+        assert not any(trials.at(batch).fits for batch in range(largest[name] + 1, 30))
+    assert largest["none"] == largest["sgd"] > largest["momentum"] > largest["adam"] > 0
+
+
+def test_the_oracle_updates_too():
+    out = simulate_outcome("alexnet", 64, "titan-x", "oracle", optimizer="adam")
+    assert out.whole.time_vs_oracle == 1
+    assert out.baseline.usage.at_peak["optimizer_state"] == 8 * out.network.parameters
+
+
+def test_an_unknown_optimizer_is_refused():
+    with pytest.raises(
+        BuddysimError, match=r"optimizer 'adma': expected one of none, sgd, momentum, adam \(nearest: adam\)"
+    ):
+        make_options(optimizer="adma")
