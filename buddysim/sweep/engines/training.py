@@ -64,6 +64,7 @@ _AXES = {
     "prefetch": Axis(axis.text, "when offloaded maps come back", "HOW", _DEFAULTS.prefetch),
     "library": Axis(axis.text, "version of the CONV library", "NAME"),
     "precision": Axis(axis.text, "what layers compute in", "NAME", _DEFAULTS.precision),
+    "optimizer": Axis(axis.text, "what updates the weights", "NAME", _DEFAULTS.optimizer),
     "calibration": Axis(file_value, "layer times of your own GPU", "FILE", file=True),
     "fit": Axis(axis.text, "how the memory pool picks a free piece", "HOW", _DEFAULTS.fit),
     "memory_bytes": Axis(axis.size, "GPU memory to use, not the machine's", "SIZE"),
