@@ -9,6 +9,7 @@ VENV ?= .venv
 TRACE ?= traces/fdtd2048.bin
 
 python = $(VENV)/bin/python
+pip = $(python) -m pip install --quiet --disable-pip-version-check --progress-bar on
 sanitized = build/sanitize
 extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
@@ -29,6 +30,7 @@ help:
 	@echo "make clean     remove everything that was built"
 
 run: build
+	@echo "replaying $(TRACE)"
 	$(python) -m buddysim run $(TRACE)
 
 test: build
@@ -84,12 +86,15 @@ build: $(VENV)/.built
 
 # Extensions lie beside their sources; only those that changed are built again.
 $(VENV)/.built: $(VENV)/.installed $(sources) setup.py
-	$(python) setup.py -q build_ext --inplace
+	@echo "compiling the simulator: the first time two minutes on two cores"
+	@BUDDYSIM_PROGRESS=1 $(python) setup.py -q build_ext --inplace
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.flags
-	$(python) -m pip install --quiet --disable-pip-version-check 'setuptools>=77' wheel 'Cython>=3.1,<4' 'numpy>=2'
-	$(python) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[dev]'
+	@echo "installing what the build needs, into $(VENV)"
+	@$(pip) 'setuptools>=77' wheel 'Cython>=3.1,<4' 'numpy>=2'
+	@echo "compiling and installing buddysim, and what it and its tests use: the first time some minutes"
+	@BUDDYSIM_PROGRESS=1 $(pip) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 # Other compiler flags than last time: build everything again.

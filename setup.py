@@ -2,16 +2,20 @@
 
 Environment: BUDDYSIM_MARCH=native compiles for this machine; BUDDYSIM_BOUNDSCHECK=1 checks every index;
 BUDDYSIM_SANITIZE=1 builds with address and undefined-behaviour sanitizers; BUDDYSIM_ANNOTATE=1 writes Cython's
-annotated HTML to build/.
+annotated HTML to build/; BUDDYSIM_PROGRESS=1 names each extension as it is compiled.
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+from setuptools.modified import newer_group
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
@@ -20,6 +24,7 @@ from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, directives  # no
 
 march = os.environ.get("BUDDYSIM_MARCH", "")
 boundscheck = bool(os.environ.get("BUDDYSIM_BOUNDSCHECK"))
+progress = bool(os.environ.get("BUDDYSIM_PROGRESS"))
 annotate = bool(os.environ.get("BUDDYSIM_ANNOTATE"))
 
 compile_args = list(COMPILE_ARGS)
@@ -49,7 +54,29 @@ extensions = [
     for source in sources
 ]
 
+#: The trace that comes with an installed package, and what names the others (buddysim/trace/shipped.py).
+SHIPPED = ("MANIFEST.toml", "bitonic-sort.bin")
+
+
+class BuildWithTrace(build_py):
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            target = Path(self.build_lib, "buddysim", "trace", "shipped")
+            target.mkdir(parents=True, exist_ok=True)
+            for name in SHIPPED:
+                shutil.copyfile(ROOT / "traces" / name, target / name)
+
+
+class BuildWithProgress(build_ext):
+    def build_extension(self, ext: Extension) -> None:
+        if progress and newer_group([*ext.sources, *ext.depends], self.get_ext_fullpath(ext.name), "newer"):
+            print(f"  compiling {ext.name}", flush=True)
+        super().build_extension(ext)
+
+
 setup(
+    cmdclass={"build_py": BuildWithTrace, "build_ext": BuildWithProgress},
     ext_modules=cythonize(
         extensions,
         compiler_directives=dict(directives(boundscheck)),

@@ -12,16 +12,19 @@ if TYPE_CHECKING:
     from buddysim import compress, sweep
     from buddysim.base.errors import BuddysimError
     from buddysim.base.plugins import load_plugin
-    from buddysim.buddy import Targets, profile
+    from buddysim.buddy import Profile, Targets, profile
+    from buddysim.figures.of_result import plot
     from buddysim.machine import Machine
-    from buddysim.replay import ReplayResult, compare, simulate
+    from buddysim.replay import Comparison, ReplayResult, compare, simulate
     from buddysim.trace import open_trace
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BuddysimError",
+    "Comparison",
     "Machine",
+    "Profile",
     "ReplayResult",
     "Targets",
     "__version__",
@@ -29,6 +32,7 @@ __all__ = [
     "compress",
     "load_plugin",
     "open_trace",
+    "plot",
     "profile",
     "simulate",
     "sweep",
@@ -38,10 +42,13 @@ _HOMES = {
     "BuddysimError": "buddysim.base.errors",
     "load_plugin": "buddysim.base.plugins",
     "Machine": "buddysim.machine",
+    "Comparison": "buddysim.replay",
+    "Profile": "buddysim.buddy",
     "ReplayResult": "buddysim.replay",
     "Targets": "buddysim.buddy",
     "profile": "buddysim.buddy",
     "open_trace": "buddysim.trace",
+    "plot": "buddysim.figures.of_result",
     "compare": "buddysim.replay",
     "simulate": "buddysim.replay",
 }

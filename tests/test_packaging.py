@@ -161,6 +161,25 @@ def test_an_installed_wheel_runs_trains_plots_and_lists(away: Callable[..., str]
 
 
 @pytest.mark.slow
+def test_an_installed_wheel_brings_a_real_trace(away: Callable[..., str]) -> None:
+    path = away("traces", "bitonic-sort", "--path").strip()
+    assert "ok" in away("verify", path)
+    assert "compression ratio" in away("run", path, "--no-sensitivity", "--require-values")
+    assert "not here" in away("traces")
+
+
+def test_a_folder_of_the_packages_name_above_the_clone_shadows_nothing(tmp_path: Path) -> None:
+    """With the clone's folder on the path, as an editable install puts it there."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert settings["package-dir"] == {"": "."}  # what makes the editable install a path instead of a finder
+    (tmp_path / "buddysim").mkdir()
+    (tmp_path / "script.py").write_text("import buddysim; print(buddysim.Machine.load('p100-nvlink2').name)")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "p100-nvlink2\n", done.stderr
+
+
+@pytest.mark.slow
 def test_an_installed_wheel_captures(away: Callable[..., str]) -> None:
     away("capture", "memory", "-o", "true.bin", "--", "true")
     away("verify", "true.bin")

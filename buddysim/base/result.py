@@ -10,9 +10,14 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from buddysim.base.frames import frame, result_rows
+from buddysim.base.notebook import html
 from buddysim.base.plugins import checksums
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,6 +31,8 @@ class SchemeResult:
     provenance : versions, checksums, assumptions
     """
 
+    _KIND: ClassVar[str]  # which screen shows it (`notebook.SCREENS`)
+
     scheme: str
     counters: dict[str, Any]
     provenance: dict[str, Any]
@@ -38,6 +45,23 @@ class SchemeResult:
     def to_dict(self) -> dict[str, Any]:
         """Everything, as `--json` writes it for one scheme."""
         return {**self.counters, **self._more(), "provenance": self.provenance}
+
+    def to_dataframe(self, of: str = "run") -> pandas.DataFrame:
+        """The counters as a pandas data frame (needs pandas).
+
+        Parameters
+        ----------
+        of : ``run``: one row; or a row for each part: ``kernel``, ``allocation`` of a replay, ``layer`` of a training
+
+        Raises
+        ------
+        BuddysimError : no such parts; pandas is not installed
+        """
+        return frame(result_rows({self.scheme: self.to_dict()}, of))
+
+    def _repr_html_(self) -> str:
+        """The screen of the command, in a notebook."""
+        return html(self._KIND, {self.scheme: self.to_dict()})
 
     def _more(self) -> dict[str, Any]:
         """What a kind of result has besides its counters and its provenance."""

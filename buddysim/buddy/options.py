@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
@@ -14,6 +14,9 @@ from buddysim.compress.registry import find_for_entries
 
 POLICIES = ("naive", "per-allocation", "final")
 AGGREGATES = ("worst", "mean")
+#: Seeds over which the spread of a ratio of drawn sizes is shown.
+DRAWN_SEEDS = 8
+_SEEDS = 2**64
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,10 @@ class ProfileOptions:
     mostly_zero: float = 0.99
     eight_byte_state: bool = True
     until: int | None = None
+
+    def over_seeds(self) -> list[ProfileOptions]:
+        """The same with `DRAWN_SEEDS` seeds, from its own on."""
+        return [replace(self, seed=(self.seed + step) % _SEEDS) for step in range(DRAWN_SEEDS)]
 
     def __post_init__(self) -> None:
         _check_choice("policy", self.policy, POLICIES)

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.frames import frame
+from buddysim.base.notebook import html
 from buddysim.base.result import file_name
 from buddysim.buddy.distribution import Distribution
 from buddysim.buddy.options import ProfileOptions, exact_share
@@ -23,6 +26,9 @@ from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.buddy.values import N_CLASSES, EntryValues
 from buddysim.compress import ENTRY_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace
+
+if TYPE_CHECKING:
+    import pandas
 
 #: What the histogram counts: sectors needed, 8 B apart because a 16x target keeps that much.
 STATES = ("0", "8 B", "1", "2", "3", "4")
@@ -88,7 +94,7 @@ class AllocationProfile:
         return [Fraction(count(row), int(row.sum())) for row in self.counts]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Profile:
     """A trace's target ratios and what they are chosen from.
 
@@ -108,11 +114,47 @@ class Profile:
     @property
     def ratio(self) -> float:
         """The most bytes allocated at once / the most of device memory that is taken at once; metadata apart."""
-        sizes = [(row.entries * ENTRY_BYTES, row.entries * row.target.device_bytes_per_entry) for row in self.rows]
-        live = [self.targets.allocations[row.index] for row in self.rows]
-        _, sums = sums_over_time(live, np.array(sizes, dtype=np.int64).reshape(-1, 2))
-        allocated, device = map(int, sums.max(axis=0))
-        return allocated / device if device else 1.0
+        return _ratio(self.targets.allocations, self.rows)
+
+    @cached_property
+    def ratio_spread(self) -> tuple[float, float] | None:
+        """The lowest and highest ratio over seeds; None where no sizes were drawn.
+
+        One seed's ratio says nothing of a program of which no values are known.
+        """
+        if not any(row.drawn for row in self.rows):
+            return None
+        allocations, ratios = self.targets.allocations, []
+        for options in self.options.over_seeds():
+            distribution = Distribution.load(options.distribution)
+            redrawn = [
+                replace(row, counts=_drawn(distribution, options.seed, allocations[row.index])[np.newaxis])
+                if row.drawn
+                else row
+                for row in self.rows
+            ]
+            ratios.append(_ratio(allocations, _chosen(allocations, redrawn, options)))
+        return min(ratios), max(ratios)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A row for each allocation, as in `to_dict`; sectors needed in columns of their own (needs pandas)."""
+        rows = self.to_dict()["allocations"]
+        shares = [
+            {f"sectors_needed.{state}": share for state, share in row.pop("sectors_needed").items()} for row in rows
+        ]
+        return frame([row | share for row, share in zip(rows, shares, strict=True)], "name")
+
+    def __repr__(self) -> str:
+        """One line; of drawn sizes the ratio as it spreads over seeds."""
+        spread = self.ratio_spread
+        ratio = (
+            f"{self.ratio:.2f}x" if spread is None else "{:.2f}x to {:.2f}x by the seed of drawn sizes".format(*spread)
+        )
+        return f"<Profile: {len(self.rows)} allocations, {ratio}, {self.buddy_access_share:.2%} buddy accesses>"
+
+    def _repr_html_(self) -> str:
+        """The screen of ``buddysim profile``, in a notebook."""
+        return html("profile", self)
 
     @property
     def free_placement_ratio(self) -> float:
@@ -144,6 +186,7 @@ class Profile:
             "distribution": options.distribution,
             "until": options.until,
             "ratio": self.ratio,
+            "ratio_over_seeds": self.ratio_spread,
             "free_placement_ratio": self.free_placement_ratio if self.free_placement_ratio != float("inf") else None,
             "buddy_access_share": self.buddy_access_share,
             "host": self.host,
@@ -202,8 +245,25 @@ def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
     ------
     BuddysimError : no snapshot is as early as `ProfileOptions.until`; sizes by another compressor can't be drawn
     """
+    rows = _chosen(trace.allocations, _observe(trace, options), options)
+    host = [a.name for a in trace.allocations if a.space == "host"]
+    targets = Targets(trace, {row.index: row.target for row in rows}, _source(trace, rows, options))
+    return Profile(rows, host, targets, options)
+
+
+def _ratio(allocations: Sequence[Allocation], rows: Sequence[AllocationProfile]) -> float:
+    sizes = [(row.entries * ENTRY_BYTES, row.entries * row.target.device_bytes_per_entry) for row in rows]
+    live = [allocations[row.index] for row in rows]
+    _, sums = sums_over_time(live, np.array(sizes, dtype=np.int64).reshape(-1, 2))
+    allocated, device = map(int, sums.max(axis=0))
+    return allocated / device if device else 1.0
+
+
+def _chosen(
+    allocations: Sequence[Allocation], seen: Sequence[AllocationProfile], options: ProfileOptions
+) -> list[AllocationProfile]:
+    """The rows with the targets that the options choose."""
     limit = exact_share("threshold", options.threshold)
-    seen = _observe(trace, options)
 
     def per_allocation(row: AllocationProfile) -> Target:
         fitting = [t for t in ALL_TARGETS[:4] if row.overflow(t, options.aggregate, options.eight_byte_state) <= limit]
@@ -212,10 +272,8 @@ def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
     chosen = [_naive(seen)] * len(seen) if options.policy == "naive" else [per_allocation(row) for row in seen]
     rows = [_with_target(row, target) for row, target in zip(seen, chosen, strict=True)]
     if options.policy == "final":
-        rows = _with_mostly_zero(trace, rows, options)
-    host = [a.name for a in trace.allocations if a.space == "host"]
-    targets = Targets(trace, {row.index: row.target for row in rows}, _source(trace, rows, options))
-    return Profile(rows, host, targets, options)
+        rows = _with_mostly_zero(allocations, rows, options)
+    return rows
 
 
 def _source(trace: Trace, rows: Sequence[AllocationProfile], options: ProfileOptions) -> dict[str, Any]:
@@ -281,7 +339,7 @@ def _naive(rows: Sequence[AllocationProfile]) -> Target:
 
 
 def _with_mostly_zero(
-    trace: Trace, rows: Sequence[AllocationProfile], options: ProfileOptions
+    allocations: Sequence[Allocation], rows: Sequence[AllocationProfile], options: ProfileOptions
 ) -> list[AllocationProfile]:
     """Gives 16x to mostly-zero allocations; the largest go back to 4x where what lives at once is over it."""
     sixteen, four = TARGET["16x"], TARGET["4x"]
@@ -299,7 +357,7 @@ def _with_mostly_zero(
         was - over(_with_target(row, four)) if row.target is sixteen else 0
         for row, was in zip(result, excess, strict=True)
     ]
-    live = [trace.allocations[row.index] for row in rows]
+    live = [allocations[row.index] for row in rows]
     for i in largest_first_until_none_over(live, excess, back, [row.entries for row in rows]):
         result[i] = _with_target(result[i], four)
     return result

@@ -88,6 +88,10 @@ def make_parser(complete: bool = False) -> argparse.ArgumentParser:
         subparser.set_defaults(run=command.run)
         if complete:
             subparser.add_all_arguments()
+    if complete:
+        from buddysim.cli.completion import give_choices
+
+        give_choices(parser)
     return parser
 
 

@@ -17,8 +17,13 @@ HELP = "fit layer times to timings of another GPU, for train --calibration"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.cli.completion import completes
+
     parser.add_argument("timings", metavar="FILE.csv", help="timings, a pass of a layer per row (docs/cost-model.md)")
-    parser.add_argument("--machine", metavar="NAME|FILE.toml", required=True, help="the GPU they were taken on")
+    completes(
+        parser.add_argument("--machine", metavar="NAME|FILE.toml", required=True, help="the GPU they were taken on"),
+        "training machine",
+    )
     parser.add_argument(
         "--library", metavar="NAME", default="cudnn7", help="version of the CONV library, for example cudnn7 (default)"
     )

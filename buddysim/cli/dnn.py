@@ -17,12 +17,17 @@ LARGEST_BATCH = 2**20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.cli.completion import completes
+
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="list the networks, those of plug-ins too", allow_abbrev=False)
     listed.add_argument("--json", action="store_true", help="print JSON")
 
     info = actions.add_parser("info", help="show one network, layer by layer", allow_abbrev=False)
-    info.add_argument("network", metavar="NAME|FILE.toml", help="a registered network, or a network file")
+    completes(
+        info.add_argument("network", metavar="NAME|FILE.toml", help="a registered network, or a network file"),
+        "network",
+    )
     info.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a batch (default: 1)")
     form = info.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")

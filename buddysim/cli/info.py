@@ -24,7 +24,9 @@ Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the trace file")
+    from buddysim.cli.completion import completes
+
+    completes(parser.add_argument("file", metavar="FILE", help="the trace file"), "file")
     parser.add_argument("--json", action="store_true", help="print JSON, all lists complete")
 
 

@@ -22,7 +22,12 @@ _DESCRIPTION = Column("what it is", left=True, text=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("machine", nargs="?", metavar="NAME|FILE.toml", help="the machine to show; none: list all")
+    from buddysim.cli.completion import completes
+
+    completes(
+        parser.add_argument("machine", nargs="?", metavar="NAME|FILE.toml", help="the machine to show; none: list all"),
+        "machine",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--toml", action="store_true", help="print the machine file, to start your own from")

@@ -11,7 +11,12 @@ Without a workload: lists them. With a workload but no file: lists its parameter
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="name of the workload")
+    from buddysim.cli.completion import completes
+
+    completes(
+        parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="name of the workload"),
+        "synthetic workload",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="the trace file to write, replaced if it exists")
     parser.add_argument(
         "--set",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
@@ -11,21 +12,27 @@ from buddysim.cli.sweep import add_store_argument
 NAME = "plot"
 HELP = """draw a figure; without a name: list the figures
 
-Results that a figure needs and that the store doesn't have are simulated and stored first. A figure that draws a file
-of yours gets it as FILE, for example what 'run --json' wrote: plot overview RESULT.json."""
+A picture is written as .pdf and .svg unless -o names one file. Results that a figure needs and that the store doesn't
+have are simulated and stored first. A figure that draws a file of yours gets it as FILE, for example what 'run --json'
+wrote: plot overview RESULT.json. --width, --font and --no-title fit it to a paper's column."""
 
 EVERY = "every"
 COLUMN_OPTIONS = ("x", "y", "by", "kind")
+SUFFIXES = (".pdf", ".svg")
+INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("figure", metavar="FIGURE", nargs="?", help=f"for example vdnn-fig11; or '{EVERY}'")
+    from buddysim.cli.completion import completes
+
+    figure = parser.add_argument("figure", metavar="FIGURE", nargs="?", help=f"for example vdnn-fig11; or '{EVERY}'")
+    completes(figure, "figure")
     parser.add_argument("file", metavar="FILE", nargs="?", help="the file that the figure draws, if it draws one")
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help=f"picture: .png, .svg, .pdf (default: out/FIGURE.png); of {EVERY}: folder",
+        help=f"picture: .png, .svg, .pdf (default: out/FIGURE.pdf and out/FIGURE.svg); of {EVERY}: folder",
     )
     add_store_argument(parser)
     columns = parser.add_argument_group("plot sweep STUDY.toml (docs/sweeps.md)")
@@ -34,25 +41,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     columns.add_argument("--by", metavar="COLUMN", help="a line for each value (default: what varies besides)")
     columns.add_argument("--kind", choices=("line", "heat"), help="lines, or a map with --by upwards (default: line)")
     parser.add_argument("--fresh", action="store_true", help="simulate again what is there")
+    look = parser.add_argument_group("for print")
+    look.add_argument("--width", metavar="SIZE", type=_inches, help="of the picture: 3.3in, 84mm or 8.4cm")
+    look.add_argument("--font", metavar="PT", type=_positive, help="points of the labels of axes, for example 8")
+    look.add_argument("--no-title", action="store_true", help="leave the title to the caption")
+    look.add_argument("--dpi", metavar="N", type=_positive, help="dots per inch, of .png")
+
+
+def _inches(text: str) -> float:
+    number = next((text.removesuffix(unit) for unit in INCHES if text.endswith(unit)), "")
+    unit = text.removeprefix(number)
+    try:
+        inches = float(number) * INCHES[unit]
+    except (ValueError, KeyError):
+        inches = 0
+    if not 1 <= inches <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a width from 1in to 100in, such as 3.3in or 84mm")
+    return inches
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a number from 1 to 10000")
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
     from buddysim.figures import REGISTRY
+    from buddysim.report.screen import names_and_texts, print_screen
 
     if args.figure is None:
-        for name, figure in REGISTRY.items():
-            print(f"{name:12}  {figure.TITLE}{_drawn_file(figure)}")
+        rows = [(name, figure.TITLE + _drawn_file(figure)) for name, figure in REGISTRY.items()]
+        print_screen([names_and_texts(("figure", "what it shows"), rows)])
     elif args.figure == EVERY:
         if args.file is not None:
             raise BuddysimError(f"plot {EVERY}: takes no file: it draws the figures that need none")
         folder = Path("out") if args.output is None else Path(args.output)
         for name, figure in REGISTRY.items():
             if not hasattr(figure, "FILE"):
-                _draw(name, folder / f"{name}.png", True, args)
+                _draw(name, [folder / f"{name}{suffix}" for suffix in SUFFIXES], args)
     else:
         _check_file(args)
-        default = Path("out") / f"{args.figure}.png"
-        _draw(args.figure, default if args.output is None else Path(args.output), args.output is None, args)
+        outputs = [Path("out", f"{args.figure}{suffix}") for suffix in SUFFIXES]
+        _draw(args.figure, outputs if args.output is None else [Path(args.output)], args)
     return 0
 
 
@@ -76,22 +111,24 @@ def _check_file(args: argparse.Namespace) -> None:
         raise BuddysimError(f"plot {args.figure}: expected {description}: plot {args.figure} {file}")
 
 
-def _draw(name: str, path: Path, make_folder: bool, args: argparse.Namespace) -> None:
-    from buddysim.figures import REGISTRY, Source, plot
+def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
+    from buddysim.figures import REGISTRY, Look, Source, plot
     from buddysim.figures.drawing.save import check_picture
     from buddysim.sweep.store import Store
 
-    if make_folder:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    check_picture(path, [args.file])
+    for path in paths:
+        if args.output is None or args.figure == EVERY:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        check_picture(path, [args.file])
     store = Store.at(args.store)
     named = {option: getattr(args, option) for option in COLUMN_OPTIONS if getattr(args, option) is not None}
     if named and name != "sweep":
         raise BuddysimError(f"plot {name}: --{next(iter(named))} is of plot sweep")
     source = Source(store, args.fresh, args.file, named)
-    plot(name, path, source)
+    plot(name, paths, source, Look(args.width, args.font, not args.no_title, args.dpi))
+    files = ", ".join(map(str, paths))
     if args.file is not None:
-        print(f"{path}: {args.file}")
+        print(f"{files}: {args.file}")
     else:
         title = REGISTRY.find(name).TITLE
-        print(f"{path}: {title}; results in {store.folder}, {source.training.simulated} simulated now")
+        print(f"{files}: {title}; results in {store.folder}, {source.training.simulated} simulated now")

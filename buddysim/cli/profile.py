@@ -6,13 +6,11 @@ import argparse
 import json
 
 from buddysim.base.output import check_outputs
-from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions, profile_with
-from buddysim.buddy.drawn import DRAWN_SEEDS, ratio_spread
+from buddysim.buddy import Distribution, ProfileOptions, profile_with
 from buddysim.buddy.options import AGGREGATES, POLICIES
-from buddysim.buddy.profile import STATES
 from buddysim.compress.registry import entry_algorithms
-from buddysim.report.quantities import bytes_text, share_text
-from buddysim.report.screen import NOTHING, Column, Part, Table, print_screen, printable
+from buddysim.report.profile import how, profile_parts
+from buddysim.report.screen import print_screen
 from buddysim.trace import open_trace
 
 NAME = "profile"
@@ -21,11 +19,11 @@ HELP = """choose a target ratio for each allocation
 Compresses every entry of every snapshot (or takes the sizes that the trace has) and counts the sectors that entries
 need. Of each allocation, a share of entries up to the Buddy Threshold may overflow its ratio."""
 
-_ASSUMED = " *"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the trace file")
+    from buddysim.cli.completion import completes
+
+    completes(parser.add_argument("file", metavar="FILE", help="the trace file"), "file")
     parser.add_argument(
         "--threshold",
         type=float,
@@ -93,64 +91,11 @@ def run(args: argparse.Namespace) -> int:
             until=args.profile_until,
         )
         found = profile_with(trace, options)
-        spread = ratio_spread(trace, options)
         if args.output is not None:
-            found.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{_how(found)}")
+            found.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{how(found)}")
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
         return 0
     written = [f"targets written to {args.output}"] if args.output is not None else []
-    print_screen([*_show(found, spread), *written])
+    print_screen([*profile_parts(found), *written])
     return 0
-
-
-def _show(found: Profile, spread: tuple[float, float] | None) -> list[Part]:
-    """The screen; of drawn sizes the ratio is given as it spreads over seeds."""
-    headings = ("snap-\nshots", *(f"{state}\nsectors" if state.isdigit() else state for state in STATES))
-    table = Table(
-        [
-            Column("allocation", left=True),
-            *map(Column, ("bytes", *headings, "target", "buddy\naccesses", "in the worst\nsnapshot")),
-        ],
-        [_cells(found, row) for row in found.rows],
-    )
-    free = found.free_placement_ratio
-    measured = f"ratio {found.ratio:.2f} (entries placed freely in 8 sizes: {free:.2f})"
-    ratio = measured if spread is None else f"ratio {spread[0]:.2f} to {spread[1]:.2f}, drawn"
-    parts: list[Part] = [table, ""]
-    parts.append(f"{ratio}, static buddy-access share {share_text(found.buddy_access_share)} ({_how(found)})")
-    if any(row.drawn for row in found.rows):
-        drawn = Distribution.load(found.options.distribution)
-        parts.append(
-            f"* the trace has no values: sizes drawn from a distribution ({drawn.name}), not measured; targets and "
-            f"accesses are those of seed {found.options.seed}, the ratio is over {DRAWN_SEEDS} seeds ({drawn.source})"
-        )
-    unseen = [row.name for row in found.rows if row.unseen]
-    if unseen:
-        names = ", ".join(map(printable, unseen))
-        parts.append(f"without sizes up to launch {found.options.until}, kept whole: {names}")
-    if found.host:
-        parts.append(f"in host memory, without a target: {', '.join(map(printable, found.host))}")
-    return parts
-
-
-def _cells(found: Profile, row: AllocationProfile) -> list[str]:
-    shares = [share_text(share) if share else NOTHING for share in row.histogram]
-    overflow, worst = float(found.overflow(row)), float(found.overflow(row, "worst"))
-    return [
-        printable(row.name) + (_ASSUMED if row.drawn else ""),
-        bytes_text(row.bytes),
-        str(len(row.snapshots)) if row.snapshots else "none",
-        *shares,
-        row.target.name,
-        share_text(overflow),
-        share_text(worst),
-    ]
-
-
-def _how(found: Profile) -> str:
-    options = found.options
-    decides = "the worst snapshot decides" if options.aggregate == "worst" else "the mean over the snapshots decides"
-    sizes = f", sizes by {options.algorithm}" if options.algorithm != ProfileOptions.algorithm else ""
-    until = f", snapshots up to launch {options.until}" if options.until is not None else ""
-    return f"policy {options.policy}, threshold {options.threshold:g}, {decides}{sizes}{until}"

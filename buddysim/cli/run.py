@@ -24,18 +24,28 @@ EQUAL_CAPACITY = ("buddy", "um", "host", "ideal")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.cli.completion import completes
     from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
     from buddysim.replay.sensitivity import ALL, AUTO, KINDS, MOST_INSTRUCTIONS, MOST_RUNS, NONE
 
     schemes = "; ".join(f"{name}: {scheme.SUMMARY}" for name, scheme in REGISTRY.items())
-    parser.add_argument("file", metavar="FILE", help="the trace file")
-    parser.add_argument(
-        "--machine", metavar="NAME|FILE.toml", default="p100-nvlink2", help="what is simulated (default: p100-nvlink2)"
+    completes(parser.add_argument("file", metavar="FILE", help="the trace file"), "file")
+    completes(
+        parser.add_argument(
+            "--machine",
+            metavar="NAME|FILE.toml",
+            default="p100-nvlink2",
+            help="what is simulated (default: p100-nvlink2)",
+        ),
+        "replay machine",
     )
-    parser.add_argument(
-        "--scheme",
-        metavar="NAME[,NAME...]",
-        help=f"replay schemes, one result each (default: {DEFAULT},{BASELINE}). {schemes.replace('%', '%%')}",
+    completes(
+        parser.add_argument(
+            "--scheme",
+            metavar="NAME[,NAME...]",
+            help=f"replay schemes, one result each (default: {DEFAULT},{BASELINE}). {schemes.replace('%', '%%')}",
+        ),
+        "replay scheme",
     )
     parser.add_argument(
         "--set",
@@ -89,9 +99,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """Where targets and sizes of entries come from."""
     from buddysim.buddy import Distribution, ProfileOptions
+    from buddysim.cli.completion import completes
     from buddysim.compress.registry import entry_algorithms
 
-    parser.add_argument("--targets", metavar="FILE", help="target ratios, as profile -o writes them")
+    completes(parser.add_argument("--targets", metavar="FILE", help="target ratios, as profile -o writes them"), "file")
     parser.add_argument(
         "--profile-from",
         metavar="OTHER",

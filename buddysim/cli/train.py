@@ -6,6 +6,7 @@ import argparse
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +30,30 @@ _SCHEME_OPTION = "scheme_option_"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.base.pool import FITS
+    from buddysim.cli.completion import completes
     from buddysim.training.cost.precision import PRECISIONS
     from buddysim.training.iteration.optimizer import OPTIMIZERS
     from buddysim.training.iteration.plan import PREFETCHES, Options
 
     defaults = Options()
-    parser.add_argument("network", metavar="NAME|FILE.toml", help="a network of the zoo (dnn list), or a network file")
+    completes(
+        parser.add_argument(
+            "network", metavar="NAME|FILE.toml", help="a network of the zoo (dnn list), or a network file"
+        ),
+        "network",
+    )
     parser.add_argument("--batch", metavar="N", type=int, default=64, help="samples of one iteration (default: 64)")
-    parser.add_argument("--machine", metavar="NAME|FILE.toml", default="titan-x", help="the GPU (default: titan-x)")
-    parser.add_argument(
-        "--scheme", metavar="NAME[,NAME...]", help=f"schemes, or 'every' (default: {','.join(DEFAULT_SCHEMES)})"
+    completes(
+        parser.add_argument(
+            "--machine", metavar="NAME|FILE.toml", default="titan-x", help="the GPU (default: titan-x)"
+        ),
+        "training machine",
+    )
+    completes(
+        parser.add_argument(
+            "--scheme", metavar="NAME[,NAME...]", help=f"schemes, or 'every' (default: {','.join(DEFAULT_SCHEMES)})"
+        ),
+        "training scheme",
     )
     parser.add_argument(
         "--set",
@@ -49,7 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="change the machine, for example training.memory=24GiB; may be repeated",
     )
-    parser.add_argument("--link", metavar="NAME", help="the link to the host: a name of the machine's links")
+    completes(
+        parser.add_argument("--link", metavar="NAME", help="the link to the host: a name of the machine's links"),
+        "link",
+    )
     parser.add_argument(
         "--prefetch",
         metavar="HOW",
@@ -82,7 +100,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write streams and memory over time: .json for Perfetto; .png, .svg or .pdf as a picture",
     )
+    parser.add_argument(
+        "--layers", action="store_true", help="show which layers stall, for how long, and which link would remove it"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
+    parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
     measuring = parser.add_argument_group("contents of feature maps, measured here and now")
     measuring.add_argument("--measure", action="store_true", help="train a network and observe it (needs PyTorch)")
     measuring.add_argument("--data", metavar="FOLDER", help="with --measure: the four files of Fashion-MNIST")
@@ -141,6 +163,8 @@ def run(args: argparse.Namespace) -> int:
 
         write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
     _report(results, batches, beyond, args)
+    if args.layers and args.json != "-":
+        _report_layers(network, machine, results, args, {**options, **scheme_options})
     _refuse_where_nothing_fits(results, args)
     return 0
 
@@ -265,7 +289,11 @@ def _outputs(args: argparse.Namespace) -> list[str | None]:
 
     if args.timeline is not None:
         check_timeline(args.timeline)
-    return [None if args.json == "-" else args.json, args.timeline]
+    if args.parquet is not None:
+        from buddysim.base.parquet import check_parquet
+
+        check_parquet()
+    return [None if args.json == "-" else args.json, args.parquet, args.timeline]
 
 
 def _inputs(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> list[str]:
@@ -283,23 +311,55 @@ def _report(
     args: argparse.Namespace,
 ) -> None:
     from buddysim.base.jsonfile import write_json
+    from buddysim.base.parquet import write_parquet
     from buddysim.report.training import print_training
     from buddysim.training.search import fastest_that_fits
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}
+    if args.parquet is not None:
+        write_parquet(args.parquet, content)
     if args.json is not None:
         write_json(args.json, content)
     if args.json == "-":
         return
     if args.budget is not None:
         content = dict(sorted(content.items(), key=lambda item: (not item[1]["fits"], item[1]["time_ms"])))
-    written = f"full result: {args.json or 'not kept (--json FILE writes it)'}"
+    files = [path for path in (args.json, args.parquet) if path is not None]
+    written = f"full result: {', '.join(files) or 'not kept (--json FILE writes it)'}"
     written += f"; timeline: {args.timeline}" if args.timeline else ""
     print_training(content, written, batches, {scheme: result.to_dict() for scheme, result in beyond.items()})
     if args.budget is not None:
         fastest = fastest_that_fits(results)
         if fastest is not None:
             print(f"\nfastest that fits in {args.budget}: {fastest}")
+
+
+def _report_layers(
+    network: Network,
+    machine: TrainingMachine,
+    results: Mapping[str, TrainingResult],
+    args: argparse.Namespace,
+    chosen: Mapping[str, Any],
+) -> None:
+    """Shows the layers that stall, of each scheme, and the link that would remove each stall."""
+    from buddysim.report.screen import Part, print_screen
+    from buddysim.report.stalls import REMOVED, stall_parts
+    from buddysim.training.cost import CostModel
+    from buddysim.training.driver import make_options, simulate
+    from buddysim.training.links import faster_links, layer_stalls
+
+    links = faster_links(machine.links, args.link or machine.link)
+    cost = CostModel.load(machine, chosen["library"], args.calibration, chosen["precision"])
+
+    def simulated(result: TrainingResult, link: str) -> TrainingResult:
+        options = make_options(**{**chosen, "link": link})
+        return simulate(network, result.provenance["batch"], machine, result.scheme, options=options, cost=cost)
+
+    parts: list[Part] = []
+    for scheme, result in results.items():
+        stalls = layer_stalls(result, links, partial(simulated, result))
+        parts += ["", *stall_parts(scheme, result.counters["time_ms"], stalls)]
+    print_screen([*parts, "", REMOVED])
 
 
 def _refuse_where_nothing_fits(results: Mapping[str, TrainingResult], args: argparse.Namespace) -> None:

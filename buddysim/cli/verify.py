@@ -14,7 +14,9 @@ HELP = "check every checksum and every reference of a trace file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the trace file")
+    from buddysim.cli.completion import completes
+
+    completes(parser.add_argument("file", metavar="FILE", help="the trace file"), "file")
 
 
 def run(args: argparse.Namespace) -> int:

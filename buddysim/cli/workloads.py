@@ -85,10 +85,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
+    from buddysim.report.screen import names_and_texts, print_screen
     from buddysim.workloads.registry import REGISTRY
 
-    for name, workload in REGISTRY.items():
-        print(f"{name:8} {workload.SUMMARY} ({', '.join(workload.PROBLEMS)})")
+    rows = [(name, f"{workload.SUMMARY} ({', '.join(workload.PROBLEMS)})") for name, workload in REGISTRY.items()]
+    print_screen([names_and_texts(("workload", "what it is (its problems)"), rows)])
     return 0
 
 

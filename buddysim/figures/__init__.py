@@ -16,30 +16,37 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from buddysim.base.output import write_text
 from buddysim.base.registry import Registry, modules_with
+from buddysim.figures.drawing.look import Look
 from buddysim.figures.drawing.save import save
 from buddysim.figures.drawing.source import Source
 
-__all__ = ["REGISTRY", "Source", "plot", "save"]
+__all__ = ["REGISTRY", "Look", "Source", "plot", "save"]
 
 _CONTRACT = ("TITLE", "data", "draw")
 
 REGISTRY: Registry[ModuleType] = Registry("figure", __name__, _CONTRACT, modules_with(*_CONTRACT))
 
 
-def plot(name: str, path: str | os.PathLike[str], source: Source) -> None:
+def plot(
+    name: str,
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    source: Source,
+    look: Look | None = None,
+) -> None:
     """Draws the figure of that name into a file.
 
     Parameters
     ----------
     name : one of ``REGISTRY.names()``
-    path : .png, .svg or .pdf
+    path : .png, .svg or .pdf; several for the same figure in several kinds of file
     source : what the figure gets its results from
+    look : its width, letters and title in print; without it as drawn
 
     Raises
     ------
@@ -48,9 +55,12 @@ def plot(name: str, path: str | os.PathLike[str], source: Source) -> None:
     """
     figure = REGISTRY.find(name)
     numbers = figure.data(source)
-    save(figure.draw(numbers), path)
+    drawn = (look or Look()).apply(figure.draw(numbers))
+    paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
+    for one in paths:
+        save(drawn, one)
     if hasattr(numbers, "csv_rows"):
-        _save_csv(Path(path).with_suffix(".csv"), numbers.csv_rows())
+        _save_csv(paths[0].with_suffix(".csv"), numbers.csv_rows())
 
 
 def _save_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:

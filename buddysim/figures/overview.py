@@ -5,7 +5,8 @@ RESULT.json is what ``python -m buddysim run TRACE --scheme ideal,bandwidth,budd
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ TITLE = "replay: time and traffic of each memory configuration"
 FILE = ("RESULT.json", "the file that 'run --json' wrote")
 ORDER = 10
 
-MEGA = 10**6
+MEBI = 2**20
 BACKGROUND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 BAR_COLOUR = "#4a6fa5"
 
@@ -61,26 +62,32 @@ def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
     for row, (scheme, ratio) in enumerate(zip(schemes, ratios, strict=True)):
         text = f"{ratio:.2f}"
         if results[scheme]["footprint.buddy_bytes"]:
-            text += f"  ({results[scheme]['compression.ratio']:.2f}x memory)"
+            text += f"  ({_memory(results[scheme])})"
         _annotate(axes, ratio, row, text)
     axes.axvline(1, color=PALE, linewidth=0.8, linestyle=":")
     axes.set_xlim(0, 1.45 * max(ratios))
-    axes.set_xlabel(f"time against {BASELINE}")
+    axes.set_xlabel(f"time / time of {BASELINE} (uncompressed, unlimited memory)")
     axes.invert_yaxis()
     _tidy(axes)
+
+
+def _memory(result: Mapping[str, Any]) -> str:
+    """How much more memory there is; of drawn sizes how far the seed spreads it."""
+    low, high = result.get("compression.drawn_low"), result.get("compression.drawn_high")
+    return f"{result['compression.ratio']:.2f}x memory" if low is None else f"{low:.2f}x to {high:.2f}x memory, drawn"
 
 
 def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:
     left = [0.0] * len(schemes)
     for label, keys, colour in TRAFFIC:
-        widths = [sum(results[scheme][key] for key in keys) / MEGA for scheme in schemes]
+        widths = [sum(results[scheme][key] for key in keys) / MEBI for scheme in schemes]
         if any(widths):
             axes.barh(schemes, widths, left=left, color=colour, height=0.6, label=label)
             left = [start + width for start, width in zip(left, widths, strict=True)]
     for row, total in enumerate(left):
         _annotate(axes, total, row, f"{total:,.0f}")
     axes.set_xlim(0, 1.12 * max(*left, 1e-6))
-    axes.set_xlabel("bytes moved (MB)")
+    axes.set_xlabel("moved, MiB")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False, handlelength=1)
     _tidy(axes)
 

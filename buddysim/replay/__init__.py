@@ -9,13 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.replay.comparison import compare
+    from buddysim.replay.comparison import Comparison, compare
     from buddysim.replay.result import ReplayResult
     from buddysim.replay.simulation import simulate
 
-__all__ = ["ReplayResult", "compare", "simulate"]
+__all__ = ["Comparison", "ReplayResult", "compare", "simulate"]
 
 _HOMES = {
+    "Comparison": "buddysim.replay.comparison",
     "ReplayResult": "buddysim.replay.result",
     "compare": "buddysim.replay.comparison",
     "simulate": "buddysim.replay.simulation",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.frames import frame, result_rows
+from buddysim.base.notebook import html
 from buddysim.buddy import Targets
 from buddysim.machine import Machine
 from buddysim.replay.result import ReplayResult
@@ -14,6 +16,34 @@ from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
 from buddysim.replay.sensitivity import AUTO, NONE, Progress
 from buddysim.replay.simulation import Opened, Path, Simulation, loaded
 from buddysim.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Comparison(dict[str, ReplayResult]):
+    """Results by scheme name, in the order in which the schemes were given."""
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Everything, as `run --json` writes it."""
+        return {scheme: result.to_dict() for scheme, result in self.items()}
+
+    def to_dataframe(self, of: str = "run") -> pandas.DataFrame:
+        """The counters as a pandas data frame: a row for each scheme, or for each of its parts.
+
+        Parameters
+        ----------
+        of : ``run``, ``kernel`` or ``allocation``
+
+        Raises
+        ------
+        BuddysimError : no such parts; pandas is not installed
+        """
+        return frame(result_rows(self.to_dict(), of), "scheme")
+
+    def _repr_html_(self) -> str:
+        """The screen of ``buddysim run``, in a notebook."""
+        return html("replay", self.to_dict())
 
 
 def compare(
@@ -27,7 +57,7 @@ def compare(
     sensitivity: str = NONE,
     start_progress: Callable[[str], Progress] | None = None,
     **options: Any,
-) -> dict[str, ReplayResult]:
+) -> Comparison:
     """Replays a trace under several schemes, and sets each one's time against the baseline's (`ideal`).
 
     Parameters
@@ -44,7 +74,7 @@ def compare(
 
     Returns
     -------
-    dict of ReplayResult, by scheme name
+    Comparison : a dict of ReplayResult, by scheme name
 
     Raises
     ------
@@ -74,19 +104,21 @@ def compare(
             for scheme, result in results.items()
         }
     if BASELINE not in results:
-        return results
+        return Comparison(results)
     baseline = results[BASELINE]
     about = {
         "scheme": BASELINE,
         "machine_checksum": machines[BASELINE].checksum,
         "settings": settings,
     }
-    return {
-        scheme: replace(
-            result, slowdown=slowdown(result, baseline), provenance={**result.provenance, "baseline": about}
-        )
-        for scheme, result in results.items()
-    }
+    return Comparison(
+        {
+            scheme: replace(
+                result, slowdown=slowdown(result, baseline), provenance={**result.provenance, "baseline": about}
+            )
+            for scheme, result in results.items()
+        }
+    )
 
 
 def _make_equal(machines: dict[str, Machine], simulation: Simulation) -> int:

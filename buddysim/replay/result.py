@@ -32,6 +32,8 @@ class ReplayResult(SchemeResult):
     slowdown : time against the baseline's, and its band (comparison.py); None where there is no baseline, or no band
     """
 
+    _KIND = "replay"
+
     per_kernel: list[dict[str, Any]]
     per_allocation: list[dict[str, Any]]
     utilization: dict[str, float]

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
-from buddysim.buddy.drawn import DRAWN_SEEDS, seeds_of_spread
+from buddysim.buddy.options import DRAWN_SEEDS
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.driver import Run
@@ -186,7 +186,7 @@ class Simulation:
         profiles_drawn = self.targets is None and SizeSource(self.profiled, self.options.algorithm).drawn
         if not (profiles_drawn and REGISTRY.find(scheme).uses_targets):
             return {"low": None, "high": None, "seeds": None}
-        ratios = [self.footprint(machine, options).ratio() for options in seeds_of_spread(self.options)]
+        ratios = [self.footprint(machine, options).ratio() for options in self.options.over_seeds()]
         return {"low": min(ratios), "high": max(ratios), "seeds": DRAWN_SEEDS}
 
     def footprint(self, machine: Machine, options: ProfileOptions | None = None) -> Footprint:

@@ -41,6 +41,8 @@ class TrainingResult(SchemeResult):
     outcome : the simulated iteration itself: streams, stalls, memory over time
     """
 
+    _KIND = "training"
+
     per_layer: list[dict[str, Any]]
     outcome: Outcome = field(repr=False, compare=False)
 

@@ -257,3 +257,49 @@ def test_a_version_of_the_library_without_algorithms_is_refused(library: str, ca
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert f"library '{library}' is not modelled: expected cudnn2 (the oldest) to cudnn9 (the newest)" in error
+
+
+def test_layers_that_stall_and_the_link_that_removes_it(capsys):
+    """The table says what the layers' own rows say, and a run with the link named has no stall there."""
+    options = ("vgg19", "--batch", "64", "--scheme", "vdnn-conv-p")
+    assert train(*options, "--layers") == 0
+    shown = capsys.readouterr().out
+    table = shown[shown.index("removed by\n") : shown.index("removed by: ")].splitlines()
+    result = simulate("vgg19", 64, "titan-x", "vdnn-conv-p")
+    stalls = {row["name"]: row["forward_stall_ms"] + row["backward_stall_ms"] for row in result.per_layer}
+    rows = {cells[0]: cells for cells in map(str.split, table) if cells and stalls.get(cells[0])}
+    assert list(rows) == [name for name in sorted(stalls, key=lambda name: -stalls[name]) if stalls[name]]
+    for name, cells in rows.items():
+        if cells[-1] != "none":
+            faster = simulate("vgg19", 64, "titan-x", "vdnn-conv-p", link=cells[-1])
+            (row,) = [row for row in faster.per_layer if row["name"] == name]
+            assert row["forward_stall_ms"] + row["backward_stall_ms"] < 0.05 * stalls[name]
+
+
+def test_the_memory_that_limits_a_batch_is_named_and_the_next(capsys):
+    options = ("resnet50", "--max-batch", "--scheme", "vdnn-all-m", "--set", "training.memory=24GiB")
+    assert train(*options) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "of pinned host memory missing at layer" in shown
+    assert "pinned host memory (training.host_pinned), 61.94 of 62.00 GiB" in shown
+    assert "; next: GPU memory (training.memory), " in shown
+    assert train(*options, "training.host_memory=256GiB") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "of GPU memory missing at layer" in shown
+    assert "of 254.00 GiB" in shown
+
+
+def test_rows_for_other_tools(tmp_path, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "r.parquet"
+    assert train("alexnet", "--batch", "8", "--scheme", "base-m", "--parquet", str(path)) == 0
+    rows = parquet.read_table(path).to_pylist()
+    assert {row["scope"] for row in rows} == {"run", "layer"}
+    (time,) = [row["value"] for row in rows if row["counter"] == "time_ms"]
+    assert time == simulate("alexnet", 8, "titan-x", "base-m").counters["time_ms"]
+
+
+def test_the_papers_name_of_a_network(capsys):
+    one, other = (simulate(name, 32, "titan-x", "vdnn-all-m") for name in ("vgg19", "vgg16-vdnn"))
+    assert one.counters == other.counters
+    assert one.provenance["network_checksum"] == other.provenance["network_checksum"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
 
+import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.figures import REGISTRY, Source, plot, save
+from buddysim.synthetic import make_trace
+from buddysim.training import simulate
 
 WITHOUT_FILE = [name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE")]
 WITH_FILE = [name for name in REGISTRY.names() if name not in WITHOUT_FILE]
@@ -50,7 +54,9 @@ def test_a_figure_is_drawn(name: str, results: Path, tmp_path: Path, capsys: pyt
 @pytest.mark.slow
 def test_every_draws_all_that_need_no_file(results: Path, tmp_path: Path) -> None:
     assert main(["plot", "every", "-o", str(tmp_path / "pictures"), "--store", str(results)]) == 0
-    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {f"{name}.png" for name in WITHOUT_FILE}
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {
+        f"{name}{suffix}" for name in WITHOUT_FILE for suffix in (".pdf", ".svg")
+    }
 
 
 @pytest.mark.parametrize("name", WITH_FILE)
@@ -127,8 +133,58 @@ def test_one_line_says_what_is_wrong(
 
 def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split()[0] for line in lines] == list(REGISTRY.names())
     for name, line in zip(REGISTRY.names(), lines, strict=True):
         assert REGISTRY.find(name).TITLE in line
         assert name not in WITH_FILE or REGISTRY.find(name).FILE[0] in line
+
+
+def test_a_figure_fits_a_papers_column(results: Path, tmp_path: Path) -> None:
+    """Width and letters as asked for, in the file; without a title there is none."""
+    plain, fitted = tmp_path / "plain.svg", tmp_path / "fitted.svg"
+    assert main(["plot", "vdnn-fig12", "-o", str(plain), "--store", str(results)]) == 0
+    options = ("--width", "84mm", "--font", "7", "--no-title", "--store", str(results))
+    assert main(["plot", "vdnn-fig12", "-o", str(fitted), *options]) == 0
+    title = REGISTRY.find("vdnn-fig12").TITLE.partition(":")[0]
+    assert title in plain.read_text()
+    assert title not in fitted.read_text()
+    width = re.search(r'<svg[^>]* width="([\d.]+)pt"', fitted.read_text())
+    assert width
+    assert float(width[1]) == pytest.approx(84 / 25.4 * 72, rel=0.01)
+    assert "7px" in fitted.read_text()
+
+
+@pytest.mark.parametrize(("option", "value"), [("--width", "3"), ("--width", "0in"), ("--font", "x"), ("--dpi", "0")])
+def test_a_look_that_is_none_is_refused(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plot", "vdnn-fig12", option, value])
+    assert f"argument {option}" in capsys.readouterr().err
+
+
+def test_without_a_file_name_it_is_written_for_print_and_for_the_screen(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["plot", "vdnn-fig12", "--store", str(results)]) == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"vdnn-fig12.pdf", "vdnn-fig12.svg"}
+
+
+def test_stalls_of_a_training(tmp_path: Path) -> None:
+    saved, picture = tmp_path / "r.json", tmp_path / "stalls.svg"
+    assert main(["train", "alexnet", "--batch", "128", "--scheme", "vdnn-all-m,oracle", "--json", str(saved)]) == 0
+    assert main(["plot", "stalls", str(saved), "-o", str(picture)]) == 0
+    for text in ("vdnn-all-m: ", "oracle: ", "conv1", "stall"):
+        assert text in picture.read_text()
+    assert main(["plot", "overview", str(saved), "-o", str(picture)]) == 2
+
+
+def test_a_result_in_hand_is_drawn(tmp_path: Path) -> None:
+    make_trace("stream", tmp_path / "t.bin", {"footprint": "256 KiB", "sizes": "32 B"})
+    results = buddysim.compare(tmp_path / "t.bin")
+    assert len(buddysim.plot(results).axes) == 2
+    trained = simulate("alexnet", 32, "titan-x", "vdnn-all-m")
+    assert len(buddysim.plot(trained).axes) == 1
+    for wrong in ({}, {"a": 3}, {"a": trained, "buddy": results["buddy"]}):
+        with pytest.raises(BuddysimError, match="expected results of one engine"):
+            buddysim.plot(wrong)

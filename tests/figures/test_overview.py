@@ -28,7 +28,7 @@ def test_bars_are_as_long_as_the_counters_say(saved: Path) -> None:
     assert [label.get_text() for label in times.get_yticklabels()] == ["ideal", "buddy"]
     widths = [bar.get_width() for bar in times.patches]  # type: ignore[attr-defined]
     assert widths == [1, results["buddy"]["time_ps"] / results["ideal"]["time_ps"]]
-    moved = sum(bar.get_width() for bar in traffic.patches) * 1e6  # type: ignore[attr-defined]
+    moved = sum(bar.get_width() for bar in traffic.patches) * 2**20  # type: ignore[attr-defined]
     keys = ("device.read_bytes", "device.write_bytes", "device.metadata_bytes", "link.read_bytes", "link.write_bytes")
     assert moved == pytest.approx(sum(result[key] for result in results.values() for key in keys))
 

@@ -43,4 +43,6 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     check_picture(path)
     suffix = Path(path).suffix.lower()
     with matplotlib.rc_context({"svg.hashsalt": "buddysim", "svg.fonttype": "none"}):
-        write_with(path, lambda part: figure.savefig(part, format=suffix[1:], metadata=_UNDATED[suffix]))
+        write_with(
+            path, lambda part: figure.savefig(part, format=suffix[1:], dpi=figure.dpi, metadata=_UNDATED[suffix])
+        )

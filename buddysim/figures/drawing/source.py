@@ -111,9 +111,23 @@ class Source:
         BuddysimError
             a file that can't be read, or holds something else
         """
+        return self._saved("time_ps", "run")
+
+    def saved_training(self) -> Results:
+        """The results in the user's file, by scheme, as ``train --json`` wrote them.
+
+        Raises
+        ------
+        BuddysimError
+            a file that can't be read, or holds something else
+        """
+        return self._saved("per_layer", "train")
+
+    def _saved(self, key: str, command: str) -> Results:
+        """Results that a command wrote with ``--json``, each of which has a key."""
         results = read_json(self.file, "result", LARGEST_FILE)
         if not isinstance(results, dict) or not all(
-            isinstance(result, dict) and "time_ps" in result for result in results.values()
+            isinstance(result, dict) and key in result for result in results.values()
         ):
-            raise BuddysimError(f"{self.file}: not a result as 'run --json' writes it")
+            raise BuddysimError(f"{self.file}: not a result as '{command} --json' writes it")
         return results

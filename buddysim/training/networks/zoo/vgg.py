@@ -1,8 +1,8 @@
 """VGG (Simonyan and Zisserman, ICLR 2015, Table 1), and the deeper ones of vDNN's case study.
 
 ``vgg11``, ``vgg13``, ``vgg16`` and ``vgg19`` are the configurations A, B, D and E. What the vDNN paper calls VGG-16
-is ``vgg19``: it counts the CONV layers. Each further hundred CONV layers (``vgg116`` to ``vgg416``) adds 20 to each of
-the five groups of ``vgg19`` (vDNN, Section IV-C).
+is ``vgg19``: it counts the CONV layers; ``vgg16-vdnn`` is the same under the paper's name. Each further hundred CONV
+layers (``vgg116`` to ``vgg416``) adds 20 to each of the five groups of ``vgg19`` (vDNN, Section IV-C).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _CONV_PER_GROUP: dict[str, tuple[int, ...]] = {
 _CONV_PER_GROUP |= {
     f"vgg{steps}16": tuple(count + 20 * steps for count in _CONV_PER_GROUP["vgg19"]) for steps in (1, 2, 3, 4)
 }
+#: ``vgg19`` under the name that the vDNN paper has for it.
+_PAPERS_NAME = "vgg16-vdnn"
 _SOURCE = "Simonyan and Zisserman, ICLR 2015, Table 1"
 _DEEPER_SOURCE = f"{_SOURCE} (E), deepened as in Rhu et al., MICRO 2016, Section IV-C"
 
@@ -29,8 +31,9 @@ _DEEPER_SOURCE = f"{_SOURCE} (E), deepened as in Rhu et al., MICRO 2016, Section
 def _vgg(name: str, groups: tuple[int, ...]) -> Network:
     deeper = sum(groups) > 16
     convs = sum(groups)
+    alias = "; the vDNN paper's VGG-16" if groups == _CONV_PER_GROUP["vgg19"] else ""
     net = NetworkBuilder(
-        name, (3, 224, 224), _DEEPER_SOURCE if deeper else _SOURCE, f"{convs} CONV and 3 FC layers, ImageNet"
+        name, (3, 224, 224), _DEEPER_SOURCE if deeper else _SOURCE, f"{convs} CONV and 3 FC layers, ImageNet{alias}"
     )
     _features(net, groups)
     for number, features in ((6, 4096), (7, 4096)):
@@ -63,7 +66,11 @@ def _features(net: NetworkBuilder, groups: tuple[int, ...]) -> None:
         net.add("maxpool", name=f"pool{group}", kernel=2)
 
 
-NETWORKS = {name: partial(_vgg, name, groups) for name, groups in _CONV_PER_GROUP.items()} | {
-    f"{name}-cifar10": partial(_vgg_cifar10, f"{name}-cifar10", _CONV_PER_GROUP[name])
-    for name in ("vgg11", "vgg13", "vgg16", "vgg19")
-}
+NETWORKS = (
+    {name: partial(_vgg, name, groups) for name, groups in _CONV_PER_GROUP.items()}
+    | {_PAPERS_NAME: partial(_vgg, _PAPERS_NAME, _CONV_PER_GROUP["vgg19"])}
+    | {
+        f"{name}-cifar10": partial(_vgg_cifar10, f"{name}-cifar10", _CONV_PER_GROUP[name])
+        for name in ("vgg11", "vgg13", "vgg16", "vgg19")
+    }
+)

@@ -1,0 +1,35 @@
+"""How a notebook shows results: as the screen of their command does.
+
+The screens are made by a higher folder. It is named as text, as `kinds` names registries, so that `base` imports
+nothing above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+#: The module and function that give the parts of the screen of a kind of result.
+SCREENS = {
+    "replay": ("buddysim.report.table", "result_parts"),
+    "training": ("buddysim.report.training", "training_parts"),
+    "profile": ("buddysim.report.profile", "profile_parts"),
+}
+_HTML = ("buddysim.report.screen", "as_html")
+
+
+def html(kind: str, shown: Mapping[str, Mapping[str, Any]] | object) -> str:
+    """HTML of results.
+
+    Parameters
+    ----------
+    kind : one of `SCREENS`
+    shown : what its function takes
+    """
+    return str(_named(_HTML)(_named(SCREENS[kind])(shown)))
+
+
+def _named(place: tuple[str, str]) -> Any:
+    module, function = place
+    return getattr(import_module(module), function)

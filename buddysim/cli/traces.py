@@ -1,0 +1,56 @@
+"""``python -m buddysim traces``: the real traces that come along, where they lie, and how to get the others."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+NAME = "traces"
+HELP = """list the real traces that come along, where they lie, and how to get the others
+
+With a name: its source, licence and the command that made it. --path prints nothing but the file's path:
+run "$(python -m buddysim traces bitonic-sort --path)"."""
+
+GET = (
+    "a trace that isn't here: it lies in the folder traces/ of buddysim's repository; from a clone's folder, all are "
+    "found. Its command (traces NAME) makes it again from its source"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.cli.completion import completes
+
+    completes(
+        parser.add_argument("name", metavar="NAME", nargs="?", help="one of them, for example bitonic-sort"), "trace"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--path", action="store_true", help="print the path of its file alone")
+    form.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.report.quantities import bytes_text
+    from buddysim.report.screen import Column, Table, names_and_texts, print_screen
+    from buddysim.trace.shipped import shipped_trace, shipped_traces
+
+    chosen = shipped_traces() if args.name is None else [shipped_trace(args.name)]
+    if args.json:
+        print(json.dumps([asdict(trace) for trace in chosen], indent=2, default=str))
+        return 0
+    if args.path:
+        if args.name is None:
+            raise BuddysimError("traces: --path: expected the name of a trace too")
+        if chosen[0].path is None:
+            raise BuddysimError(f"traces: {args.name}: is not here; {GET}")
+        print(chosen[0].path)
+        return 0
+    if args.name is not None:
+        facts = [(key, str(value) if value is not None else "not here") for key, value in asdict(chosen[0]).items()]
+        print_screen([names_and_texts((), facts)])
+        return 0
+    columns = [Column("trace", left=True), Column("size"), Column("where", left=True)]
+    rows = [(trace.name, bytes_text(trace.bytes), str(trace.path or "not here"), trace.about) for trace in chosen]
+    print_screen([Table([*columns, Column("what it is", left=True, text=True)], rows), "", GET])
+    return 0

@@ -1,0 +1,67 @@
+"""Where the layers of a training wait: a row of bars for each scheme.
+
+RESULT.json is what ``python -m buddysim train NETWORK --json RESULT.json`` writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.base.errors import BuddysimError
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Results, Source
+
+TITLE = "training: time of each layer, and how long it stalls"
+FILE = ("RESULT.json", "the file that 'train --json' wrote")
+ORDER = 20
+
+_KINDS = {
+    "forward": (("forward_ms",), style.SERIES[1]),
+    "backward": (("backward_ms", "recompute_ms"), style.SERIES[0]),
+    "stall": (("forward_stall_ms", "backward_stall_ms"), style.SERIES[2]),
+}
+#: Names of so many layers are readable; of more, those that stall longest are named.
+_MOST_NAMES = 60
+
+
+def data(source: Source) -> Results:
+    """The saved results by scheme."""
+    return source.saved_training()
+
+
+def draw(results: Results) -> Figure:
+    """The figure: a panel for each scheme, a bar for each layer in the order of the network."""
+    if not results:
+        raise BuddysimError("plot stalls: the file has no results")
+    run = next(iter(results.values()))["provenance"]
+    title = f"{run['network']}, batch {run['batch']}, on {run['machine']}, link {run['link']}"
+    figure, panels = style.figure(
+        title, len(results), 1, width=11, height=1.2 + 1.7 * len(results), squeeze=False, sharex=True
+    )
+    for panel, (scheme, result) in zip(panels.flat, results.items(), strict=True):
+        _draw_layers(panel, result["per_layer"])
+        panel.set_title(_caption(scheme, result), fontsize=9, loc="left")
+        panel.set_ylabel("ms")
+    style.legend(panels[0, 0], len(_KINDS))
+    return figure
+
+
+def _caption(scheme: str, result: Mapping[str, Any]) -> str:
+    if not result["fits"]:
+        return f"{scheme}: does not fit; as it would be with enough memory"
+    share = result["stall_ms"] / result["time_ms"]
+    return f"{scheme}: {result['time_ms']:,.1f} ms, {result['stall_ms']:,.1f} ms of it stalls ({share:.1%})"
+
+
+def _draw_layers(panel: Any, layers: list[Mapping[str, Any]]) -> None:
+    heights = [0.0] * len(layers)
+    for label, (keys, colour) in _KINDS.items():
+        values = [sum(layer[key] for key in keys) for layer in layers]
+        panel.bar(range(len(layers)), values, 0.8, bottom=heights, color=colour, label=label)
+        heights = [height + value for height, value in zip(heights, values, strict=True)]
+    longest = sorted(range(len(layers)), key=lambda n: (-heights[n], n))[:_MOST_NAMES]
+    panel.set_xticks(sorted(longest), [layers[n]["name"] for n in sorted(longest)])
+    style.turned(panel, 6)

@@ -1,0 +1,64 @@
+"""A profile on one screen: sectors that entries need, the target of each allocation, the ratio that comes of it."""
+
+from __future__ import annotations
+
+from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions
+from buddysim.buddy.options import DRAWN_SEEDS
+from buddysim.buddy.profile import STATES
+from buddysim.report.quantities import bytes_text, share_text
+from buddysim.report.screen import NOTHING, Column, Part, Table, printable
+
+_ASSUMED = " *"
+
+
+def profile_parts(found: Profile) -> list[Part]:
+    """The screen; of drawn sizes the ratio is given as it spreads over seeds."""
+    headings = ("snap-\nshots", *(f"{state}\nsectors" if state.isdigit() else state for state in STATES))
+    table = Table(
+        [
+            Column("allocation", left=True),
+            *map(Column, ("bytes", *headings, "target", "buddy\naccesses", "in the worst\nsnapshot")),
+        ],
+        [_cells(found, row) for row in found.rows],
+    )
+    spread, free = found.ratio_spread, found.free_placement_ratio
+    measured = f"ratio {found.ratio:.2f} (entries placed freely in 8 sizes: {free:.2f})"
+    ratio = measured if spread is None else f"ratio {spread[0]:.2f} to {spread[1]:.2f}, drawn"
+    parts: list[Part] = [table, ""]
+    parts.append(f"{ratio}, static buddy-access share {share_text(found.buddy_access_share)} ({how(found)})")
+    if any(row.drawn for row in found.rows):
+        drawn = Distribution.load(found.options.distribution)
+        parts.append(
+            f"* the trace has no values: sizes drawn from a distribution ({drawn.name}), not measured; targets and "
+            f"accesses are those of seed {found.options.seed}, the ratio is over {DRAWN_SEEDS} seeds ({drawn.source})"
+        )
+    unseen = [row.name for row in found.rows if row.unseen]
+    if unseen:
+        names = ", ".join(map(printable, unseen))
+        parts.append(f"without sizes up to launch {found.options.until}, kept whole: {names}")
+    if found.host:
+        parts.append(f"in host memory, without a target: {', '.join(map(printable, found.host))}")
+    return parts
+
+
+def _cells(found: Profile, row: AllocationProfile) -> list[str]:
+    shares = [share_text(share) if share else NOTHING for share in row.histogram]
+    overflow, worst = float(found.overflow(row)), float(found.overflow(row, "worst"))
+    return [
+        printable(row.name) + (_ASSUMED if row.drawn else ""),
+        bytes_text(row.bytes),
+        str(len(row.snapshots)) if row.snapshots else "none",
+        *shares,
+        row.target.name,
+        share_text(overflow),
+        share_text(worst),
+    ]
+
+
+def how(found: Profile) -> str:
+    """How the targets were chosen."""
+    options = found.options
+    decides = "the worst snapshot decides" if options.aggregate == "worst" else "the mean over the snapshots decides"
+    sizes = f", sizes by {options.algorithm}" if options.algorithm != ProfileOptions.algorithm else ""
+    until = f", snapshots up to launch {options.until}" if options.until is not None else ""
+    return f"policy {options.policy}, threshold {options.threshold:g}, {decides}{sizes}{until}"

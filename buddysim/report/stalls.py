@@ -1,0 +1,48 @@
+"""The layers of a training that wait for the link, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from buddysim.report.quantities import gib_text, share_text
+from buddysim.report.screen import NOTHING, Column, Part, Table
+from buddysim.training.links import REMOVED_BELOW, LayerStall
+
+_HEADINGS = (
+    "forward\nms", "backward\nms", "of the\niteration", "sent over\nlink, GiB", "fetched\nback, GiB",
+)  # fmt: skip
+
+
+def stall_parts(scheme: str, time_ms: float, stalls: Sequence[LayerStall]) -> list[Part]:
+    """The table of one scheme.
+
+    Parameters
+    ----------
+    time_ms : of the iteration
+    stalls : of its layers, as `layer_stalls` gives them
+    """
+    if not stalls:
+        return [f"{scheme}: no layer stalls"]
+    total = sum(stall.stall_ms for stall in stalls)
+    rows = [
+        (
+            stall.name,
+            f"{stall.forward_ms:,.2f}" if stall.forward_ms else NOTHING,
+            f"{stall.backward_ms:,.2f}" if stall.backward_ms else NOTHING,
+            share_text(stall.stall_ms, time_ms),
+            gib_text(stall.offload_bytes) if stall.offload_bytes else NOTHING,
+            gib_text(stall.prefetch_bytes) if stall.prefetch_bytes else NOTHING,
+            stall.link or "none",
+        )
+        for stall in stalls
+    ]
+    heading = f"{scheme}: {len(stalls)} layers stall for {total:,.1f} of {time_ms:,.1f} ms"
+    columns = [Column("layer", left=True), *map(Column, _HEADINGS), Column("removed by\nlink", left=True)]
+    return [heading, Table(columns, rows)]
+
+
+#: What the last column means.
+REMOVED = (
+    f"removed by: the slowest of the machine's faster links (--link) under which less than {share_text(REMOVED_BELOW)} "
+    "of the layer's stall is left, by a simulation with that link"
+)
