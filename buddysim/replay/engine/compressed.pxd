@@ -19,7 +19,8 @@ from buddysim.replay.engine.kinds cimport (
 )
 from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
 from buddysim.replay.engine.memory cimport (
-    FillPlan, MemorySystem, Region, Slice, Split, count_wait, device_fetch, device_read, device_write, link_read, link_write, queue_pass,
+    FillPlan, MemorySystem, Region, Slice, Split, count_wait, device_fetch, device_read, device_write, link_read, link_write,
+    queue_pass,
 )
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.port cimport port_turn
