@@ -1,4 +1,4 @@
-"""A store of 100,000 results over 1,000 machines: rebuilding the index, a query, a dry run; bytes and files per second."""
+"""A store of 100,000 results over 1,000 machines: its index, a query, a dry run, bytes and files per second."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Names:
 
     @staticmethod
     def _picks(point: Point) -> tuple[Pick, Pick, Pick]:
-        """What picks, of the values of a point with these names, those of the machine, the others, and those of both."""
+        """What picks the machine's values of a point with these names, the others, and those that count twice."""
         places = {name: place for place, name in enumerate(point.settings)}
         keys_read = point.how.KEYS_READ
         return (
