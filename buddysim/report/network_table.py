@@ -84,7 +84,7 @@ def _layer_table(network: Network, batch: int) -> Table:
         )
     names = [Column(""), Column("layer", left=True)]
     what = [Column("kind", left=True), Column("reads\nlayers", left=True)]
-    numbers = map(Column, ("refs", "output", "output\nMiB", "parameters", "forward\nFLOPs"))
+    numbers = map(Column, ("refs", "output\nvalues", "output\nMiB", "parameters", "forward\nFLOPs"))
     return Table([*names, *what, *numbers, Column("needs", left=True)], rows, names=2)
 
 
