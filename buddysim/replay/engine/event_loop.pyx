@@ -206,6 +206,8 @@ cdef class Engine:
             else:
                 later = g.later + warp.number * MAX_LATER
                 warp_access(&g.l1, &g.m, warp, later, sm, now)
+                # What the L1 can't take yet holds its scheduler: requests are not booked further ahead than the L1 sees.
+                scheduler.next_issue_ps = larger(scheduler.next_issue_ps, g.l1.sms[sm].free_ps - g.l1.queue_ps)
                 scheduler_put(scheduler, position, warp_next(warp, later))
                 operations -= 1
                 events_put(&g.events, leaf, scheduler_time(scheduler))
@@ -307,16 +309,15 @@ cdef class Engine:
         result["issue_busy_ps"] = self.gpu.issue_busy_ps
         result["now_ps"] = self.gpu.now_ps
         result["loads_missed"] = sum(result["load_histogram"])
-        for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
-            result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
-        result["device"] = [sum(kind) for kind in zip(*result["dram_moved"], strict=True)]
-        result["metadata_misses"] = result["device"][<int>METADATA_READ] // m.metadata_sectors
+        result["metadata_misses"] = m.count.device[<int>METADATA_READ] // m.metadata_sectors
         result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_merged + result["metadata_misses"]
         result["waits"] = self.waits(result) if m.waits != NULL else None
         for bins in (result["load_histogram"], result["memory_histogram"], *(result["waits"] or ())):
             bins[SHOWN_BINS - 1:] = [sum(bins[SHOWN_BINS - 1:])]
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
+        for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
+            result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
         result["regions"] = [
             (m.regions[i].fills, m.regions[i].writebacks, m.regions[i].buddy) for i in range(m.n_regions)
         ]

@@ -17,7 +17,7 @@ from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport L1_MSHR, L1_PORT, L1_STORE
 from buddysim.replay.engine.locate cimport locate_line
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, Mshrs, SmPorts, count_wait, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take,
+    MemorySystem, Mshrs, SmPorts, count_wait, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take_earlier,
 )
 from buddysim.replay.engine.locations cimport LineLocation, location_begin, locations_of_lines
 from buddysim.replay.engine.port cimport port_prefetch
@@ -272,7 +272,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     else:
         way = cache_replace(&l1.cache, &row, at.entry, &left)
         ready_ps = row.ready_ps + way
-    mshr = mshr_take(&own.loads)
+    mshr = mshr_take_earlier(&own.loads)
     if mshr[0] > t:                 # none is free: this access blocks those behind it
         count_wait(m, L1_MSHR, mshr[0] - t)
         own.free_ps += mshr[0] - t
@@ -287,7 +287,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
 cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const LineLocation* at, unsigned int touched,
                              unsigned int whole, int64_t t) noexcept nogil:
     """A store's sectors of a line: written through, nothing allocated. Returns when the SM hears of it."""
-    cdef int64_t* mshr = mshr_take(&own.stores)
+    cdef int64_t* mshr = mshr_take_earlier(&own.stores)
     if mshr[0] > t:
         count_wait(m, L1_STORE, mshr[0] - t)
         own.free_ps += mshr[0] - t

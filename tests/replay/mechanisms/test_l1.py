@@ -27,6 +27,25 @@ def test_lines_beyond_a_queue_of_32_hold_their_warp(lines, held_ns):
     assert time_of(M, [store(*[0] * lines), store(1, chain_cycles=60)]) == (1 + held_ns + 60 + 100) * NS
 
 
+@pytest.mark.parametrize(("lines", "held_ns"), [(32, 0), (33, 0), (34, 2), (40, 8)])
+def test_and_their_scheduler(lines, held_ns):
+    """The second block's warp, ready at 1, ends at 2, or when the scheduler goes on; the third block begins then."""
+    blocks = [[store(*[0] * lines)]], [[]], [[store(1, chain_cycles=60)]]
+    tail = {"tail_gap": 0, "tail_cycles": 1}
+    ended_ns = 1 + held_ns if held_ns else 2
+    launch = Launch([grid(*blocks, tail=tail)], warps=1)
+    assert run_launches(machine(sm__blocks=2), [launch])[0]["now_ps"] == (ended_ns + 60 + 100) * NS
+
+
+def test_what_an_l1_cannot_take_yet_is_not_ahead_of_others():
+    """The first SM's load waits behind 240 lines, so the second SM's gets the L2's only MSHR."""
+    both = machine(sm__count=2, l2__mshrs=1)
+    first = [store(*[0] * 240)], [load(1, chain_cycles=2)]
+    second = [load(2, chain_cycles=3), store(3, chain_cycles=600)], []
+    launch = Launch([grid(first, second)], warps=2)
+    assert run_launches(both, [launch])[0]["now_ps"] == (3 + 200 + 599 + 100) * NS
+
+
 def test_a_merged_access_waits_for_the_sector_that_is_on_its_way():
     """The second warp's load of the same sector at 2 arrives with the first one's at 201, not as a hit at 22."""
     count = run(M, [load(0)], [load(0), store(1)])
@@ -53,12 +72,11 @@ def test_where_no_mshr_is_free_the_access_waits():
     assert time_of(machine(l1__mshrs=1), [load(0, 0)]) == 201 * NS  # merged: needs none
 
 
-def test_mshrs_are_a_ring():
-    """Entries 5 and 6 are in the L2. The third request takes the MSHR of the first, until 501, though the second's is
-    free at 402."""
-    ops = [store(5, 6), load(0, 5, 6, chain_cycles=300)]
-    assert time_of(machine(l1__mshrs=2), ops) == (501 + 100) * NS
-    assert time_of(machine(l1__mshrs=3), ops) == 501 * NS
+@pytest.mark.parametrize(("mshrs", "entries", "arrives_ns"), [(2, (0, 5, 6), 402 + 100), (3, (0, 1, 5, 6), 501 + 100)])
+def test_of_the_next_two_mshrs_of_the_ring_the_one_that_comes_free_first_is_taken(mshrs, entries, arrives_ns):
+    """Entries 5 and 6 are in the L2; the others take their MSHRs until 501 and 502, entry 5 until 402 or 403."""
+    ops = [store(5, 6), load(*entries, chain_cycles=300)]
+    assert time_of(machine(l1__mshrs=mshrs), ops) == arrives_ns * NS
 
 
 def test_what_is_behind_a_blocked_access_waits_too():

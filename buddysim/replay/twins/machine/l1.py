@@ -58,7 +58,7 @@ class L1:
         return self.l2.load(self.sm, line.number, line.sectors, t, ordinal, atomic=op.kind == OP_ATOMIC)
 
     def _store(self, line: Line, t: int, ordinal: int) -> int:
-        free = self.store_mshrs.take()
+        free = self.store_mshrs.take_earlier()
         self.times.waits.l1_store.add(max(0, free - t))
         self.free += max(0, free - t)
         acknowledged = self.l2.store(self.sm, line.number, line.sectors, line.whole, max(t, free), ordinal)
@@ -81,7 +81,7 @@ class L1:
         result = max(t + self.numbers.l1_hit, entry.ready if merged else 0)
         if not missing:
             return result
-        free = self.load_mshrs.take()
+        free = self.load_mshrs.take_earlier()
         self.times.waits.l1_mshr.add(max(0, free - t))
         self.free += max(0, free - t)
         reply = self.l2.load(self.sm, line.number, missing, max(t, free), ordinal, atomic=False)

@@ -63,6 +63,13 @@ class Ring:
         self.position = (self.position + 1) % len(self.times)
         return self.times[self.position]
 
+    def take_earlier(self) -> int:
+        """`take`, after the next one and the one after it have changed places if the latter is free earlier."""
+        first, second = ((self.position + i) % len(self.times) for i in (1, 2))
+        if self.times[second] < self.times[first]:
+            self.times[first], self.times[second] = self.times[second], self.times[first]
+        return self.take()
+
     def hold(self, until: int) -> None:
         """The one taken last is free at `until`."""
         self.times[self.position] = until

@@ -75,9 +75,9 @@ class Run:
             scheduler.ended(warp)
             self._warp_ended(sm, warp)
             return
-        scheduler.issued(warp, now)
         self.counts["memory_instructions"] += op.kind != OP_BARRIER
         arrival, issued = self.parts.l1s[sm].instruction(op, now, warp.block.owner.kernel.ordinal)
+        scheduler.issued(warp, now, issued)
         warp.issued(op, issued, arrival)
         if op.kind == OP_BARRIER:
             warp.wait_at_barrier()

@@ -54,9 +54,9 @@ class Scheduler:
             order = [*range(last + 1, len(self.warps)), *range(last + 1)]
         return next(self.warps[i] for i in order if able[i])
 
-    def issued(self, warp: Warp, now: int) -> None:
-        """The warp's memory instruction issued."""
-        self.next_issue = now + self.numbers.cycle
+    def issued(self, warp: Warp, now: int, taken: int) -> None:
+        """The warp's memory instruction issued; the L1 took it at `taken`."""
+        self.next_issue = max(now + self.numbers.cycle, taken)
         self.last_issuer = warp
 
     def ended(self, warp: Warp) -> None:
