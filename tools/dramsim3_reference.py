@@ -90,7 +90,10 @@ def address(machine: Machine, entry: int, sector: int) -> int:
 
 
 def stream(machine: Machine, kind: str) -> Iterator[tuple[bool, int]]:
-    """Endless bursts of a kind: is it a write, and its address."""
+    """Endless bursts of a kind: is it a write, and its address.
+
+    ``evicting``: in an L2 full of dirty entries. Each entry accessed has another one written; a store causes no more.
+    """
     entries = machine.dram.row_bytes // 128 * machine.dram.banks * ROWS
     draw, entry = random.Random(1), 0
     parts = kind.split("_")
@@ -101,7 +104,12 @@ def stream(machine: Machine, kind: str) -> Iterator[tuple[bool, int]]:
             write = draw.random() < share
             for i in range(run):
                 yield write, address(machine, entry, sector + i)
-    reads, writes = (int(parts[1]), int(parts[3])) if len(parts) > 1 else (int(kind == "read"), int(kind == "write"))
+            if parts[-1] == "evicting":
+                entry = draw.randrange(entries)
+                for i in range(4):
+                    yield True, address(machine, entry, i)
+    reads, writes = (int(parts[1]), int(parts[3])) if len(parts) > 2 else (int("read" in parts), int("write" in parts))
+    writes = reads + writes if parts[-1] == "evicting" else writes
     while True:
         for array in range(reads + writes):
             for sector in range(4):
@@ -126,6 +134,7 @@ def main() -> None:
     folder, names = Path(sys.argv[1]).resolve(), sys.argv[2:] or Machine.presets()
     kinds = ["read", "write", "read_1_write_1", "read_2_write_1"]
     kinds += [f"random_{size}{end}" for end in ("", "_mixed") for size in (32, 64, 128)] + ["random_32_write"]
+    kinds += [f"{kind}_evicting" for kind in ("read", "read_1_write_1", "read_2_write_1", "random_32", "random_64")]
     with tempfile.TemporaryDirectory() as scratch:
         source, driver = Path(scratch, "driver.cc"), Path(scratch, "driver")
         source.write_text(DRIVER)
