@@ -40,11 +40,6 @@ class SizeSource:
     trace : the trace
     algorithm : the compressor
     seed, distribution : what the sizes of allocations without values are drawn with
-
-    Attributes
-    ----------
-    written_entries : entries whose classes were asked for so far, over all snapshots
-    extrapolated_entries : of these, those with the size of a neighbour
     """
 
     def __init__(
@@ -53,7 +48,6 @@ class SizeSource:
         self.trace, self.algorithm, self.seed = trace, algorithm, checked_seed(seed)
         self.distribution = Distribution.load(distribution)
         self.values = EntryValues(trace, algorithm)
-        self.written_entries = self.extrapolated_entries = 0
 
     def first_snapshot(self, ordinal: int) -> int | None:
         """The snapshot that a run starts from whose first kernel has this ordinal; None where none knows any size."""
@@ -115,13 +109,11 @@ class SizeSource:
             raise BuddysimError(
                 f"{self.trace.path}: allocation {described.name}: {len(out)} entries, expected {described.entries}"
             )
-        self.written_entries += len(out)
         source = self.values.nearest(snapshot, allocation) if snapshot is not None else None
         if source is not None:
             page_entries = self.values.write(source, allocation, out, shift)
             filled = fill_unsampled(out, page_entries, shift)
             if filled < len(out) or not len(out):
-                self.extrapolated_entries += filled
                 return filled
         if described.space != "host":
             self.distribution.check_algorithm(self.algorithm, f"{self.trace.path}: allocation {described.name}")

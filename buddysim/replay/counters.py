@@ -120,6 +120,7 @@ def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
     footprint, over_time = run.footprint, (run.launches, raw["now_ps"])
     entries = sum(p.end_entry - p.first_entry for p in run.layout.placed)
     extrapolated = run.states.extrapolated_entries if run.states else 0
+    used = list(run.states.used.values()) if run.states else []
     return {
         "buddy.accesses": buddy,
         "buddy.fills": raw["buddy_fills"],
@@ -135,7 +136,7 @@ def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
         "sizes.shrunk": raw["shrunk"],
         "sizes.drawn_share": run.sizes.drawn_share if run.states else 0.0,
         "sizes.extrapolated_share": extrapolated / entries if entries else 0.0,
-        "sizes.extrapolated_mean_share": run.sizes.extrapolated_entries / max(1, run.sizes.written_entries),
+        "sizes.extrapolated_mean_share": sum(taken for _, taken in used) / max(1, sum(entries for entries, _ in used)),
     }
 
 

@@ -27,19 +27,23 @@ class EntryStates:
     ----------
     array : uint8 (entries,), class now | class after a store << 4
     extrapolated_entries : entries whose class at their birth is that of a neighbouring sampled page
+    used : by allocation and snapshot whose classes the run has used: entries, and those with a neighbour's class
     """
 
     def __init__(self, layout: Layout, sizes: SizeSource, ordinal: int) -> None:
         self.sizes, self._ordinal = sizes, ordinal
         self.array: NDArray[np.uint8] = np.zeros(layout.n_entries, dtype=np.uint8)
         self.extrapolated_entries = 0
+        self.used: dict[tuple[int, int | None], tuple[int, int]] = {}
         self._after: dict[int, int | None] = {}  # by allocation: the snapshot that the classes after a store are of
 
     def begin(self, placed: Placed) -> None:
         """An allocation begins with sizes of its own."""
         index, states = placed.allocation.index, self._states(placed)
         snapshot = self._after[index] = self.sizes.at_birth(self._ordinal, index)
-        self.extrapolated_entries += self.sizes.write_classes(snapshot, index, states)
+        taken = self.sizes.write_classes(snapshot, index, states)
+        self.extrapolated_entries += taken
+        self.used[index, snapshot] = len(states), taken
         states *= (1 << AFTER) + 1
 
     def end(self, placed: Placed) -> None:
@@ -64,7 +68,8 @@ class EntryStates:
     def _bring(self, placed: Placed, snapshot: int | None) -> None:
         index = placed.allocation.index
         if snapshot != self._after[index]:
-            self.sizes.write_classes(snapshot, index, self._states(placed), AFTER)
+            states = self._states(placed)
+            self.used[index, snapshot] = len(states), self.sizes.write_classes(snapshot, index, states, AFTER)
             self._after[index] = snapshot
 
     def _states(self, placed: Placed) -> NDArray[np.uint8]:

@@ -31,7 +31,6 @@ ELSEWHERE = (
     "sensitivity.",
     "slowdown.",
     "scheme",
-    "sizes.extrapolated_mean_share",
     "sizes.drawn",
     "compression.drawn",
 )

@@ -104,6 +104,7 @@ def results_of(run: Run, capacity: Capacity) -> dict[str, Any]:
         **parts.times.waits.by_name(),
         **utilization_of(run, max(time_ps, 1)),
         "sizes.extrapolated_share": share(parts.sizes.extrapolated, parts.sizes.entries),
+        "sizes.extrapolated_mean_share": parts.sizes.extrapolated_mean_share,
         **capacity.counters(sorted((k.kernel.event, k.launched) for k, *_ in run.ended), time_ps),
         "per_kernel": [per_kernel(kernel, end, during, cycle) for kernel, end, during in run.ended],
         "per_allocation": per_allocation(run),
