@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench validate lint sanitize mutants traces build clean check-machine FORCE
+.PHONY: help run test test-all bench validate docs lint sanitize mutants traces build clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make validate  hold both engines against published figures: writes docs/validation-*.md"
+	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
 	@echo "make mutants   switch off one mechanism after the other: which tests notice? (up to an hour)"
@@ -56,6 +57,14 @@ traces: build
 	@test -n "$(CAPTURES)" || { \
 	    echo "buddysim: error: make traces CAPTURES=FOLDER: expected the folder whose data/ holds the archives" >&2; exit 2; }
 	$(python) tools/make_traces.py --shared "$(CAPTURES)" -o traces/large
+
+# The API's reference is made from the docstrings; every link is followed, those to other sites too.
+docs: build
+	@echo "installing Sphinx into $(VENV)"
+	@$(pip) 'sphinx>=7' 'myst-parser>=3'
+	$(python) -m sphinx -q -W --keep-going -b html docs out/site
+	$(python) -m sphinx -q -b linkcheck docs out/site-links
+	@echo "the site: out/site/site.html"
 
 lint: build
 	$(python) -m ruff check .

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs what the tests of the extras need: Debian packages, and PyOpenCL and PyTorch for the CPU into the given Python's
-# environment. Installed packages are left alone; those that can't be installed are named, with exit code 1.
+# Installs what the tests of the extras need: Debian packages, and what sweeps need, PyOpenCL and PyTorch for the CPU into
+# the given Python's environment. Installed packages are left alone; those that can't be installed are named, with exit
+# code 1.
 #
 #   tools/install_extras.sh .venv/bin/python
 set -uo pipefail
@@ -13,6 +14,8 @@ packages=(
     oclgrind liboclgrind-dev llvm-14-dev
     dataset-fashion-mnist
 )
+# Workers, clusters and tables of sweeps: the extra `sweep` of pyproject.toml.
+sweep=(distributed dask-jobqueue duckdb pyarrow pandas bokeh)
 # "+cpu": the plain wheel brings gigabytes of CUDA libraries along.
 torch='torch==2.13.0+cpu'
 torch_index=https://download.pytorch.org/whl/cpu
@@ -57,6 +60,10 @@ install_packages() {
 
 install_python_packages() {
     local status=0 pip=("$python" -m pip install --disable-pip-version-check --retries 2)
+    if ! "$python" -c 'import distributed, dask_jobqueue, duckdb, pyarrow, pandas, bokeh' 2>/dev/null; then
+        say "installing the extra sweep"
+        "${pip[@]}" --quiet "${sweep[@]}" || { say "could not be installed: ${sweep[*]}"; status=1; }
+    fi
     if ! "$python" -c 'import pyopencl' 2>/dev/null; then
         say "installing pyopencl"
         "${pip[@]}" --quiet pyopencl || { say "could not be installed: pyopencl"; status=1; }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from buddysim.report.screen import Part
     from buddysim.training.cost.model import CostModel
     from buddysim.training.cost.timings import Timing
 
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.hints import shortened
     from buddysim.base.output import check_output, write_text
     from buddysim.machine.training import TrainingMachine
+    from buddysim.report.screen import print_screen
     from buddysim.training.cost.calibration import check_version, common, version_of
     from buddysim.training.cost.curve import Peak
     from buddysim.training.cost.dataset import Dataset
@@ -66,15 +68,16 @@ def run(args: argparse.Namespace) -> int:
     model = fitted(timings)
     assert model.calibration is not None
     write_text(args.output, model.calibration.to_toml(), inputs)
-    print("\n".join(_report(model, fitted, timings)))
-    print(f"\nwritten: {args.output}; use it by: train ... --machine {args.machine} --calibration {args.output}")
+    use = f"train ... --machine {args.machine} --calibration {args.output}"
+    print_screen([*_report(model, fitted, timings), "", f"written: {args.output}; use it by: {use}"])
     return 0
 
 
 def _report(
     model: CostModel, fitted: Callable[[Sequence[Timing]], CostModel], timings: Sequence[Timing]
-) -> Iterator[str]:
+) -> Iterator[Part]:
     """The efficiencies found, and the errors on the timings and on held-out shapes, which a second fit didn't see."""
+    from buddysim.report.screen import Column, Table
     from buddysim.training.cost.evaluate import errors, median_error
     from buddysim.training.cost.split import split
     from buddysim.training.cost.work import PASSES
@@ -83,12 +86,12 @@ def _report(
     assert calibration is not None
     yield f"{len(timings)} timings of {len({timing.shape for timing in timings})} shapes on {model.machine.name}"
     yield ""
-    yield f"{'efficiency (shapes)':<22}" + "".join(f"{pass_:>22}" for pass_ in PASSES)
-    for group in calibration.efficiency[PASSES[0]]:
-        cells = (
-            f"{calibration.efficiency[pass_][group]:.3f} ({calibration.measured[pass_][group]})" for pass_ in PASSES
-        )
-        yield f"{group:<22}" + "".join(f"{cell:>22}" for cell in cells)
+    groups = calibration.efficiency[PASSES[0]]
+    rows = [
+        (group, *(f"{calibration.efficiency[p][group]:.3f} ({calibration.measured[p][group]})" for p in PASSES))
+        for group in groups
+    ]
+    yield Table([Column("share of the peak rate (shapes)", left=True), *map(Column, PASSES)], rows)
     yield ""
     yield f"median error on these timings: {median_error(errors(model, timings)):.1%}"
     inside, outside = split(timings)

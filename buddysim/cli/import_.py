@@ -26,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.output import check_output, is_standard_output
     from buddysim.base.terminal import one_line, warn
     from buddysim.importers import REGISTRY, Importer
+    from buddysim.report.screen import print_screen
 
     importer: Importer = REGISTRY.find(args.format)
     check_output(args.output)
@@ -38,5 +39,8 @@ def run(args: argparse.Namespace) -> int:
         imported = importer.import_trace(args, command, lambda what: None)
     for warning in imported.warnings:
         warn(warning)
-    print(imported.summary, file=sys.stderr if is_standard_output(args.output) else sys.stdout)
+    if is_standard_output(args.output):
+        print(imported.summary, file=sys.stderr)
+    else:
+        print_screen([imported.summary])
     return 0

@@ -114,6 +114,7 @@ def _check_file(args: argparse.Namespace) -> None:
 def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     from buddysim.figures import REGISTRY, Look, Source, plot
     from buddysim.figures.drawing.save import check_picture
+    from buddysim.report.screen import print_screen
     from buddysim.sweep.store import Store
 
     for path in paths:
@@ -128,7 +129,7 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     plot(name, paths, source, Look(args.width, args.font, not args.no_title, args.dpi))
     files = ", ".join(map(str, paths))
     if args.file is not None:
-        print(f"{files}: {args.file}")
+        print_screen([f"{files}: {args.file}"])
     else:
         title = REGISTRY.find(name).TITLE
-        print(f"{files}: {title}; results in {store.folder}, {source.training.simulated} simulated now")
+        print_screen([f"{files}: {title}; results in {store.folder}, {source.training.simulated} simulated now"])

@@ -7,6 +7,8 @@ import argparse
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from buddysim.report.quantities import bytes_text
+from buddysim.report.screen import print_screen
 from buddysim.trace import open_trace, verify_trace
 
 NAME = "verify"
@@ -26,11 +28,13 @@ def run(args: argparse.Namespace) -> int:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("", total=len(trace.file.index))
             found = verify_trace(trace, lambda done: progress.update(task, completed=done))
-        print(
-            f"{trace.path}: ok: {found.sections} sections, {found.allocations} allocations, {found.events} events, "
-            f"{found.kernels} kernels of {found.blocks} blocks in {found.chunks} chunks, "
-            f"{found.memory_instructions} memory instructions with {found.line_accesses} lines, "
-            f"{found.snapshots} snapshots with {found.contents_bytes} bytes, "
-            f"size maps of {found.size_map_entries} entries; fingerprint {trace.fingerprint[:16]}"
+        shown = (
+            f"{trace.path}: ok: {found.sections:,} sections, {found.allocations:,} allocations, "
+            f"{found.events:,} events, "
+            f"{found.kernels:,} kernels of {found.blocks:,} blocks in {found.chunks:,} chunks, "
+            f"{found.memory_instructions:,} memory instructions with {found.line_accesses:,} lines, "
+            f"{found.snapshots:,} snapshots with {bytes_text(found.contents_bytes)}, "
+            f"size maps of {found.size_map_entries:,} entries; fingerprint {trace.fingerprint[:16]}"
         )
+    print_screen([shown])
     return 0

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
+from buddysim.figures.drawing.shown import ShownFigure
 from buddysim.figures.drawing.source import Results, Source
 from buddysim.figures.drawing.style import INK, PALE
 from buddysim.replay.schemes import BASELINE
@@ -44,7 +45,7 @@ def data(source: Source) -> Results:
 def draw(results: Results) -> Figure:
     """The figure: slowdown and traffic of each scheme, one row each, the baseline on top."""
     schemes = sorted(results, key=lambda scheme: (scheme != BASELINE, results[scheme]["time_ps"], scheme))
-    figure = Figure(figsize=(9.6, 1.5 + 0.5 * len(schemes)), dpi=110, layout="constrained")
+    figure = ShownFigure(figsize=(9.6, 1.5 + 0.5 * len(schemes)), dpi=110, layout="constrained")
     times, traffic = figure.subplots(1, 2, sharey=True, width_ratios=(2, 3))
     _draw_times(times, schemes, results)
     _draw_traffic(traffic, schemes, results)

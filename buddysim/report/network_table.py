@@ -8,6 +8,7 @@ from buddysim.report.screen import NOTHING, Column, Part, Table
 from buddysim.training.networks.facts import facts
 from buddysim.training.networks.footprint import Footprint, baseline_footprint
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.torch_saves import saved_bytes
 
 _GIB, _MIB = 2**30, 2**20
 _SCALES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
@@ -41,7 +42,7 @@ def network_parts(network: Network, batch: int) -> list[Part]:
         f"batch {batch}, {shown['layers']} layers, {network.parameters:,} parameters, "
         f"{_scaled(shown['forward_flops'])}FLOP forward, {_scaled(shown['backward_flops'])}FLOP backward",
         "",
-        _memory_table(baseline_footprint(network, batch)),
+        _memory_table(baseline_footprint(network, batch), saved_bytes(network, batch)),
         "",
         _layer_table(network, batch),
         "",
@@ -49,7 +50,7 @@ def network_parts(network: Network, batch: int) -> list[Part]:
     ]
 
 
-def _memory_table(footprint: Footprint) -> Table:
+def _memory_table(footprint: Footprint, kept: int) -> Table:
     rows = (
         ("weights", footprint.weights),
         ("weight gradients", footprint.weight_gradients),
@@ -57,6 +58,7 @@ def _memory_table(footprint: Footprint) -> Table:
         ("gradient maps (2)", footprint.gradient_maps),
         ("all, without workspace", footprint.total),
         ("besides: masks, statistics", footprint.saved_state),
+        ("kept by PyTorch's autograd, on a GPU", kept),
     )
     columns = [Column("network-wide allocation", left=True), Column("bytes"), Column("GiB")]
     return Table(columns, [(name, f"{size:,}", f"{size / _GIB:.3f}") for name, size in rows])
@@ -82,7 +84,7 @@ def _layer_table(network: Network, batch: int) -> Table:
         )
     names = [Column(""), Column("layer", left=True)]
     what = [Column("kind", left=True), Column("reads\nlayers", left=True)]
-    numbers = map(Column, ("refs", "output", "output\nMiB", "parameters", "forward\nFLOPs"))
+    numbers = map(Column, ("refs", "output\nvalues", "output\nMiB", "parameters", "forward\nFLOPs"))
     return Table([*names, *what, *numbers, Column("needs", left=True)], rows, names=2)
 
 

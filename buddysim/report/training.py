@@ -58,7 +58,8 @@ COLUMNS: Sequence[tuple[str, Callable[[Flat], str]]] = (
 
 def _codes(result: Flat) -> str:
     """Encoding and decoding on the GPU."""
-    return f"{result['encode_ms'] + result['decode_ms']:,.1f}"
+    spent = result["encode_ms"] + result["decode_ms"]
+    return f"{spent:,.1f}" if spent else NOTHING
 
 
 def training_parts(

@@ -19,6 +19,7 @@ from buddysim.sweep.runner import Task
 ANSWER_S = 5
 _SLOTS_EVERY_S = 1.0
 _LOST_S = 30
+_STARTS = 5
 WAITING_TOPIC = "buddysim-waiting"
 
 _SETTINGS = {
@@ -77,7 +78,7 @@ class Cluster:
         dask.config.set(_SETTINGS)
         self._cluster: Any = None
         try:
-            made = make()
+            made = _made(make, text)
             self._cluster = None if isinstance(made, str) else made
             self._client = Client(made, timeout=ANSWER_S, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
@@ -179,6 +180,17 @@ class Cluster:
             )
 
 
+def _made(make: Callable[[], Any], text: str) -> Any:
+    """What `make` gives; workers that die while they start are started again."""
+    for left in reversed(range(_STARTS)):
+        try:
+            return make()
+        except RuntimeError as error:
+            if not left:
+                raise BuddysimError(f"{text}: can't be started: {' '.join(str(error).split())}") from None
+    raise AssertionError
+
+
 def local_cluster(workers: int) -> Any:
     """Worker processes of one thread each on this machine."""
     from distributed import LocalCluster
@@ -199,6 +211,8 @@ def run_remotely(spec: Mapping[str, Any], folder: str, grant_bytes: int | None) 
     from distributed import get_worker
 
     worker = get_worker()
+    if grant_bytes is None:  # on other machines each worker has a limit of its own
+        grant_bytes = worker.memory_manager.memory_limit or None
     return run_point(spec, folder, grant_bytes, lambda text: worker.log_event(WAITING_TOPIC, text))
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from buddysim.base import plugins
@@ -104,13 +105,14 @@ class Study:
         first: Alternative = {}
         for axis in self.axes:
             first.update(axis[0])
+        machines = self._values("machine") or [None]
         for axis in [*self.axes, [self.baseline or {}]]:
             for alternative in axis:
                 settings = {**first, **alternative}
                 engine.checked(settings, [name for name in alternative if name in known])
                 for name, value in alternative.items():
                     if name not in known:
-                        for machine in self._values("machine") or [None]:
+                        for machine in machines:
                             engine.machine_value({**settings, "machine": machine}, name, value)
         for exclusion in self.exclude:
             for name in exclusion:
@@ -141,30 +143,49 @@ class Names:
     """
 
     def __init__(self) -> None:
+        self._layouts: dict[Any, tuple[Pick, Pick, Pick]] = {}
         self._around: dict[Any, tuple[str, str]] = {}
         self._machines: dict[Any, str] = {}
 
     def of(self, point: Point) -> str:
         """The name of a point."""
-        engine = point.how
-        others: list[tuple[str, Value]] = []
-        keys: list[tuple[str, Value]] = []
-        for item in point.settings.items():
-            (keys if "." in item[0] else others).append(item)
-        keys.sort()
-        read = [item for item in keys if item[0] in engine.KEYS_READ]
-        around_key = (point.engine, *others, *read)
+        settings = point.settings
+        layout = (point.engine, *settings)
+        picks = self._layouts.get(layout)
+        if picks is None:
+            picks = self._layouts[layout] = self._picks(point)
+        of_machine, others, read = picks
+        values = tuple(settings.values())
+        around_key = (layout, others(values), read(values))
         around = self._around.get(around_key)
         if around is None:
-            identity = {**point.identity}
-            before = "\n".join(f"{k}={v}" for k, v in sorted(identity.items()) if k < "machine")
-            after = "\n".join(f"{k}={v}" for k, v in sorted(identity.items()) if k > "machine")
+            identity = sorted(point.identity.items())
+            before = "\n".join(f"{key}={value}" for key, value in identity if key < "machine")
+            after = "\n".join(f"{key}={value}" for key, value in identity if key > "machine")
             around = self._around[around_key] = (f"{before}\nmachine=", f"\n{after}")
-        machine_key = (point.engine, point.settings.get("machine"), *keys)
+        machine_key = (layout, of_machine(values))
         machine = self._machines.get(machine_key)
         if machine is None:
-            machine = self._machines[machine_key] = engine.machine_identity(point.settings)
+            machine = self._machines[machine_key] = point.how.machine_identity(settings)
         return hashlib.sha256(f"{around[0]}{machine}{around[1]}".encode()).hexdigest()[:NAME_DIGITS]
+
+    @staticmethod
+    def _picks(point: Point) -> tuple[Pick, Pick, Pick]:
+        """What picks the machine's values of a point with these names, the others, and those that count twice."""
+        places = {name: place for place, name in enumerate(point.settings)}
+        keys_read = point.how.KEYS_READ
+        return (
+            _pick([place for name, place in places.items() if "." in name or name == "machine"]),
+            _pick([place for name, place in places.items() if "." not in name]),
+            _pick([place for name, place in places.items() if name in keys_read]),
+        )
+
+
+Pick = Callable[[tuple[Value, ...]], Any]
+
+
+def _pick(places: list[int]) -> Pick:
+    return itemgetter(*places) if places else lambda values: ()
 
 
 class StudyReader:

@@ -35,6 +35,9 @@ _FOLDER: Final = Path(__file__).parent / "reference"
 _SIZES: Final = np.array(STUDY_CLASSES, np.float64)
 
 
+Names = str | tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """An allocation at a point of the run.
@@ -107,21 +110,35 @@ def compare(path: str | os.PathLike[str]) -> Comparison:
     with open_trace(path) as trace:
         name, key = _what(trace, path)
         workload = REGISTRY.find(name)
-        names: Mapping[str, str] = getattr(workload, "REFERENCE_ARRAYS", {})
+        names: Mapping[str, Names] = getattr(workload, "REFERENCE_ARRAYS", {})
         index = {allocation.name: number for number, allocation in enumerate(trace.allocations)}
         counts = class_counts(trace)
         rows = []
         for entry in allocations(key):
-            mine = names.get(entry["allocation"], entry["allocation"])
-            if mine not in index:
+            mine = ours(names, entry)
+            if not set(mine) <= index.keys():
                 continue
-            at = counts[POINTS[entry["when"]]][index[mine]]
+            point = counts[POINTS[entry["when"]]]
+            at = np.sum([point[index[one]] for one in mine], axis=0)
             size = int(entry["bytes_each"]) * int(entry["count_merged"])
             theirs = np.array([float(entry[f"share_{size_class}"]) for size_class in STUDY_CLASSES])
-            sizes = size, trace.allocations[index[mine]].bytes
+            sizes = size, sum(trace.allocations[index[one]].bytes for one in mine)
             rows.append(Row(entry["allocation"], entry["when"], sizes, theirs, at / at.sum()))
     program = next(f"{row['program']}, {row['input']}" for row in summary() if row["key"] == key)
     return Comparison(name, key, program, tuple(rows))
+
+
+def ours(names: Mapping[str, Names], entry: Mapping[str, str]) -> tuple[str, ...]:
+    """Our arrays that an allocation of the reference stands for.
+
+    Parameters
+    ----------
+    names : ``REFERENCE_ARRAYS`` of a workload: by the allocation's name, or its name and bytes
+    entry : a row of `allocations`
+    """
+    name = entry["allocation"]
+    found = names.get(f"{name} {entry['bytes_each']}", names.get(name, name))
+    return (found,) if isinstance(found, str) else found
 
 
 def _what(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str]:

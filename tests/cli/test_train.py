@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
-from buddysim.training import schemes, simulate
+from buddysim.training import Network, schemes, simulate
+from tests.training.iteration import general_scheme
 
 SMALL = """
 name = "small"
@@ -257,6 +260,23 @@ def test_a_version_of_the_library_without_algorithms_is_refused(library: str, ca
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert f"library '{library}' is not modelled: expected cudnn2 (the oldest) to cudnn9 (the newest)" in error
+
+
+def test_the_screen_says_what_updates_the_weights(capsys):
+    assert train("alexnet", "--scheme", "base-p") == 0
+    assert "; no weight update" in capsys.readouterr().out
+    assert train("alexnet", "--scheme", "base-p", "--optimizer", "adam") == 0
+    state = 8 * Network.load("alexnet").parameters / 2**30
+    assert f"ms, state {state:.2f} GiB" in capsys.readouterr().out
+
+
+def test_time_for_codes_has_a_column_where_a_scheme_encodes(capsys, monkeypatch):
+    assert train("alexnet", "--scheme", "base-p") == 0
+    assert "codes" not in capsys.readouterr().out
+    monkeypatch.setitem(plugins._loaded, Path(general_scheme.__file__), general_scheme)
+    assert train("alexnet", "--scheme", "base-p,test-epochs", "--epoch", "1") == 0
+    shown = {line.split()[0]: line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.split()}
+    assert (shown["base-p"], shown["test-epochs"]) == ("-", "0.8")  # 0.25 ms to encode, 0.5 to decode
 
 
 def test_layers_that_stall_and_the_link_that_removes_it(capsys):

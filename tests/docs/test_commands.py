@@ -11,10 +11,22 @@ from pathlib import Path
 import pytest
 
 from buddysim.cli import REGISTRY, main
+from buddysim.report import screen
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "traces" / "README.md", *(ROOT / "docs").glob("*.md")])
+BESIDE = [
+    ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "traces/README.md", "examples/README.md")
+]
+DOCUMENTS = sorted([*BESIDE, *(ROOT / "docs").glob("*.md")])
+WIDTH = 80
+#: Headings and row labels of numbers that count something: the thing counted is the unit.
+COUNTED = re.compile(
+    r"accesses|blocks|bytes|chunks|cycles|entries|events|faults|fills|instructions|kernels|launch|layers|lines|"
+    r"pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|default|value|points|flops|values"
+)
+UNITS = re.compile(r"\b(ms|us|ns|s|GiB|MiB|KiB|B|GB/s|FLOPs|ratio|%)\b|sector|share")
+NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")
 
 
 def readme_commands():
@@ -34,8 +46,10 @@ def checkout(tmp_path_factory):
 
 
 def test_the_readmes_commands_work(checkout, monkeypatch, capfd):
-    """In one go, because some read what others wrote."""
+    """In one go, because some read what others wrote; none prints anything cut, at 80 columns, or without a unit."""
     monkeypatch.chdir(checkout)
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    tables = shown_tables(monkeypatch)
     ran = 0
     for command in readme_commands():
         _, _, module, *arguments = shlex.split(command)
@@ -46,12 +60,84 @@ def test_the_readmes_commands_work(checkout, monkeypatch, capfd):
             continue  # the sanitizer wants to be the first library that is preloaded
         if module == "buddysim":
             assert main(arguments) == 0, command
+            shown = capfd.readouterr().out
+            if (
+                not {"--json", "--toml"} & {*arguments} and arguments[0] != "capture"
+            ):  # a captured program prints its own
+                assert not cut_or_too_wide(shown), command
+            assert not [cell for table in tables for cell in without_unit(table)], command
+            tables.clear()
         else:
             assert import_module(module).main(arguments) == 0, command
         ran += 1
     capfd.readouterr()
     assert ran >= 10
     assert (checkout / "out" / "fdtd2048.png").stat().st_size > 10_000
+
+
+def shown_tables(monkeypatch):
+    """The tables that commands print from now on."""
+    tables = []
+    as_text = screen.as_text
+
+    def noting(parts, width=None):
+        parts = list(parts)
+        tables.extend(part for part in parts if isinstance(part, screen.Table))
+        return as_text(parts, width)
+
+    monkeypatch.setattr(screen, "as_text", noting)
+    return tables
+
+
+def cut_or_too_wide(shown):
+    """Lines that end in an ellipsis, or are wider than the screen though they could have been broken."""
+    lines = shown.splitlines()
+    return [line for line in lines if "\u2026" in line or (len(line) > WIDTH and len(line.split()) > 2)]
+
+
+def without_unit(table):
+    """Bare numbers whose heading, or the label of whose row, names neither a unit nor what is counted."""
+    for n, column in enumerate(table.columns):
+        for row in table.rows:
+            cell = row[n] if n < len(row) else ""
+            label = "" if NUMBER.fullmatch(row[0]) else row[0]
+            words = f"{column.heading} {label}".lower()
+            named = UNITS.search(f"{column.heading} {label}") or COUNTED.search(words)
+            if NUMBER.fullmatch(cell) and column.heading and not named:
+                yield column.heading, label, cell
+
+
+def test_a_number_without_a_unit_and_a_cut_line_are_found():
+    """What the checks above are for."""
+    table = screen.Table([screen.Column("a"), screen.Column("b, ms"), screen.Column("layers")], [("1", "2", "3")])
+    assert list(without_unit(table)) == [("a", "", "1")]
+    assert cut_or_too_wide("fine\ncut\u2026") == ["cut\u2026"]
+    assert cut_or_too_wide("word " * 30)
+    assert not cut_or_too_wide("x" * 200)
+
+
+def test_the_index_has_every_document():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+
+
+def test_the_readmes_numbers_are_those_of_the_validation():
+    trust = README[README.index("## How far to trust it") : README.index("## Two commands")]
+    errors, accelsim, training = (
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("cost-model-errors", "validation-accelsim", "validation-training")
+    )
+    timings, median = re.search(r"All (\d+) held-out CONV timings together: ([\d.]+)%", errors).groups()
+    assert f"on {timings} timings" in trust
+    assert f"median error {median} %" in trust
+    total = re.search(r"sum over the \d+ kernels .*\| (-[\d.]+) %", accelsim)
+    worst = re.search(r"largest error of them: .*\| (-[\d.]+) %", accelsim)
+    assert f"{total[1]} % in sum, {worst[1]} % at worst" in trust
+    reproduced = re.search(r"\| reproduced \| (\d+) \|", training)[1]
+    missed = re.search(r"\| \*\*not reproduced\*\* \| (\d+) \|", training)[1]
+    assert f"{reproduced} numbers" in trust
+    assert f"reproduced, {missed} not" in trust
 
 
 def test_the_readmes_python_works(checkout, monkeypatch, capsys):

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from buddysim.report import timeline_picture
 from buddysim.report.timeline_file import check_timeline, write_timeline
 from buddysim.training.driver import carry_out
 from buddysim.training.iteration.plan import Options
 from buddysim.training.outcome import Outcome
 from buddysim.training.schemes import vdnn
 from tests.training.doubles import MS, Cost, chain, machine
+from tests.training.iteration import general_scheme
 
 
 @pytest.fixture
@@ -37,6 +39,24 @@ def test_the_trace_holds_every_operation_stall_and_step(tmp_path: Path, outcome:
     assert max(held) == outcome.whole.usage.peak_bytes
     assert len(held) == len(outcome.program.steps)
     assert all(event["ts"] * 10**6 == event["args"]["start_ps"] for event in events if event["ph"] == "X")
+
+
+def test_the_hosts_work_has_a_row_where_there_is_any(tmp_path: Path):
+    network, cost = chain("ccc"), Cost(default_ps=MS)
+    plan = general_scheme.plan(network, 1, machine(), cost, "test-host", Options())
+    out = carry_out(network, 1, machine(), cost, plan, Options())
+    write_timeline(tmp_path / "t.json", {"test-host": out})
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+    assert threads == {"compute": 0, "offload": 1, "prefetch": 2, "host": 3, "stalls": 4}
+    shown = [
+        event["args"]["end_ps"] - event["args"]["start_ps"]
+        for event in events
+        if event.get("tid") == 3 and event["ph"] == "X"
+    ]
+    assert shown == [3 * MS, 3 * MS // 2]
+    streams = timeline_picture.draw({"test-host": out}).axes[0]
+    assert [label.get_text() for label in streams.get_yticklabels()] == ["compute", "offload", "prefetch", "host"]
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

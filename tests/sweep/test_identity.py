@@ -128,7 +128,7 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
     table.write_text("layer,density\n")
     changes: list[dict[str, Any]] = [{}, {"network": "vgg16"}, {"batch": 3}, {"machine": "p100"}, {"link": "pcie4"}]
     changes += [{"scheme": "vdnn-all-m"}, {"prefetch": "on-demand"}, {"library": "cudnn5"}, {"precision": "fp16"}]
-    changes += [{"calibration": str(table)}, {"fit": "first-fit"}, {"memory_bytes": 2**30}]
+    changes += [{"calibration": str(table)}, {"fit": "first-fit"}, {"memory_bytes": 2**30}, {"optimizer": "adam"}]
     changes += [{"training.memory": "8 GiB"}, {"training.links.pcie3.offload": "9 GB/s"}]
     names = [trained(**change).name for change in changes]
     other = {"epoch": 1.0, "repeats": False, "density": 0.5, "cluster": 2, "seed": 1, "layout": "NHWC", "window": 512}

@@ -9,6 +9,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from buddysim.figures.drawing.shown import ShownFigure
+
 INK, PALE, STATED = "#222222", "#8a8a8a", "#b3261e"
 SERIES = ("#1f4e79", "#9dc3e6", "#c55a11", "#f4b183", "#4f7942", "#b7d3a8", "#5b4a8a", "#cfc6e6", "#16202b")
 KINDS = {
@@ -35,7 +37,7 @@ def figure(
     -------
     the figure, and its axes: one, or an array of them
     """
-    made = Figure(figsize=(width, height), dpi=110, layout="constrained")
+    made = ShownFigure(figsize=(width, height), dpi=110, layout="constrained")
     axes = made.subplots(rows, columns, **more)
     made.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
     for panel in axes.flat if hasattr(axes, "flat") else [axes]:

@@ -19,7 +19,8 @@ from buddysim.replay.engine.kinds cimport (
 )
 from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
 from buddysim.replay.engine.memory cimport (
-    FillPlan, MemorySystem, Region, Slice, Split, count_wait, device_read, device_write, link_read, link_write, queue_pass,
+    FillPlan, MemorySystem, Region, Slice, Split, count_wait, device_fetch, device_read, device_write, link_read, link_write,
+    queue_pass,
 )
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.port cimport port_turn
@@ -57,7 +58,7 @@ cdef inline FillPlan plan_fill(const MemorySystem* m, bint size_known, int kept,
             useful = sector_count(wanted & ((1 << device) - 1))
     return FillPlan(
         <uint8_t>useful, <uint8_t>(guessed - useful), <uint8_t>(device - useful), <uint8_t>demand,
-        <uint8_t>(guessed + device - useful - demand), <uint8_t>split.buddy, <uint8_t>(wanted if raw else 15), not raw)
+        <uint8_t>(device - demand), <uint8_t>split.buddy, <uint8_t>(wanted if raw else 15), not raw)
 
 
 cdef inline FillPlan* plan_at(MemorySystem* m, bint size_known, int kept, unsigned int wanted, int size_class) noexcept nogil:
@@ -132,11 +133,9 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         way = cache_replace(&m.metadata, &row, line, &left)
         prefetch(row.ready_ps + way)
         if row.lines[way]:                  # dirty: no other state is kept
-            m.count.device[<int>METADATA_WRITE] += m.metadata_sectors
             locate_metadata(m, left, &victim)
             device_write(m, &victim, m.metadata_sectors, METADATA_WRITE, larger(t, row.ready_ps[way]))
             row.lines[way] = 0
-        m.count.device[<int>METADATA_READ] += m.metadata_sectors
         known_ps = row.ready_ps[way] = device_read(m, &location, m.metadata_sectors, METADATA_READ, t)
         guess = m.guess_on_miss
     if write:
@@ -156,7 +155,6 @@ cdef inline void fetch_in_vain(MemorySystem* m, const DeviceLocation* location, 
                 break
             device_read(m, location, 1, OVERFETCH, size.begin_ps)
         m.count.cancelled_sectors += sectors - fetched
-        m.count.device[<int>OVERFETCH] -= sectors - fetched
     else:
         device_read(m, location, sectors, OVERFETCH, size.begin_ps)
     m.count.wasted_sectors += fetched
@@ -176,16 +174,14 @@ cdef inline int64_t compressed_fill(MemorySystem* m, Region* region, Slice* slic
         size = metadata_lookup(m, at.entry, at, False, t)
         m.count.guessed_fills += size.guess
     plan = plan_at(m, not size.guess, kept, sectors[0], m.state[at.entry] & 7)
-    done = device_read(m, &location, plan.at_once, DEMAND, size.begin_ps) if plan.at_once else size.begin_ps
+    done = device_fetch(m, &location, plan.at_once, size.begin_ps) if plan.at_once else size.begin_ps
     if unlikely(plan.wasted):
         fetch_in_vain(m, &location, plan.wasted, &size)
     if unlikely(plan.later):
-        done = larger(done, device_read(m, &location, plan.later, DEMAND, size.known_ps))
+        done = larger(done, device_fetch(m, &location, plan.later, size.known_ps))
     done = larger(done, size.known_ps)
-    m.count.device[<int>DEMAND] += plan.demand
-    m.count.device[<int>OVERFETCH] += plan.overfetch
-    location.channel.moved[<int>OVERFETCH] += plan.overfetch - plan.wasted
-    location.channel.moved[<int>DEMAND] -= plan.overfetch - plan.wasted
+    location.channel.moved[<int>DEMAND] += plan.demand
+    location.channel.moved[<int>OVERFETCH] += plan.overfetch
     if plan.buddy:
         buddy_demand = min(sector_count(sectors[0]) - plan.demand, plan.buddy)
         m.count.link_read[<int>OVERFETCH] += SECTOR_BYTES * (plan.buddy - buddy_demand)
@@ -221,7 +217,6 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
         sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
         arrived = t
         if sectors:
-            m.count.device[<int>READ_MODIFY_WRITE] += sectors
             arrived = device_read(m, &location, sectors, READ_MODIFY_WRITE, t)
         if old.buddy:
             arrived = larger(arrived, link_read(m, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
@@ -230,7 +225,6 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     t = taken = codec_done(m, slice, t)
     sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
     if sectors:
-        m.count.device[<int>WRITE_BACK] += sectors
         taken = device_write(m, &location, sectors, WRITE_BACK, t)
     if new.buddy:
         taken = larger(taken, link_write(m, SECTOR_BYTES * new.buddy, WRITE_BACK, t))

@@ -12,16 +12,18 @@ Writes wait in a queue and are drained together, from a high mark to a low one o
 once. Refresh takes bus and activations for tRFC every tREFI and closes the rows.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memmove
 
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.calendar cimport CALENDAR_WORDS, Calendar, SlotGrid, calendar_place, calendar_take_one, slot_at
 from buddysim.replay.engine.hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.port cimport Port, port_pass
+from buddysim.replay.engine.setops cimport set_match
 
 cdef enum:
     NO_ROW = 0xffffffff
-    LEFT_ROWS = 3
+    BANK_ROWS = 4               # that a bank remembers
     WRITE_QUEUE_LIMIT = 128
     MOST_BURSTS = 4             # of a request
 
@@ -41,9 +43,8 @@ cdef struct DramTiming:         # all in ps
     int64_t refi
 
 cdef struct Bank:               # one cache line of the CPU
-    uint32_t row                # open row, NO_ROW: closed
-    uint32_t[LEFT_ROWS] left_row  # the rows that were open before, the latest first
-    int64_t[LEFT_ROWS + 1] left_ps  # when each was left, and the one before them: an activation less tRP
+    uint32_t[BANK_ROWS] row     # the open one (NO_ROW: closed) and those that were open before, the latest first
+    int64_t[BANK_ROWS] begin_ps  # of each, when the row before it was left: its activation less tRP
     int64_t col_ps              # earliest next column command
     int64_t ready_ps            # earliest precharge of the open row, or activation where none is open
 
@@ -55,7 +56,6 @@ cdef struct QueuedRow:          # queued writes to one row
 
 cdef struct PseudoChannel:
     int64_t latest_act_ps       # of all activations the latest
-    int64_t latest_act_slot
     int64_t row_misses
     int64_t row_hits
     int64_t turning_slot        # the first slot that turning the bus back for reads took
@@ -123,51 +123,44 @@ cdef inline int64_t last_refresh(Dram* dram, int64_t t) noexcept nogil:
 
 
 cdef inline int64_t place_activation(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
-    """When a row wanted at `t` may be activated: in the first free slot, an interval after the latest one where that is before."""
-    cdef int64_t slot
+    """When a row wanted at `t` may be activated: in the first free slot, an interval after the latest one where that is before.
+
+    Which of the slots is the latest, a CPU can't predict: masks instead of branches.
+    """
+    cdef int64_t latest = channel.activations.last_slot, slot
     slot = calendar_take_one(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t))
     t = larger(t, slot * dram.act_grid.slot_ps)
-    if slot - 1 == channel.latest_act_slot:
-        t = larger(t, channel.latest_act_ps + dram.act_grid.slot_ps)
-    if slot > channel.latest_act_slot:
-        channel.latest_act_slot, channel.latest_act_ps = slot, t
+    t = larger(t, channel.latest_act_ps + dram.act_grid.slot_ps & -<int64_t>(slot == latest + 1))
+    channel.latest_act_ps += t - channel.latest_act_ps & -<int64_t>(slot > latest)
     return t
 
 
-cdef inline bint bank_left(const Bank* bank, int i, uint32_t row, int64_t t) noexcept nogil:
-    """Is `row` the `i`-th of those that the bank left before, and will it leave it after `t` only?"""
-    return (bank.left_row[i] == row) & (t < bank.left_ps[i])
-
-
-cdef inline int64_t bank_joined(const Dram* dram, const Bank* bank, uint32_t row, int64_t t) noexcept nogil:
-    """The first column command of a request that arrives at `t` for a row that the bank has scheduled, and another one after it."""
-    cdef int i = 1 if bank_left(bank, 0, row, t) else 2 if bank_left(bank, 1, row, t) else 3
-    return larger(t, bank.left_ps[i] + dram.timing.rp + dram.timing.rcd)
-
-
 cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, uint32_t row, int64_t t) noexcept nogil:
-    """Brings `row` to the bank's row buffer for a request that arrives at `t`; returns its first column command's time."""
+    """Brings `row` to the bank's row buffer for a request that arrives at `t`; returns its first column command's time.
+
+    A row that the bank has scheduled and leaves after `t` only is joined: another column command after its activation.
+    """
     cdef DramTiming* timing = &dram.timing
-    cdef int64_t act
+    cdef int64_t act, i
     act = last_refresh(dram, t)
-    if unlikely(bank.left_ps[0] + timing.rp < act):     # activated before the refresh
-        bank.row = NO_ROW
+    if unlikely(bank.begin_ps[0] + timing.rp < act):     # activated before the refresh
+        bank.row[0] = NO_ROW
         bank.ready_ps = act + timing.rfc
-    # Whether the row is open or was left a moment ago is hard for a CPU to predict: one branch for all.
-    if (bank.row == row) | bank_left(bank, 0, row, t) | bank_left(bank, 1, row, t) | bank_left(bank, 2, row, t):
+    i = set_match(bank.row, BANK_ROWS, row)
+    # Whether the row is open, or will be, is hard for a CPU to predict: one branch for all.
+    if (i >= 0) & ((i == 0) | (t < bank.begin_ps[(i - 1) & (BANK_ROWS - 1)])):
         channel.row_hits += 1
-        return larger(t, bank.col_ps) if bank.row == row else bank_joined(dram, bank, row, t)
+        act = bank.begin_ps[i] + timing.rp + timing.rcd
+        return larger(t, act + (bank.col_ps - act & -<int64_t>(i == 0)))
     channel.row_misses += 1
     act = larger(t, bank.ready_ps)
-    if bank.row != NO_ROW:
+    if bank.row[0] != NO_ROW:
         act += timing.rp
     if likely(dram.limits_activations):
         act = place_activation(dram, channel, act)
-    bank.left_ps[3] = bank.left_ps[2]
-    bank.left_row[2], bank.left_ps[2] = bank.left_row[1], bank.left_ps[1]
-    bank.left_row[1], bank.left_ps[1] = bank.left_row[0], bank.left_ps[0]
-    bank.left_row[0], bank.left_ps[0] = bank.row, act - timing.rp
-    bank.row = row
+    memmove(bank.row + 1, bank.row, (BANK_ROWS - 1) * sizeof(uint32_t))
+    memmove(bank.begin_ps + 1, bank.begin_ps, (BANK_ROWS - 1) * sizeof(int64_t))
+    bank.row[0], bank.begin_ps[0] = row, act - timing.rp
     bank.col_ps = act + timing.rcd
     bank.ready_ps = act + timing.ras
     return bank.col_ps
@@ -185,7 +178,7 @@ cdef inline void dram_prefetch(const DeviceLocation* location) noexcept nogil:
     cdef PseudoChannel* channel = location.channel
     prefetch(location.bank)
     prefetch(&channel.bus.bits[(channel.bus.last_slot >> 6) & (CALENDAR_WORDS - 1)])
-    prefetch(&channel.activations.bits[(channel.latest_act_slot >> 6) & (CALENDAR_WORDS - 1)])
+    prefetch(&channel.activations.bits[(channel.activations.last_slot >> 6) & (CALENDAR_WORDS - 1)])
 
 
 cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
@@ -194,7 +187,7 @@ cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int 
     cdef int64_t data, last, first, done
     cdef bint joined
     data = bank_open(dram, channel, bank, location.row, t) + dram.timing.cl
-    joined = bank.row != location.row
+    joined = bank.row[0] != location.row
     last = calendar_place(&dram.bus_grid, &channel.bus, dram.now_ps, slot_at(&dram.bus_grid, data), bursts, dram.timing.ccd_slots,
                           &first)
     done = larger(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
@@ -204,10 +197,12 @@ cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int 
     return done
 
 
-cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bursts, Traffic kind, int64_t t) noexcept nogil:
-    """When the last of `bursts` bursts of 32 B from one row is back at the L2; the request leaves it at `t`."""
+cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+    """When the last of `bursts` bursts of 32 B from one row is back at the L2; the request leaves it at `t`.
+
+    The caller counts them (`PseudoChannel.moved`).
+    """
     t += dram.before_ps
-    location.channel.moved[<int>kind] += bursts
     if dram.banked:
         return banked_read(dram, location, bursts, t) + dram.after_ps
     t = port_pass(location.channel.port, &dram.now_ps, t, bursts * dram.burst_cost)

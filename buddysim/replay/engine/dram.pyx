@@ -3,7 +3,6 @@ from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.calendar cimport (
     calendar_first_free, calendar_forget, calendar_holds, calendar_init, calendar_release, calendar_take, slot_grid,
 )
-from buddysim.replay.engine.kinds cimport DEMAND
 from buddysim.replay.engine.port cimport Port
 
 cdef extern from *:
@@ -98,7 +97,7 @@ cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bur
     cdef Port port = location.channel.port[0]
     cdef DeviceLocation copy = DeviceLocation(&channel, &bank, location.row)
     channel.port = &port
-    return dram_read(dram, &copy, bursts, DEMAND, t)
+    return dram_read(dram, &copy, bursts, t)
 
 
 cdef int dram_init(Arena* arena, Dram* dram) except -1:
@@ -119,12 +118,12 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
     dram.pseudo = <PseudoChannel*>arena_zeroed(arena, dram.n_pseudo, sizeof(PseudoChannel))
     dram.banks = <Bank*>arena_zeroed(arena, <size_t>dram.n_pseudo * dram.n_banks, sizeof(Bank))
     for i in range(dram.n_pseudo * <int>dram.n_banks):
-        dram.banks[i].row = NO_ROW
+        dram.banks[i].row[0] = NO_ROW
     for i in range(dram.n_pseudo):
         dram.pseudo[i].queue = <QueuedRow*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedRow))
         dram.pseudo[i].free_ps = <int64_t*>arena_zeroed(arena, dram.write_places, sizeof(int64_t))
         dram.pseudo[i].port = <Port*>arena_zeroed(arena, 1, sizeof(Port))
-        dram.pseudo[i].turned_slot, dram.pseudo[i].latest_act_slot = -2, -2
+        dram.pseudo[i].turned_slot, dram.pseudo[i].latest_act_ps = -2, -dram.act_grid.slot_ps
         calendar_init(&dram.bus_grid, &dram.pseudo[i].bus)
         calendar_init(&dram.act_grid, &dram.pseudo[i].activations)
     return 0

@@ -309,15 +309,16 @@ cdef class Engine:
         result["issue_busy_ps"] = self.gpu.issue_busy_ps
         result["now_ps"] = self.gpu.now_ps
         result["loads_missed"] = sum(result["load_histogram"])
-        result["metadata_misses"] = m.count.device[<int>METADATA_READ] // m.metadata_sectors
+        for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
+            result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
+        result["device"] = [sum(kind) for kind in zip(*result["dram_moved"], strict=True)]
+        result["metadata_misses"] = result["device"][<int>METADATA_READ] // m.metadata_sectors
         result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_merged + result["metadata_misses"]
         result["waits"] = self.waits(result) if m.waits != NULL else None
         for bins in (result["load_histogram"], result["memory_histogram"], *(result["waits"] or ())):
             bins[SHOWN_BINS - 1:] = [sum(bins[SHOWN_BINS - 1:])]
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
-        for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
-            result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
         result["regions"] = [
             (m.regions[i].fills, m.regions[i].writebacks, m.regions[i].buddy) for i in range(m.n_regions)
         ]

@@ -56,7 +56,6 @@ cdef struct Counters:
     int64_t grown               # entries whose size state rose at a write-back
     int64_t shrunk
     int64_t load_ps             # sum of the times in `load_histogram`: from issue to arrival of L1-missing loads
-    int64_t[TRAFFIC_KINDS] device           # sectors by Traffic
     int64_t[TRAFFIC_KINDS] link_read        # bytes by Traffic
     int64_t[TRAFFIC_KINDS] link_write
     int64_t[HISTOGRAM_BINS] load_histogram
@@ -100,7 +99,7 @@ cdef struct FillPlan:           # what a fill of a compressed entry moves, in se
     uint8_t wasted              # besides, on a guess that was too large
     uint8_t later               # from device memory once the size is known, where the guess was too small
     uint8_t demand              # of all these
-    uint8_t overfetch
+    uint8_t overfetch           # at once and later
     uint8_t buddy               # over the link
     uint8_t filled              # mask of the sectors that the L2 has then
     uint8_t decompressed
@@ -211,13 +210,19 @@ cdef inline int64_t queue_pass(MemorySystem* m, Queue queue, Port* port, int64_t
     return turn
 
 
-cdef inline int64_t device_read(MemorySystem* m, const DeviceLocation* location, int bursts, Traffic kind,
-                                int64_t t) noexcept nogil:
+cdef inline int64_t device_fetch(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     """`dram_read`, with the wait counted: what it takes longer than an open row of an idle channel does."""
-    cdef int64_t done = dram_read(&m.dram, location, bursts, kind, t)
+    cdef int64_t done = dram_read(&m.dram, location, bursts, t)
     if unlikely(m.waits != NULL):
         count_wait(m, DRAM_READ, larger(0, done - t - dram_idle_ps(&m.dram, bursts)))
     return done
+
+
+cdef inline int64_t device_read(MemorySystem* m, const DeviceLocation* location, int bursts, Traffic kind,
+                                int64_t t) noexcept nogil:
+    """`device_fetch`, with the bursts counted."""
+    location.channel.moved[<int>kind] += bursts
+    return device_fetch(m, location, bursts, t)
 
 
 cdef inline int64_t device_write(MemorySystem* m, const DeviceLocation* location, int bursts, Traffic kind,

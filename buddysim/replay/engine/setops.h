@@ -51,7 +51,7 @@ static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t 
     const __m128i wanted = _mm_set1_epi32((int)tag);
     uint64_t hits;
     if (padded_ways == 4)
-        hits = (uint64_t)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags), wanted)));
+        hits = (uint64_t)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_loadu_si128((const __m128i *)tags), wanted)));
     else if (padded_ways == 8)
         hits = way_bits(eight_equal(tags, wanted), _mm_setzero_si128());
     else if (padded_ways == 16)

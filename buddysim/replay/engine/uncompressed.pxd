@@ -28,7 +28,6 @@ cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLo
     cdef DeviceLocation location
     if region.placement == HOST:
         return host_fill(m, wanted, t)
-    m.count.device[<int>DEMAND] += sectors
     dram_location(&m.dram, at.bank, at.row, &location)
     return device_read(m, &location, sectors, DEMAND, t)
 
@@ -40,7 +39,6 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* 
     cdef DeviceLocation location
     if region.placement == HOST:
         return host_writeback(m, line, t)
-    m.count.device[<int>WRITE_BACK] += sectors
     locate_entry(m, slice, entry, &location)
     return device_write(m, &location, sectors, WRITE_BACK, t)
 

@@ -77,6 +77,7 @@ def axes() -> dict[str, Axis]:
 
 def checked(settings: Settings, names: Iterable[str]) -> None:
     """Refuses wrong values of these axes."""
+    names = list(names)
     for name in names:
         if name == "scheme":
             REGISTRY.find(str(settings["scheme"]))
@@ -84,6 +85,8 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
             require_file(str(settings[name]), "trace" if name == "trace" else name)
         elif name == "gap_scale":
             exact_gap_scale(Fraction(str(settings[name])))
+    if not {*names} & {"threshold", "compressor", "seed", "distribution", "profile_until"}:
+        return
     ProfileOptions(
         threshold=settings.get("threshold", ProfileOptions.threshold),  # type: ignore[arg-type]
         algorithm=str(settings.get("compressor", ProfileOptions.algorithm)),

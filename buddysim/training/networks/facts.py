@@ -7,13 +7,15 @@ from typing import Any
 
 from buddysim.training.networks.footprint import baseline_footprint
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.torch_saves import saved_bytes
 
 FLOPS_RULE = (
     "a multiplication and its addition are two FLOPs, padding counted, biases not; "
     "backward: twice the forward FLOPs of layers with weights or two factors, once those of others"
 )
 MEMORY_RULE = (
-    "each feature map that a step reads once (in-place layers share theirs); two gradient maps of the largest size"
+    "each feature map that a step reads once (in-place layers share theirs); two gradient maps of the largest size; "
+    "saved_by_torch: what PyTorch's autograd keeps between forward and backward on a GPU, without weights"
 )
 
 
@@ -60,6 +62,7 @@ def facts(network: Network, batch: int) -> dict[str, Any]:
             "feature_map_bytes": footprint.feature_maps,
             "gradient_map_bytes": footprint.gradient_maps,
             "saved_state_bytes": footprint.saved_state,
+            "saved_by_torch_bytes": saved_bytes(network, batch),
             "total_bytes": footprint.total,
         },
         "assumptions": {"flops": FLOPS_RULE, "memory": MEMORY_RULE},

@@ -204,7 +204,7 @@ def content(before: str, after: str) -> str:
         ('machine = "m40"', "machine = 3", "machine: 3 is not a text"),
         ("1x1 = ", "1x1 = 99 #", "efficiency.forward.1x1: 99 is out of range: expected 0.0001 to 10"),
         ("1x1 = ", '1x1 = "a" #', "efficiency.forward.1x1: 'a' is not a number"),
-        ("1x1 = ", "1x1 = nan #", "efficiency.forward.1x1: nan is not a number"),
+        ("1x1 = ", "1x1 = nan #", "not valid TOML: nan where a finite number is expected"),
         ("1x1 = ", "#1x1 = ", "efficiency.forward.1x1: this key is missing"),
         ("1x1 = ", "2x2 = ", r"efficiency.forward.2x2: unknown key"),
         ("bounded_workspace = false", "bounded_workspace = 3", "bounded_workspace: 3 is not true or false"),

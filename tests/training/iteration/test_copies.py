@@ -5,7 +5,7 @@ from __future__ import annotations
 from buddysim.training.driver import carry_out
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.iteration.program import Program, Step, Task, Tensor, copy_ps
+from buddysim.training.iteration.program import Program, Step, Task, Tensor, copy_ps, defer
 from buddysim.training.schemes import _algorithms
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import MS, Cost, Link, chain, machine
@@ -56,3 +56,23 @@ def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
     assert host_failure(program, 120) is None
     failure = host_failure(program, 110)
     assert (failure.requested_bytes, failure.free_bytes, failure.missing_bytes) == (70, 60, 10)
+
+
+def test_the_step_that_launches_a_deferred_copy_waits_for_it():
+    """Tensor 0 comes back during step 0, then during step 1, whose end waits, then right before step 2 reads it."""
+    task = Task(0, "prefetch", 1, 0, "overlapped", 100, 100, 7, until=0)
+    first = Step(0, 3, "backward", 5, "features", tasks=(0,), allocate=(0,))
+    second = Step(1, 2, "backward", 5, "features", allocate=(1,), release=(1,), workspace_bytes=1, workspace=1)
+    third = Step(2, 1, "backward", 5, "features", reads=(0,), allocate=(2,), release=(0, 2))
+    first, second, task = defer(first, second, task)
+    assert (first.tasks, first.allocate, second.tasks, second.allocate) == ((), (), (0,), (0, 1))
+    assert (task.timing, task.until) == ("overlapped", 1)
+    second, third, task = defer(second, third, task)
+    assert (second.allocate, third.tasks, third.allocate) == ((1,), (0,), (0, 2))
+    assert (task.timing, task.until) == ("before", 2)
+
+
+def test_a_deferred_copy_that_a_later_step_waits_for_is_waited_for_there():
+    task = Task(0, "prefetch", 1, 0, "overlapped", 100, 100, 7, until=4)
+    step, later = (Step(number, 3, "backward", 5, "features") for number in range(2))
+    assert defer(step, later, task)[2].until == 4

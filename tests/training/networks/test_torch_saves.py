@@ -460,3 +460,13 @@ class First(nn.Module):
 @settings(max_examples=25, deadline=None)
 def test_random_language_models(names: list[str], tokens: int, heads: int, each: int, share: float, batch: int) -> None:
     assert_as_measured(Sequence(tuple(names), tokens, heads, each, share), (tokens,), batch, words=30)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_a_copy_is_kept_beside_what_it_copies(share: float) -> None:
+    """Tanh keeps its output, and what reads it keeps a copy in another order."""
+    lstm = First(nn.LSTM(12, 12, batch_first=True))
+    assert_as_measured(nn.Sequential(nn.Linear(12, 12), nn.Tanh(), lstm, nn.Tanh(), nn.Linear(12, 5)), (5, 12))
+    encoder = nn.TransformerEncoderLayer(12, 3, 20, share, batch_first=True)
+    assert_as_measured(nn.Sequential(nn.Linear(12, 12), nn.Tanh(), encoder), (5, 12))
+    assert_as_measured(nn.Sequential(First(nn.LSTM(12, 12, batch_first=True)), encoder), (5, 12))

@@ -1,0 +1,99 @@
+"""A store of 100,000 results over 1,000 machines: its index, a query, a dry run, bytes and files per second."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.measurement import Measurement
+from buddysim.sweep.point import Point
+from buddysim.sweep.record import Record, make_record, name_of
+from buddysim.sweep.store import Store
+from buddysim.sweep.study import Names
+from buddysim.synthetic import make_trace
+
+STUDY = """
+[set]
+trace = "{trace}"
+[grid]
+link.bandwidth = [{links}]
+seed = [{seeds}]
+"""
+
+
+def measure(folder: Path, quick: bool) -> list[Measurement]:
+    """The store is filled with copies of one result under the names of the study's points."""
+    machines, seeds = (100, 20) if quick else (1000, 100)
+    trace = folder / "one.bin"
+    make_trace("chase", trace, {"footprint": "64 KiB"})
+    links = ", ".join(f'"{rate} MB/s"' for rate in range(20_000, 20_000 + machines))
+    study = folder / "study.toml"
+    study.write_text(STUDY.format(trace=trace.absolute(), links=links, seeds=", ".join(map(str, range(seeds)))))
+    place, cache = folder / "store", folder / "cache"
+    try:
+        return [*_filled(study, place), *_asked(study, place, cache, machines * seeds, quick)]
+    finally:
+        for each in (place, cache):
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def _filled(study: Path, place: Path) -> list[Measurement]:
+    from buddysim.sweep.study_file import read_study
+
+    points, names = list(read_study(study).points()), Names()
+    store = Store.at(place)
+    store.check_writable()
+    first = points[0]
+    record = make_record(first, first.how.simulate(first.settings), 0.05, 10**8)
+    began, size = time.perf_counter(), 0
+    for point in points:
+        size += store.put(_copy(record, point, names.of(point)))
+    seconds = time.perf_counter() - began
+    return [
+        Measurement.of_repetitions("sweep: bytes of a stored result", "B", [size / len(points)]),
+        Measurement.of_repetitions("sweep: results written by one process", "1/s", [len(points) / seconds]),
+    ]
+
+
+def _copy(record: Record, point: Point, name: str) -> Record:
+    """The record under a point's name, with an identity that has it."""
+    identity = point.identity
+    assert name_of(identity) == name
+    row = {**record.row, "name": name, "seed": point.settings["seed"], "asked": point.asked}
+    row["link.bandwidth"] = float(str(point.settings["link.bandwidth"]).split()[0]) * 1e6
+    return replace(record, name=name, identity=identity, row=row)
+
+
+def _asked(study: Path, place: Path, cache: Path, count: int, quick: bool) -> list[Measurement]:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "BUDDYSIM_STORE": str(place)}
+
+    def seconds(*arguments: str) -> float:
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "buddysim", *arguments]
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+        return time.perf_counter() - began
+
+    where = "link.bandwidth > 20.5 GB/s and seed = 7"
+    query = ("results", "--where", where, "--columns", "link.bandwidth,seed,time_ps,time_vs_ideal")
+    named = f"sweep: {count:,} results"
+    rebuilt = seconds(*query)
+    return [
+        Measurement.of_repetitions(
+            f"{named}, index lost, and a query", "s", [rebuilt], asked=60, smaller_is_better=True
+        ),
+        Measurement.of_repetitions(
+            f"{named}, a query", "s", [seconds(*query) for _ in range(3)], asked=2, smaller_is_better=True
+        ),
+        Measurement.of_repetitions(
+            f"{named}, a dry run of as many points",
+            "s",
+            [seconds("sweep", str(study), "--dry-run") for _ in range(3)],
+            asked=2,
+            smaller_is_better=True,
+        ),
+    ]

@@ -1,0 +1,55 @@
+"""The sweep tutorial's commands, as a person would type them, in one shell."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from buddysim.sweep.store import Store
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = (ROOT / "docs" / "tutorial-sweep.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("distributed") is None or importlib.util.find_spec("duckdb") is None,
+    reason="needs pip install 'buddysim[sweep]'",
+)
+def test_the_tutorial(tmp_path: Path) -> None:
+    for name in ("docs", "traces"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for name in ("out", "bin"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (tmp_path / "bin" / "python").chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(BLOCKS)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
+    assert "Traceback" not in done.stderr
+    store = Store.at(tmp_path / "out" / "tutorial")
+    replays = 2 * 3 * (2 + 1 + 1)  # traces, links; thresholds of buddy, then host and ideal, which have none
+    links = 1 * 2 * 3 * 2 + 2  # of two studies, with the baselines; some are of the first sweep
+    assert 72 + replays < len(store.verified(store.names())) <= 72 + replays + links
+    assert f"{replays} points, {replays} there, 0 to simulate" in done.stderr
+    assert "they differ in l2.size" in done.stdout
+    assert (tmp_path / "out" / "links.png").stat().st_size > 10_000
+    with (tmp_path / "out" / "links.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 6
+    with (tmp_path / "out" / "slow.csv").open(newline="") as file:
+        assert all(float(row["time_vs_ideal"]) > 1.5 for row in csv.DictReader(file))

@@ -1,0 +1,81 @@
+"""Workers in jobs of a batch system: the file, the job script, and points in jobs that run on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.sweep.api import sweep
+from buddysim.sweep.jobs import Jobs, make_cluster, read_jobs
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("dask_jobqueue") is None, reason="needs pip install 'buddysim[sweep]'"
+)
+ROOT = Path(__file__).parents[2]
+FILE = """
+jobs = 3
+workers = 4
+memory = "16 GB"
+walltime = "02:00:00"
+queue = "long"
+account = "me"
+prologue = ["module load python"]
+directives = ["--exclusive"]
+"""
+
+
+def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text(FILE)
+    jobs = read_jobs(tmp_path / "jobs.toml")
+    assert jobs.text == "3 slurm jobs of 4 workers"
+    cluster = make_cluster(jobs)
+    try:
+        script = cluster.job_script().splitlines()
+    finally:
+        cluster.close()
+    for line in ("#SBATCH -p long", "#SBATCH -A me", "#SBATCH --cpus-per-task=4", "#SBATCH --mem=15G",
+                 "#SBATCH -t 02:00:00", "#SBATCH --exclusive", "module load python"):  # fmt: skip
+        assert line in script, script
+    (worker,) = [line for line in script if "dask worker" in line or "distributed.cli" in line]
+    for option in ("--nthreads 1", "--nworkers 4"):
+        assert option in worker
+    assert "--preload buddysim.sweep.worker" in worker
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ('wal_time = "1"', "nearest: walltime"),
+        ("jobs = 0", "expected a whole number from 1 on"),
+        ('memory = ""', "expected a text"),
+        ("directives = 3", "expected a list of texts"),
+        ('system = "pbs"', "expected one of slurm, local"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, change: str, expected: str) -> None:
+    key = change.partition(" ")[0]
+    kept = [line for line in FILE.splitlines() if line.partition(" ")[0] != key]
+    (tmp_path / "jobs.toml").write_text("\n".join([*kept, change]))
+    with pytest.raises(BuddysimError, match=expected):
+        read_jobs(tmp_path / "jobs.toml")
+    (tmp_path / "less.toml").write_text('memory = "1 GB"')
+    with pytest.raises(BuddysimError, match="jobs is missing"):
+        read_jobs(tmp_path / "less.toml")
+
+
+@pytest.mark.slow
+def test_jobs_on_this_machine_run_the_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    jobs = tmp_path / "jobs.toml"
+    folders = f'log_folder = "{tmp_path}"\nlocal_folder = "{tmp_path}"'
+    jobs.write_text(f'system = "local"\njobs = 2\nmemory = "1 GB"\n{folders}')
+    trace = str(ROOT / "traces" / "lud256.bin")
+    results = sweep(set={"trace": trace}, grid={"seed": [1, 2, 3, 4]}, store=tmp_path / "s", slurm=jobs)
+    assert results.summary.done == 4
+    assert results.summary.failures == []
+    workers = {record.measured["computer"] for record in results}
+    assert workers
+    assert Jobs(jobs=1, memory="1 GB").system == "slurm"

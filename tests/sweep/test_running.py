@@ -1,0 +1,364 @@
+"""Points that run, serially and on workers, with failures, kills, full disks, interruptions: always the same result."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.sweep import memory
+from buddysim.sweep.api import sweep
+from buddysim.sweep.engines import replay
+from buddysim.sweep.estimate import Estimate
+from buddysim.sweep.execute import BUG, KILLED, MEMORY, REFUSED, run_point
+from buddysim.sweep.plan import make_plan
+from buddysim.sweep.point import Point
+from buddysim.sweep.runner import DEATHS, TRIES, Runner, Task
+from buddysim.sweep.store import Store
+from buddysim.sweep.study import StudyReader
+from tests.sweep.conftest import stable
+
+ROOT = Path(__file__).parents[2]
+LUD = str(ROOT / "traces" / "lud256.bin")
+needs_dask = pytest.mark.skipif(
+    importlib.util.find_spec("distributed") is None, reason="needs pip install 'buddysim[sweep]'"
+)
+
+
+def study(points: int) -> Any:
+    return StudyReader("test").read({"set": {"trace": LUD}, "grid": {"seed": list(range(points))}})
+
+
+# -- one point ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_one_of_the_point(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = Point("replay", {"trace": LUD})
+    for error, why in ((BuddysimError("no"), REFUSED), (MemoryError(), MEMORY), (ValueError("odd"), BUG)):
+
+        def fail(settings: Any, error: Exception = error) -> Any:
+            raise error
+
+        monkeypatch.setattr(replay, "simulate", fail)
+        outcome = run_point(point.spec(), str(store.folder))
+        assert outcome["why"] == why
+        assert outcome["reason"]
+    assert "test_running.py" in outcome["reason"]  # where a bug is
+    assert store.names() == set()
+
+
+def test_a_trace_that_changes_or_vanishes_during_a_sweep_is_a_failed_point(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "t.bin"
+    path.write_bytes(Path(LUD).read_bytes())
+    spec = Point("replay", {"trace": str(path)}).spec()
+    path.write_bytes((ROOT / "traces" / "backprop16k.bin").read_bytes())
+    assert run_point(spec, str(store.folder))["reason"] == "what it reads has changed since the sweep began"
+    path.unlink()
+    assert "No such file" in run_point(spec, str(store.folder))["reason"]
+    assert store.names() == set()
+
+
+@pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="a sanitizer reserves terabytes")
+def test_memory_beyond_the_grant_is_told_apart_from_a_bug(store: Store) -> None:
+    code = (
+        "import sys, json\nimport numpy\nfrom buddysim.sweep.execute import run_point\n"
+        "from buddysim.sweep.engines import replay\nfrom buddysim.sweep.point import Point\n"
+        "spec = Point('replay', {'trace': sys.argv[1]}).spec()\n"
+        "replay.simulate = lambda settings: numpy.ones(1 << 28)\n"
+        "print(json.dumps(run_point(spec, sys.argv[2], 1 << 28)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, LUD, str(store.folder)], capture_output=True, text=True, check=True
+    )
+    outcome = json.loads(done.stdout)
+    assert outcome["why"] == MEMORY
+    assert "256 MiB" in outcome["reason"]
+    with memory.limited(1 << 30):
+        pass  # a grant that is not used up leaves no trace
+
+
+# -- many points, in any executor --------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """An executor that plays a script: for each try of a point what comes of it."""
+
+    text = "script"
+
+    def __init__(self, script: dict[str, list[str | None]], slots: int = 2, memory_bytes: int | None = None) -> None:
+        self.script, self._slots, self.memory_bytes = script, slots, memory_bytes
+        self.running: list[Task] = []
+        self.together: list[list[tuple[bool, int, int | None]]] = []
+
+    def slots(self) -> int:
+        return self._slots
+
+    def submit(self, task: Task, spec: Any) -> None:
+        self.running.append(task)
+        self.together.append([(task.alone, task.memory_bytes, task.grant_bytes) for task in self.running])
+
+    def finished(self, patience_s: float) -> Iterator[tuple[Task, Any]]:
+        task = self.running.pop(0)
+        ends = self.script.get(task.name, [])
+        why = ends.pop(0) if ends else None
+        outcome: dict[str, Any] = {"name": task.name, "worker": "w", "seconds": 1.0, "busy_s": 1.0}
+        yield task, outcome | ({"why": why, "reason": "because"} if why else {})
+
+    def close(self) -> None:
+        pass
+
+
+def played(store: Store, script: list[list[str | None]], **options: Any) -> tuple[Runner, Scripted, list[Any]]:
+    plan = make_plan(study(len(script)), store)
+    executor = Scripted(dict(zip(plan.missing, script, strict=True)), **options)
+    events: list[Any] = []
+    runner = Runner(plan, executor, Estimate(), events.append)
+    runner.run()
+    return runner, executor, events
+
+
+def test_a_point_that_fails_is_tried_again_and_then_reported(store: Store) -> None:
+    runner, _, events = played(store, [[BUG], [], [BUG, BUG], [REFUSED, None]])
+    assert runner.summary.done == 3
+    (failure,) = runner.summary.failures
+    assert (failure["why"], failure["reason"], failure["point"]["seed"]) == (BUG, "because", 2)
+    assert [event["event"] for event in events].count("retry") == 3
+    assert TRIES == 2
+
+
+def test_killed_workers_cost_no_tries_but_not_for_ever(store: Store) -> None:
+    runner, _, _ = played(store, [[KILLED] * (DEATHS - 1), [KILLED] * DEATHS, [KILLED, BUG, None]])
+    assert runner.summary.done == 2
+    assert [failure["why"] for failure in runner.summary.failures] == [KILLED]
+
+
+def test_a_point_that_lacked_memory_runs_again_alone_with_all_of_it(store: Store) -> None:
+    _, executor, _ = played(store, [[MEMORY, None], [], [], []], memory_bytes=2**31)
+    alone = [group for group in executor.together if any(is_alone for is_alone, _, _ in group)]
+    assert alone
+    assert all(len(group) == 1 for group in alone)
+    assert alone[-1][0][2] == 2**31
+
+
+@pytest.mark.parametrize("memory_bytes", [1, 2**30, 10 * 2**30])
+def test_points_of_one_moment_fit_the_memory_together(store: Store, memory_bytes: int) -> None:
+    _, executor, _ = played(store, [[]] * 12, slots=4, memory_bytes=memory_bytes)
+    for group in executor.together:
+        assert len(group) == 1 or sum(needed for _, needed, _ in group) <= memory_bytes
+    most = max(map(len, executor.together))
+    assert most == {1: 1, 2**30: 4, 10 * 2**30: 4}[memory_bytes]
+
+
+def test_a_measured_point_needs_what_was_measured(store: Store) -> None:
+    point = Point("replay", {"trace": LUD, "scheme": "buddy"})
+    content = point.identity["trace"]
+    rows = [{"engine": "replay", "content": content, "scheme": scheme, "seconds": s, "peak_rss_bytes": m}
+            for scheme, s, m in (("buddy", 2.0, 10**9), ("ideal", 1.0, 10**8))]  # fmt: skip
+    measured = Estimate(rows)
+    assert measured.memory_bytes(point) == 1.25 * 10**9
+    assert measured.seconds(point) == 2.0
+    assert Estimate().seconds(point) is None
+    assert 10**8 < Estimate().memory_bytes(point) < 10**9
+
+
+def test_python_gets_records_and_a_table(store: Store) -> None:
+    results = buddysim.sweep(
+        set={"trace": LUD}, grid={"scheme": ["buddy", "host"]}, baseline={}, store=store, workers=1
+    )
+    assert [record.result["provenance"]["scheme"] for record in results] == ["buddy", "host"]
+    ideal = buddysim.simulate(LUD, scheme="ideal").counters["time_ps"]
+    for row, scheme in zip(results.rows(), ("buddy", "host"), strict=True):
+        time_ps = buddysim.simulate(LUD, scheme=scheme).counters["time_ps"]
+        assert row["time_vs_ideal"] == time_ps / ideal
+    again = sweep(set={"trace": LUD}, grid={"scheme": ["buddy", "host"]}, store=store)
+    assert again.summary.done == 0
+    assert len(again) == len(list(again)) == 2
+
+
+def test_run_and_simulate_leave_stores_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from buddysim.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BUDDYSIM_STORE", str(tmp_path / "store"))
+    assert main(["run", LUD, "--scheme", "ideal", "--json", "r.json"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+
+
+# -- worker processes --------------------------------------------------------------------------------------------------
+
+
+def worker_processes(parent: int) -> list[int]:
+    """The workers that a process has started."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{parent}/task").iterdir():
+        try:
+            found += map(int, (thread / "children").read_text().split())
+        except OSError:
+            continue
+    return [pid for pid in found if b"spawn_main" in _command(pid)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@needs_dask
+def test_a_killed_worker_costs_its_point_and_nothing_else(store: Store, tmp_path: Path) -> None:
+    asked, killed = study(40), []
+
+    def kill_one(event: Any) -> None:
+        if event["event"] == "done" and not killed:
+            victim = worker_processes(os.getpid())[0]
+            killed.append(victim)
+            os.kill(victim, signal.SIGKILL)
+
+    results = sweep(asked, store=store, workers=2, listen=kill_one)
+    assert killed
+    assert results.summary.done == 40
+    assert results.summary.failures == []
+    one = sweep(asked, store=tmp_path / "one", workers=1)
+    assert [stable(record) for record in results] == [stable(record) for record in one]
+    assert worker_processes(os.getpid()) == []
+
+
+def command(store: Path, points: int, *more: str) -> list[str]:
+    seeds = ",".join(map(str, range(points)))
+    return [
+        sys.executable,
+        "-m",
+        "buddysim",
+        "sweep",
+        LUD,
+        "--scheme",
+        "buddy",
+        "--seed",
+        seeds,
+        "--store",
+        str(store),
+        *more,
+    ]
+
+
+@needs_dask
+@pytest.mark.slow
+def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    started = subprocess.Popen(
+        command(tmp_path / "s", 300, "--workers", "2"), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while len(Store.at(tmp_path / "s").names()) < 5:
+        time.sleep(0.05)
+    os.killpg(started.pid, signal.SIGINT)  # as a terminal does it: to all of its processes
+    _, said = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    there = Store.at(tmp_path / "s").names()
+    assert 5 <= len(there) < 300
+    done = subprocess.run(command(tmp_path / "s", 300, "--workers", "1"), capture_output=True, text=True, check=True)
+    assert f"{len(there)} there" in done.stderr
+    assert len(Store.at(tmp_path / "s").names()) == 300
+
+
+@needs_dask
+@pytest.mark.slow
+def test_results_are_the_same_for_1_2_and_4_workers_and_in_any_order(tmp_path: Path) -> None:
+    made = []
+    for workers in (1, 2, 4):
+        asked = study(24)
+        random.Random(workers).shuffle(asked.axes[-1])
+        results = sweep(asked, store=tmp_path / str(workers), workers=workers)
+        assert results.summary.failures == []
+        made.append({record.name: stable(record) for record in results})
+    assert made[0] == made[1] == made[2]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with little room; `remount` gives it more."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@needs_dask
+@pytest.mark.slow
+def test_fifty_kills_and_a_full_disk_lose_nothing(small_disk: Path, tmp_path: Path) -> None:
+    """Workers and drivers die at random moments; every point is there once, as in an undisturbed run."""
+    points, kills = 400, 50
+    place, chance, killed, full_since = small_disk / "store", random.Random(20), 0, 0.0
+    remount = ["mount", "-o", "remount,size=64m", str(small_disk)]
+    driver = subprocess.Popen(command(place, points, "--workers", "2"))
+    while driver.poll() != 0:
+        if driver.poll() is not None:
+            driver = subprocess.Popen(command(place, points, "--workers", "2"))
+        time.sleep(chance.uniform(0.1, 2.0))
+        if not full_since and shutil.disk_usage(small_disk).free < 2 * 4096:
+            full_since = time.monotonic()
+        if full_since and remount and time.monotonic() - full_since > 5:
+            subprocess.run(remount, check=True)
+            remount = []
+        if killed < kills and driver.poll() is None:
+            workers = worker_processes(driver.pid)
+            victim = driver.pid if chance.random() < 0.2 or not workers else chance.choice(workers)
+            os.kill(victim, signal.SIGKILL)
+            killed += 1
+            if victim == driver.pid:
+                driver.wait()
+    assert killed == kills
+    assert not remount  # the disk was full, and killed processes left it so for a while
+    asked = {"set": {"trace": LUD, "scheme": "buddy"}, "grid": {"seed": list(range(points))}}
+    undisturbed = sweep(StudyReader("t").read(asked), store=tmp_path / "undisturbed", workers=1)
+    disturbed = Store.at(place)
+    assert set(disturbed.singles()) == {record.name for record in undisturbed}
+    for record in undisturbed:
+        assert stable(disturbed.get(record.name)) == stable(record)
+    assert disturbed.notes == []
+
+
+@needs_dask
+@pytest.mark.slow
+def test_two_sweeps_at_once_on_one_store_lose_nothing(tmp_path: Path) -> None:
+    both = [subprocess.Popen(command(tmp_path / "s", 60, "--workers", "2"), stderr=subprocess.PIPE) for _ in range(2)]
+    for each in both:
+        each.communicate(timeout=120)
+        assert each.returncode == 0
+    store = Store.at(tmp_path / "s")
+    assert len(store.verified(store.names())) == 60
+    assert store.notes == []
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_scheduler_that_is_there_runs_the_points_and_one_that_dies_is_said(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+        results = sweep(study(5), store=tmp_path / "s", scheduler=cluster.scheduler_address)
+        assert results.summary.done == 5
+        address = cluster.scheduler_address
+    began = time.monotonic()
+    with pytest.raises(BuddysimError, match="does not answer within 5 s"):
+        sweep(study(6), store=tmp_path / "s", scheduler=address)
+    assert time.monotonic() - began < 15
