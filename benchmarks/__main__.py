@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import buddysim
-from benchmarks import compress_speed, computer, decode_speed, memory, replay_speed, training_speed
+from benchmarks import compress_speed, computer, decode_speed, memory, replay_speed, sweep_speed, training_speed
 from benchmarks.measurement import Measurement
 from buddysim.base.output import check_output, write_text
 
@@ -28,6 +28,7 @@ MODULES = {
     "compress": compress_speed,
     "memory": memory,
     "training": training_speed,
+    "sweep": sweep_speed,
 }
 
 Measure = Callable[[Path, bool], list[Measurement]]
