@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from buddysim.base.compiled import kept, run_compiler
 from buddysim.base.errors import BuddysimError
+from buddysim.base.terminal import say
 
 
 @cache
@@ -49,6 +51,8 @@ def compiled_sources(
     key += [f"{header}\0{text}".encode() for header, text in generated.items()]
 
     def make(target: Path) -> None:
+        if sys.stderr.isatty():
+            say(f"compiling the capture ({Path(name).name}): the first time on this machine only, up to half a minute")
         for header, text in generated.items():
             (target.parent / header).write_text(text)
         include = ["-I", str(target.parent)] if generated else []

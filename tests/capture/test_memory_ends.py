@@ -237,3 +237,23 @@ def test_the_help_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     for option in ("every-calls", "every-seconds", "snapshots", "min-bytes", "contents", "look-at", "seed"):
         assert f"--{option}" in text
+
+
+def test_a_wrapper_that_leaves_the_work_to_a_child_is_named(tmp_path: Path) -> None:
+    """Only then: a program that does nothing has no children to blame."""
+    work = "int main(void) { for (volatile long i = 0; i < 400000000; i++) {} return 0; }"
+    worker = compiled(tmp_path, "worker", work)
+    done = capture("--", "sh", "-c", f"{worker}; true", folder=tmp_path)
+    assert done.returncode == 0
+    assert "most of the work was done by other processes" in done.stderr
+    done = capture("--", "true", folder=tmp_path)
+    assert "nothing large enough was seen" in done.stderr
+    assert "other processes" not in done.stderr
+
+
+def test_names_without_source_lines_suggest_debug_information(tmp_path: Path) -> None:
+    source = "int main(void) { volatile char *p = malloc(1 << 20); p[5] = 1; free((void *)p); return 0; }"
+    for flag, suggested in (("-g0", True), ("-g", False)):
+        made = compiled(tmp_path, f"made{flag}", f"#include <stdlib.h>\n{source}", flag)
+        done = capture("--", made, folder=tmp_path)
+        assert ("compile the program with -g" in done.stderr) == suggested, done.stderr

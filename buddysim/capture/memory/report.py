@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Final
 
 from buddysim.base.terminal import say, warn
@@ -12,6 +13,8 @@ from buddysim.capture.messages import signal_text
 from buddysim.machine.units import format_size
 
 EVERYTHING: Final = 1 << 62
+_OFFSET: Final = re.compile(r"\+0x[0-9a-f]+")
+_LITTLE_NS: Final = 50_000_000
 
 
 def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
@@ -84,11 +87,26 @@ def report(output: object, record: Record, outcome: Outcome, trigger: Trigger) -
         warn(end_of(outcome))
     if not record.snapshots or not allocations:
         warn("nothing large enough was seen; smaller allocations: --min-bytes")
+        if _left_to_children(outcome):
+            warn(
+                "most of the work was done by other processes that the program started, and children are not captured: "
+                "expected the program itself after --, not a wrapper (timeout, mpirun, a shell script)"
+            )
+    if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots[-1:] for one in snapshot.allocations):
+        say("names with an offset (+0x..) have no source line: compile the program with -g")
     if outcome.total and len(record.snapshots) > 1:
         options = _exact(outcome.total, len(record.snapshots), trigger)
         say(f"for that many at exactly equal distances: {options}")
     if outcome.answered and outcome.total is not None and trigger.calls and outcome.total < trigger.interval:
         warn(f"{outcome.total} calls of {trigger.function or 'allocating functions'} were counted in all")
+
+
+def _left_to_children(outcome: Outcome) -> bool:
+    """Whether the program's children used more processor time than itself.
+
+    A program that ends without a word (`_exit`) and without a snapshot used less than the first interval.
+    """
+    return outcome.answered and outcome.all_ns > 2 * (outcome.own_ns or 0) + _LITTLE_NS
 
 
 def _exact(total: int, wanted: int, trigger: Trigger) -> str:

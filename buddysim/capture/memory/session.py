@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import re
+import resource
 import selectors
 import socket
 import subprocess
@@ -69,6 +70,7 @@ class Outcome:
     total : length of the run, where the program sent it at its end
     cut_short, failed : snapshots that didn't arrive whole; that couldn't be taken, with the errors
     replaced : times that the program replaced itself by another one
+    own_ns, all_ns : processor time of the program where it sent it at its end, and of it with all its children
     broken : why nothing more could be written, where that happened; the program ran on
     """
 
@@ -78,6 +80,8 @@ class Outcome:
     cut_short: int = 0
     failed: list[str] = field(default_factory=list)
     replaced: int = 0
+    own_ns: int | None = None
+    all_ns: int = 0
     broken: BuddysimError | None = None
 
 
@@ -85,6 +89,12 @@ def _without_address_randomization() -> None:
     """Runs in the program's process before it starts: the same addresses in every run, where the system allows it."""
     libc = ctypes.CDLL(None)
     libc.personality(libc.personality(0xFFFFFFFF) | _ADDR_NO_RANDOMIZE)
+
+
+def _children_ns() -> int:
+    """Processor time of the processes that ended below this one, in nanoseconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((used.ru_utime + used.ru_stime) * _NANOSECONDS)
 
 
 def _drain(stream: socket.socket) -> None:
@@ -104,6 +114,7 @@ class Session:
 
     def run(self, command: Sequence[str], program: str) -> Outcome:
         """Run the program to its end."""
+        before = _children_ns()
         with listening("memory", backlog=128) as (listener, folder):
             listener.setblocking(False)
             try:
@@ -123,6 +134,9 @@ class Session:
                     process.wait()
                     raise
         self.outcome.returncode = process.returncode
+        self.outcome.all_ns = _children_ns() - before
+        if not self._request.trigger.calls:
+            self.outcome.own_ns = self.outcome.total
         return self.outcome
 
     def _environment(self, path: Path) -> dict[str, str]:

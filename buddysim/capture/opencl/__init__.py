@@ -239,6 +239,8 @@ def _report(output: object, record: Record, outcome: Outcome) -> None:
         warn(f"not traced, but run: kernel {kernel}")
     for text in problems.notes:
         warn(text)
+    if counts.too_wide:
+        warn(counts.too_wide)
     if counts.outside:
         warn(f"{counts.outside} lane accesses were outside of every buffer")
     if outcome.others:

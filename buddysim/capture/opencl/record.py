@@ -23,6 +23,10 @@ _UNKNOWN_END = "the capture itself was interrupted: the trace may end anywhere, 
 _COPIES: tuple[Literal["htod", "dtoh", "dtod"], ...] = ("htod", "dtoh", "dtod")
 
 
+#: Work-items that a work-group may have on GPUs; PoCL allows 4,096.
+LARGEST_GROUP = 1024
+
+
 @dataclass
 class Buffer:
     """A buffer of the program."""
@@ -45,6 +49,23 @@ class Counts:
     outside: int = 0
     snapshots: int = 0
     allocations: int = 0
+    widest_group: int = 0  # work-items of the largest work-group, and the kernel that has it
+    widest_kernel: str = ""
+
+    def note_group(self, kernel: str, work_items: int) -> None:
+        """A launch with work-groups of that many work-items."""
+        if work_items > self.widest_group:
+            self.widest_group, self.widest_kernel = work_items, kernel
+
+    @property
+    def too_wide(self) -> str | None:
+        """What is wrong with work-groups that no GPU takes; None where there are none."""
+        if self.widest_group <= LARGEST_GROUP:
+            return None
+        return (
+            f"kernel {self.widest_kernel} has work-groups of {self.widest_group:,} work-items: GPUs take at most "
+            f"{LARGEST_GROUP:,}, and run refuses what an SM has no room for: with --as-gpu programs choose for a GPU"
+        )
 
 
 @dataclass
@@ -154,6 +175,7 @@ class Record:
         self._follows(ordinal)
         grid, block = (dims[0], dims[1], dims[2]), (dims[3], dims[4], dims[5])
         self._kernel = message.text
+        self.counts.note_group(message.text, block[0] * block[1] * block[2])
         self._writer.begin_kernel(message.text, grid, block, shared_memory_bytes=shared, stream=stream, ordinal=ordinal)
         self.counts.kernels += 1
 

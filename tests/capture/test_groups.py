@@ -1,0 +1,15 @@
+"""Work-groups that PoCL allows and no GPU takes."""
+
+from __future__ import annotations
+
+from buddysim.capture.opencl.record import Counts
+
+
+def test_the_widest_group_is_named_where_it_is_too_wide() -> None:
+    counts = Counts()
+    counts.note_group("narrow", 1024)
+    assert counts.too_wide is None
+    counts.note_group("wide", 4096)
+    counts.note_group("narrow", 256)
+    assert "kernel wide has work-groups of 4,096 work-items" in str(counts.too_wide)
+    assert "--as-gpu" in str(counts.too_wide)
