@@ -150,7 +150,7 @@ def initial_field(problem: Problem) -> Field:
 
 def forcing(problem: Problem) -> Field:
     """What makes the exact solution steady on the grid."""
-    return -fluxes(exact_solution(*_places(problem)), problem)
+    return 0.0 - fluxes(exact_solution(*_places(problem)), problem)  # not -0 on the walls
 
 
 def fluxes(u: Field, problem: Problem) -> Field:
