@@ -12,6 +12,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.trace import open_trace
 from buddysim.workloads.comparison import MOST_POINTS, POINTS, Comparison, class_counts, compare, origin, ratio, summary
 from buddysim.workloads.registry import REGISTRY, solver_of
+from buddysim.workloads.touched import touched_bytes
 
 _FOLDER = Path(__file__).parent / "reference"
 _HEAD = """# The workloads in figures
@@ -47,7 +48,7 @@ def table(paths: Iterable[str | os.PathLike[str]]) -> str:
 
 def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
     yield "## Size and contents\n"
-    yield "| workload | input | footprint (paper) | traced | run | ratio at each tenth of the run | the paper's |"
+    yield "| workload | input | footprint (paper) | traced (warp instructions) | run | ratio by tenths | the paper's |"
     yield "|---|---|---|---|---|---|---|"
     for path in paths:
         with open_trace(path) as trace:
@@ -57,7 +58,9 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
             ratios = " ".join(f"{ratio(counts):.2f}" for counts in class_counts(trace))
             paper, size = _paper(REGISTRY.find(name).PAPER)
             megabytes = sum(one.bytes for one in trace.allocations) / 1e6
-            traced = f"{operations / 1e6:.2f} M in {len(trace.kernels)} launches"
+            traced = (
+                f"{operations / 1e6:.2f} M in {len(trace.kernels)} launches, {touched_bytes(trace) >> 20} MiB touched"
+            )
             run = f"{solver.steps} steps, {solver.launches} launches"
             footprint = f"{megabytes:.0f} MB ({size} GB)"
             yield f"| {name} {scale} | {which} | {footprint} | {traced} | {run} | {ratios} | {paper} |"

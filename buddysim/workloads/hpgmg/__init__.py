@@ -39,6 +39,7 @@ _HALF_SWEEPS: Final = 6  # before and after a coarser level's correction
 _GROUP: Final = (32, 4, 1)
 _LEVEL_LAUNCHES: Final = 2 * 2 * _HALF_SWEEPS + 2 + 1 + 1 + 2
 _CORRECTION_LAUNCHES: Final = 2 + 1 + 1
+_BEFORE_SMOOTHING: Final = 4  # launches of a step: ghosts, residual, zero, ghosts
 _CYCLES_OF_SMALLER: Final = 8
 _ASYMPTOTIC: Final = 48  # cells along a box's edge from which on the order shows
 
@@ -53,7 +54,9 @@ class Problem:
 
 
 class Multigrid(Solver):
-    """A step is a V-cycle for the error, which is then added. Two half sweeps on the finest level are traced.
+    """A step is a V-cycle for the error, which is then added.
+
+    Two half sweeps on the finest level are traced, with the ghost cells between them.
 
     The same problem is solved on the two next coarser grids before: the three solutions show the order.
     """
@@ -92,7 +95,7 @@ class Multigrid(Solver):
     @property
     def window(self) -> tuple[int, int]:
         step = self.setup_launches + self.steps // 2 * self.step_launches
-        return step + 3, step + 3 + 4
+        return step + _BEFORE_SMOOTHING, step + _BEFORE_SMOOTHING + 3
 
     @property
     def steps(self) -> int:
@@ -106,8 +109,7 @@ class Multigrid(Solver):
     def traced_operations(self) -> int:
         dim = self.problem.dim
         rows = _BOXES * dim * dim * -(-dim // 64)
-        ghosts = _BOXES * 6 * 2 * (dim + 4) * -(-(dim + 4) // 32) * 2
-        return 2 * (61 * rows + 3 * ghosts)
+        return 2 * 61 * rows + 20 * _BOXES * dim * dim
 
     @property
     def native_seconds(self) -> float:
