@@ -16,8 +16,8 @@ ORDER = 70
 SUMMARY = "NAS BT: a flow by block tridiagonal systems, with the Jacobians and blocks of all cells"
 PAPER = "370.bt"
 WHY = (
-    "Fields of full precision (1.05 alone); Jacobians and blocks, which a port keeps for all cells, have elements "
-    "that are always 0 or 1. The paper's 1.35 is that of a port that keeps fewer of them."
+    "Fields of full precision (1.05 alone); Jacobians and blocks, which ports keep for all cells, have elements "
+    "that are always 0 or 1. The paper's 1.35 would be that of a port that keeps fewer of them."
 )
 REFERENCE = {"profile": "npb_bt_a"}
 

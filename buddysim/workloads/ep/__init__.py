@@ -15,8 +15,8 @@ ORDER = 20
 SUMMARY = "NAS EP: pairs of Gaussian deviates, counted in annuli"
 PAPER = "352.ep"
 WHY = (
-    "The numbers of a pass are random and don't compress. The paper's 3 must be that of arrays which are "
-    "allocated and hardly used: one pass at a time fills 2.75 GB only with 20 times our batches."
+    "The numbers of a pass are random and don't compress. The paper's 3 must be that of arrays that are allocated "
+    "and hardly used: passes fill them with random numbers otherwise."
 )
 
 _ANNULI: Final = 10
