@@ -15,7 +15,7 @@ from buddysim.papers.cdma.offloaded import ratios_by_network
 from buddysim.papers.stated import value
 from buddysim.training.contents.measured import measured
 
-TITLE = "cDMA, Fig. 11: ratios by algorithm and layout (bars: average by size; dashes: largest of a layer)"
+TITLE = "cDMA, Fig. 11: ratios by algorithm and layout (points: average by size; dashes: largest of a layer)"
 ORDER = 211
 
 LABELS = {"rle": "RL", "zvc": "ZV", "zlib": "ZL"}
@@ -41,15 +41,16 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     cells = {(row["network"], row["layout"], row["algorithm"]): row for row in rows}
     networks = list(NETWORKS)
     for panel, layout in zip(axes, LAYOUTS, strict=True):
-        style.grouped(
-            panel,
-            networks,
-            {shown: [cells[n, layout, name]["average"] for n in networks] for name, shown in LABELS.items()},
-        )
-        for series, name in enumerate(LABELS):
+        for series, (name, shown) in enumerate(LABELS.items()):
             spots = [x + (series - 1) * 0.8 / 3 for x in range(len(networks))]
-            panel.plot(spots, [cells[n, layout, name]["largest"] for n in networks], "_", color=style.INK, ms=9)
+            average, largest = ([cells[n, layout, name][kind] for n in networks] for kind in ("average", "largest"))
+            colour = style.SERIES[series]
+            panel.vlines(spots, average, largest, color=colour, lw=1)  # no bars: a logarithmic axis has no foot
+            panel.plot(spots, average, "o", color=colour, ms=5, label=shown)
+            panel.plot(spots, largest, "_", color=style.INK, ms=9)
+        panel.set_xticks(range(len(networks)), networks)
         panel.set_yscale("log", base=2)
+        panel.yaxis.set_major_formatter("{x:g}")
         panel.set_title(layout, fontsize=9, loc="left")
         style.stated_line(panel, value("zvc-average"), "paper: ZV on average 2.6")
         style.turned(panel, 8)

@@ -33,7 +33,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             color=colour,
             label=name,
         )
-    axes.set_xlabel("iteration")
+    axes.set_xscale("symlog", linthresh=1)  # the densities move most in the first iterations
+    axes.set_xlabel("iteration (logarithmic)")
     axes.set_ylabel("density, %")
     loss = axes.twinx()
     first = [row for row in rows if row["map"] == rows[0]["map"] and row["loss"] is not None]

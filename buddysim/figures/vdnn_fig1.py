@@ -29,21 +29,20 @@ def data(source: Source) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    """Two panels, one scale each: the memory, and the share of it."""
+    figure, (memory, share) = style.figure(TITLE, 2, 1, height=6.4, sharex=True)
     labels = [row["network"] for row in rows]
-    axes.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide, base-p")
+    memory.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide, base-p")
     positions = [labels.index(label) for label in STATED_GIB]
-    style.stated(axes, positions, [value(id) for id in STATED_GIB.values()])
-    axes.axhline(12, color=style.PALE, linewidth=0.8, linestyle=":")
-    axes.set_ylabel("GiB (dotted: a Titan X)")
-    share = axes.twinx()
-    share.plot(labels, [100 * row["most_used"] for row in rows], "o", color=style.SERIES[2], label="used at most")
+    style.stated(memory, positions, [value(id) for id in STATED_GIB.values()])
+    memory.axhline(12, color=style.PALE, linewidth=0.8, linestyle=":")
+    memory.set_ylabel("GiB (dotted: a Titan X)")
+    style.legend(memory, 2)
+    share.bar(labels, [100 * row["most_used"] for row in rows], 0.6, color=style.SERIES[2], label="used at most")
     low, high = value("unused")
     share.axhspan(100 - high, 100 - low, color=style.STATED, alpha=0.1, label="paper: 21 to 47 % (Fig. 1's networks)")
     share.set_ylim(0, 100)
     share.set_ylabel("% of it used by a layer at most")
-    share.tick_params(labelsize=8)
-    style.turned(axes, 8)
-    style.legend(axes, 2, loc="lower left", bbox_to_anchor=(0, 1))
+    style.turned(share, 8)
     style.legend(share, 2)
     return figure

@@ -54,28 +54,25 @@ def data(source: Source) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
+    """Two rows of panels, one scale each: the memory, and what is saved of its average."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    figure, axes = style.figure(TITLE, 1, len(networks), width=13, height=4.4)
-    for panel, network in zip(axes, networks, strict=True):
+    shared = {"sharey": "row", "sharex": "col"}
+    figure, axes = style.figure(TITLE, 2, len(networks), width=13, height=6.4, **shared)
+    for (memory, saved), network in zip(axes.T, networks, strict=True):
         bars = [row for row in rows if row["network"] == network]
         labels = [SCHEMES[row["scheme"]] + ("" if row["fits"] else "*") for row in bars]
         style.grouped(
-            panel,
+            memory,
             labels,
             {"maximum": [row["peak_gib"] for row in bars], "average": [row["average_gib"] for row in bars]},
         )
-        saved = panel.twinx()
-        saved.plot(range(len(bars)), [row["saved_percent"] for row in bars], "o", color=style.INK, mec="white", ms=5)
+        saved.bar(range(len(bars)), [row["saved_percent"] for row in bars], 0.6, color=style.SERIES[4])
         positions = [n for n, row in enumerate(bars) if row["scheme"] in STATED]
         style.stated(saved, positions, [value(STATED[bars[n]["scheme"]]) for n in positions])
         saved.set_ylim(0, 100)
-        saved.tick_params(labelsize=7)
-        if panel is not axes[-1]:
-            saved.set_yticklabels([])
-        panel.set_title(network, fontsize=9)
-        style.turned(panel)
-    axes[0].set_ylabel("GiB")
-    saved.set_ylabel("average use saved, % (dots; diamonds: the paper's average of the six)")
-    saved.yaxis.label.set_size(7)
-    style.legend(axes[0], 2, loc="upper left", bbox_to_anchor=(-0.2, -0.2))
+        memory.set_title(network, fontsize=9)
+        style.turned(saved)
+    axes[0, 0].set_ylabel("GiB")
+    axes[1, 0].set_ylabel("average use saved, %\n(diamonds: the paper's\naverage of the six)")
+    style.legend(axes[0, 0], 2, loc="upper left", bbox_to_anchor=(0, 1))
     return figure

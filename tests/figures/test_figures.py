@@ -12,6 +12,7 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.figures import REGISTRY, Source, plot, save
+from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 from buddysim.training import simulate
 
@@ -188,3 +189,15 @@ def test_a_result_in_hand_is_drawn(tmp_path: Path) -> None:
     for wrong in ({}, {"a": 3}, {"a": trained, "buddy": results["buddy"]}):
         with pytest.raises(BuddysimError, match="expected results of one engine"):
             buddysim.plot(wrong)
+
+
+def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:
+    """Panels of one column share their labels, those of different networks don't."""
+    figure = REGISTRY.find("vdnn-fig11")
+    rows = figure.data(Source(Store.at(str(results))))
+    drawn = figure.draw(rows)
+    networks = list(dict.fromkeys(row["network"] for row in rows))
+    for network, panel in zip(networks, drawn.axes[len(networks) :], strict=True):
+        fits = {row["scheme"]: row["fits"] for row in rows if row["network"] == network}
+        starred = [label.get_text().endswith("*") for label in panel.get_xticklabels()]
+        assert starred == [not each for each in fits.values()]
