@@ -23,7 +23,8 @@ WIDTH = 80
 #: Headings and row labels of numbers that count something: the thing counted is the unit.
 COUNTED = re.compile(
     r"accesses|blocks|bytes|chunks|cycles|entries|events|faults|fills|instructions|kernels|launch|layers|lines|"
-    r"pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|default|value|points|flops|values"
+    r"pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|"
+    r"default|value|points|flops|channels|slices|ways|count"
 )
 UNITS = re.compile(r"\b(ms|us|ns|s|GiB|MiB|KiB|B|GB/s|FLOPs|ratio|%)\b|sector|share")
 NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")
