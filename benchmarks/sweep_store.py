@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
     study.write_text(STUDY.format(trace=trace.absolute(), links=links, seeds=", ".join(map(str, range(seeds)))))
     place, cache = folder / "store", folder / "cache"
     try:
-        return [*_filled(study, place), *_asked(study, place, cache, machines * seeds, quick)]
+        return [*_filled(study, place), *_asked(study, place, cache, machines * seeds)]
     finally:
         for each in (place, cache):
             shutil.rmtree(each, ignore_errors=True)
@@ -69,31 +70,29 @@ def _copy(record: Record, point: Point, name: str) -> Record:
     return replace(record, name=name, identity=identity, row=row)
 
 
-def _asked(study: Path, place: Path, cache: Path, count: int, quick: bool) -> list[Measurement]:
+def _asked(study: Path, place: Path, cache: Path, count: int) -> list[Measurement]:
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "BUDDYSIM_STORE": str(place)}
 
-    def seconds(*arguments: str) -> float:
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "buddysim", *arguments]
-        subprocess.run(command, check=True, env=environment, capture_output=True)
-        return time.perf_counter() - began
+    def timed(what: str, *arguments: str, times: int = 1, most: float) -> list[Measurement]:
+        """Seconds of a command by the clock, and of processor time, which other processes' load doesn't change."""
+        clock, processor = [], []
+        for _ in range(times):
+            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            command = [sys.executable, "-m", "buddysim", *arguments]
+            subprocess.run(command, check=True, env=environment, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            clock.append(time.perf_counter() - began)
+            processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        name = f"sweep: {count:,} results, {what}"
+        return [
+            Measurement.of_repetitions(name, "s", clock, asked=most, smaller_is_better=True),
+            Measurement.of_repetitions(f"{name}, processor time", "s", processor, smaller_is_better=True),
+        ]
 
     where = "link.bandwidth > 20.5 GB/s and seed = 7"
     query = ("results", "--where", where, "--columns", "link.bandwidth,seed,time_ps,time_vs_ideal")
-    named = f"sweep: {count:,} results"
-    rebuilt = seconds(*query)
     return [
-        Measurement.of_repetitions(
-            f"{named}, index lost, and a query", "s", [rebuilt], asked=60, smaller_is_better=True
-        ),
-        Measurement.of_repetitions(
-            f"{named}, a query", "s", [seconds(*query) for _ in range(3)], asked=2, smaller_is_better=True
-        ),
-        Measurement.of_repetitions(
-            f"{named}, a dry run of as many points",
-            "s",
-            [seconds("sweep", str(study), "--dry-run") for _ in range(3)],
-            asked=2,
-            smaller_is_better=True,
-        ),
+        *timed("index lost, and a query", *query, most=60),
+        *timed("a query", *query, times=3, most=2),
+        *timed("a dry run of as many points", "sweep", str(study), "--dry-run", times=3, most=2),
     ]
