@@ -105,11 +105,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
+    _add_measuring(parser)
+    _add_scheme_options(parser)
+    parser.epilog = _schemes_text()
+
+
+def _add_measuring(parser: argparse.ArgumentParser) -> None:
+    """Contents of feature maps from a training that is observed now."""
     measuring = parser.add_argument_group("contents of feature maps, measured here and now")
     measuring.add_argument("--measure", action="store_true", help="train a network and observe it (needs PyTorch)")
     measuring.add_argument("--data", metavar="FOLDER", help="with --measure: the four files of Fashion-MNIST")
-    _add_scheme_options(parser)
-    parser.epilog = _schemes_text()
 
 
 def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
