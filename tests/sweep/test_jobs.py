@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.api import sweep
 from buddysim.sweep.jobs import Jobs, make_cluster, read_jobs
+from buddysim.sweep.study import StudyReader
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("dask_jobqueue") is None, reason="needs pip install 'buddysim[sweep]'"
@@ -79,3 +83,35 @@ def test_jobs_on_this_machine_run_the_points(tmp_path: Path, monkeypatch: pytest
     workers = {record.measured["computer"] for record in results}
     assert workers
     assert Jobs(jobs=1, memory="1 GB").system == "slurm"
+
+
+def _slurm_answers() -> bool:
+    if shutil.which("sinfo") is None or shutil.which("sbatch") is None:
+        return False
+    asked = subprocess.run(["sinfo", "-h", "-t", "idle,mix"], capture_output=True, text=True, check=False, timeout=20)
+    return asked.returncode == 0 and bool(asked.stdout.strip())
+
+
+@pytest.mark.slow
+def test_a_slurm_that_is_there_runs_the_points_and_a_cancelled_job_costs_none(tmp_path: Path) -> None:
+    if not _slurm_answers():
+        pytest.skip("needs a Slurm with idle nodes (docs/sweeps.md says how one machine becomes one)")
+    jobs = tmp_path / "jobs.toml"
+    folders = f'log_folder = "{tmp_path}"\nlocal_folder = "{tmp_path}"\nprologue = ["export PYTHONPATH={ROOT}"]'
+    jobs.write_text(f'jobs = 2\nmemory = "2 GB"\nwalltime = "00:10:00"\n{folders}')
+    cancelled: list[str] = []
+
+    def cancel_one(event: Any) -> None:
+        if event["event"] == "done" and not cancelled:
+            listed = subprocess.run(["squeue", "-h", "-t", "R", "-o", "%i"], capture_output=True, text=True, check=True)
+            running = listed.stdout.split()
+            if len(running) == 2:
+                cancelled.append(running[0])
+                subprocess.run(["scancel", running[0]], check=True)
+
+    trace = str(ROOT / "traces" / "lud256.bin")
+    asked = {"set": {"trace": trace}, "grid": {"seed": list(range(60))}}
+    results = sweep(StudyReader("t").read(asked), store=tmp_path / "s", slurm=jobs, listen=cancel_one)
+    assert results.summary.failures == []
+    assert len(list(results)) == 60
+    assert cancelled
