@@ -185,8 +185,10 @@ def _local(workers: int | None, plan: Plan, waiting: Callable[[str], object]) ->
     folder = str(plan.store.folder)
     if workers is not None and workers > 1:
         cluster.check_installed(f"--workers {workers}")
-    if count == 1 or len(plan.missing) == 1 or not cluster.installed():
+    if count == 1 or len(plan.missing) == 1:
         return Serial(folder, waiting)
+    if not cluster.installed():
+        return Serial(folder, waiting, "this process alone: worker processes need pip install 'buddysim[sweep]'")
     count = min(count, len(plan.missing))
     most = int(memory.available_bytes() * memory.SHARE)
     text = f"{count} worker processes of this machine"

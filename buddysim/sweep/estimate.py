@@ -25,6 +25,7 @@ class Estimate:
     def __init__(self, rows: Iterable[Measured] = ()) -> None:
         self._seconds: dict[Any, list[float]] = {}
         self._memory: dict[Any, int] = {}
+        self._contents: dict[Any, str] = {}
         for row in rows:
             for key in ((row["engine"], row["content"], row["scheme"]), (row["engine"], row["content"])):
                 self._seconds.setdefault(key, []).append(row["seconds"])
@@ -45,6 +46,9 @@ class Estimate:
         return point.how.memory_bytes(point.settings)
 
     def _keys(self, point: Point) -> list[tuple[Any, ...]]:
-        content = point.how.identity(point.settings)[point.how.SUBJECT]
+        subject = point.engine, point.settings[point.how.SUBJECT]
+        if subject not in self._contents:
+            self._contents[subject] = point.how.identity(point.settings)[point.how.SUBJECT]
+        content = self._contents[subject]
         scheme = point.settings.get("scheme", point.how.axes()["scheme"].default)
         return [(point.engine, content, scheme), (point.engine, content)]

@@ -57,11 +57,10 @@ class Executor(Protocol):
 class Serial:
     """One point after the other, in this process."""
 
-    text = "this process"
     memory_bytes: int | None = None
 
-    def __init__(self, folder: str, waiting: Callable[[str], object]) -> None:
-        self._folder, self._waiting = folder, waiting
+    def __init__(self, folder: str, waiting: Callable[[str], object], text: str = "this process") -> None:
+        self._folder, self._waiting, self.text = folder, waiting, text
         self._next: list[tuple[Task, Mapping[str, Any]]] = []
 
     def slots(self) -> int:
