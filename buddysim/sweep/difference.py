@@ -11,7 +11,7 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.textfile import parse_toml, read_text
+from buddysim.base.textfile import parse_toml, read_json, read_text
 from buddysim.machine import Machine
 from buddysim.machine.presets import every_preset, training_presets
 from buddysim.machine.training import TrainingMachine
@@ -158,7 +158,7 @@ def _stored(digits: str, store: Store) -> Thing:
 
 def _result_file(path: str, scheme: str) -> Thing:
     try:
-        content = json.loads(read_text(path, "result file", LARGEST_FILE))
+        content = read_json(path, "result file", LARGEST_FILE)
         names = list(content)
         if scheme and scheme not in content:
             raise BuddysimError(f"{path}: no scheme {shortened(scheme)}: expected one of {', '.join(names)}")

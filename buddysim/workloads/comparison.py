@@ -7,7 +7,6 @@ of a program or more, at the first, the middle and the last of ten points of its
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import parse_json
 from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace, open_trace
 from buddysim.workloads.registry import REGISTRY
@@ -162,7 +162,7 @@ def origin(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str, str, d
     if trace.provenance.tool != TOOL:
         raise BuddysimError(f"{os.fspath(path)}: not the trace of a workload: expected one by 'workloads make'")
     name, scale, which, problem = trace.provenance.source.split(" ", 3)
-    return name, scale, which, json.loads(problem)
+    return name, scale, which, parse_json(problem, os.fspath(path))
 
 
 def class_counts(trace: Trace) -> list[dict[int, NDArray[np.int64]]]:

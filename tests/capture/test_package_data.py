@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -28,7 +29,7 @@ def test_a_wheel_holds_every_source(monkeypatch: pytest.MonkeyPatch) -> None:
     distribution.parse_config_files()
     command = distribution.get_command_obj("build_py")
     command.ensure_finalized()
-    shipped = {f"{folder}/{name}" for _, folder, _, names in command.data_files for name in names}
+    shipped = {os.path.normpath(f"{folder}/{name}") for _, folder, _, names in command.data_files for name in names}
     assert {Path(name).suffix for name in sources()} >= {".c", ".cpp", ".h", ".S"}
     assert sources() <= shipped
 

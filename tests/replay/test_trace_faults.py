@@ -104,7 +104,7 @@ def test_a_barrier_waits_for_no_warp_that_has_ended(tmp_path):
         [({"warp": 1}, [(BARRIER, [])])],
     ):
         result = buddysim.simulate(write_block(tmp_path / "t.bin", warps), scheme="ideal")
-        assert result.counters["memory_instructions"] == sum(len(ops) for _, ops in warps)
+        assert result.counters["memory_instructions"] == sum(op is load for _, ops in warps for op in ops)
 
 
 def test_warps_that_never_go_on_are_one_line(tmp_path, capsys, monkeypatch):
