@@ -137,19 +137,13 @@ def run(plan: Plan, make: Maker, listen: Listen) -> Summary:
 
 def measured(plan: Plan) -> list[Mapping[str, Any]]:
     """What the store has measured of results of the plan's engine; nothing without the index."""
-    from buddysim.sweep.index import installed
-    from buddysim.sweep.query import Table
-
-    if not installed() or (not plan.there and not plan.store.names()):
+    if plan.table is None:
         return []
     query = (
         "SELECT engine, content, scheme, avg(seconds) AS seconds, max(peak_rss_bytes) AS peak_rss_bytes "
         f"FROM results WHERE engine = '{plan.study.engine}' GROUP BY ALL"
     )
-    try:
-        found: list[Mapping[str, Any]] = Table(plan.store).sql(query).to_pylist()
-    except BuddysimError:
-        return []
+    found: list[Mapping[str, Any]] = plan.table.sql(query).to_pylist()
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from buddysim.base.errors import BuddysimError
 from buddysim.sweep.plan import Plan
 from buddysim.sweep.point import Point
 
@@ -14,14 +13,8 @@ _MOST = 20_000
 
 def changes(plan: Plan) -> list[str]:
     """A line for each reason, with the number of points; nothing without the index."""
-    from buddysim.sweep.index import installed
-    from buddysim.sweep.query import Table
-
-    if not plan.missing or not installed():
-        return []
-    try:
-        table = Table(plan.store)
-    except BuddysimError:  # no results at all
+    table = plan.table if plan.missing else None
+    if table is None:
         return []
     missing = {plan.points[name].asked: plan.points[name] for name in plan.missing[:_MOST]}
     texts = ", ".join(f"'{asked}'" for asked in missing)
@@ -46,15 +39,13 @@ def _reason(point: Point, row: dict[str, Any]) -> str:
 
 def edited(plan: Plan) -> str | None:
     """A line where results that count were made by other sources of the same model version; None: there are none."""
-    from buddysim.sweep.index import installed
-    from buddysim.sweep.query import Table
     from buddysim.sweep.record import sources_checksum
 
-    if not plan.there or not installed():
+    if not plan.there or plan.table is None:
         return None
     engine = plan.study.engine
     query = f"SELECT name FROM results WHERE engine = '{engine}' AND sources <> '{sources_checksum(engine)}'"
-    others = {row["name"] for row in Table(plan.store).sql(query).to_pylist()}
+    others = {row["name"] for row in plan.table.sql(query).to_pylist()}
     count = len(others & plan.points.keys())
     if not count:
         return None

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.point import Point
 from buddysim.sweep.store import Store
 from buddysim.sweep.study import MANY, Names, Study
+
+if TYPE_CHECKING:
+    from buddysim.sweep.query import Table
 
 
 @dataclass
@@ -33,6 +38,19 @@ class Plan:
     def there(self) -> int:
         """Points that have a result."""
         return len(self.points) - len(self.missing)
+
+    @cached_property
+    def table(self) -> Table | None:
+        """The rows that the store had when the plan was made; None without the index, or where there were none."""
+        from buddysim.sweep.index import installed
+        from buddysim.sweep.query import Table
+
+        if not installed() or (self.store.index is not None and not self.store.index.files()):
+            return None
+        try:
+            return Table(self.store, self.store.index)
+        except BuddysimError:  # no results
+            return None
 
     def check_machines(self) -> None:
         """Refuses machines of missing points whose parts don't fit together, before anything is simulated."""

@@ -33,6 +33,7 @@ class Table:
     Parameters
     ----------
     store : the store; damaged files go to its notes
+    index : its index, up to date; None: that is made
 
     Raises
     ------
@@ -40,12 +41,12 @@ class Table:
         where DuckDB is missing, or there are no results
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, index: Index | None = None) -> None:
         if not installed():
             raise BuddysimError("tables of results need DuckDB and pyarrow: pip install 'buddysim[sweep]'")
         import duckdb
 
-        files = Index(store).refresh().files()
+        files = (index or Index(store).refresh()).files()
         if not files:
             raise BuddysimError(f"{store.folder}: no results: expected a store that a sweep wrote")
         self._database = duckdb.connect()

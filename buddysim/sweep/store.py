@@ -24,9 +24,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.record import Damaged, Newer, Record, body_of, read_record
+
+if TYPE_CHECKING:
+    from buddysim.sweep.index import Index
 
 FORMAT = 1
 VARIABLE = "BUDDYSIM_STORE"
@@ -53,10 +57,12 @@ class Store:
     ----------
     folder : where it is
     notes : what was found wrong while reading: damaged files, and those of a newer version
+    index : of `verified`, as it was then
     """
 
     folder: Path
     notes: list[str] = field(default_factory=list)
+    index: Index | None = field(default=None, repr=False)
     _parts: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
 
     @staticmethod
@@ -181,7 +187,8 @@ class Store:
         from buddysim.sweep.index import Index, installed
 
         if installed():
-            there = Index(self).refresh().names()
+            self.index = Index(self).refresh()
+            there = self.index.names()
             return {name for name in names if name in there}
         there = self.names()
         return {name for name in names if name in there and self.get(name) is not None}
