@@ -15,3 +15,8 @@ os.environ.pop("COLUMNS", None)
 # A shell's background job ignores Ctrl-C, and so would every program that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_teardown() -> None:
+    """A command that was interrupted in this process has put signals off, which programs started later would inherit."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -80,9 +80,14 @@ def test_damaged_payloads_are_refused(tensor: bytes, data: st.DataObject, raw: b
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     damaged[bit // 8] ^= 1 << bit % 8
     found = decompressed_or_refused(bytes(damaged), len(tensor), **options)
-    # A stream may say the same in another way (its window size and level are hints); raw windows carry no checksum.
+    # A stream may say the same in another way (its window size and level are hints); raw windows carry no checksum, and
+    # that of the others, Adler-32, takes some short windows for each other.
     assert found is None or len(found) == len(tensor)
-    assert raw or found in (None, tensor)
+    assert raw or found is None or checksums(found) == checksums(tensor)
+
+
+def checksums(tensor: bytes) -> list[int]:
+    return [zlib.adler32(tensor[start : start + 1024]) for start in range(0, len(tensor), 1024)]
 
 
 def test_a_bomb_stops_at_the_windows_length() -> None:
