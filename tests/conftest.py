@@ -18,5 +18,5 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_runtest_teardown() -> None:
-    """A command that was interrupted in this process has put signals off, which programs started later would inherit."""
+    """An interrupted command puts signals off for its process, and for the programs that later tests start."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
