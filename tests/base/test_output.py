@@ -193,6 +193,7 @@ def test_nothing_half_written_is_left_by_a_signal(tmp_path: Path, number: signal
         stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # one that a shell has ignored stays ignored
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
