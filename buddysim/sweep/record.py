@@ -148,6 +148,8 @@ def body_of(content: bytes) -> bytes:
         raise Damaged("not a stored result" if content else "empty")
     if int(words[1]) > FORMAT:
         raise Newer(f"format {int(words[1])}, and this version knows up to {FORMAT}")
+    if int(words[1]) < 1:
+        raise Damaged("format 0: the first is 1")
     if len(words) != 4 or not words[3].isdigit() or len(packed) != int(words[3]):
         raise Damaged(f"cut: {len(packed)} bytes of it are there")
     if hashlib.sha256(packed).hexdigest().encode() != words[2]:

@@ -64,6 +64,15 @@ def test_a_damaged_file_is_no_result_and_is_said(store: Store, small_record: Rec
     assert store.verified([small_record.name]) == {small_record.name}
 
 
+def test_a_format_that_never_was_is_damage(store: Store, small_record: Record) -> None:
+    """The head says the format, and the checksum is of what follows it."""
+    store.put(small_record)
+    path = store.path_of(small_record.name)
+    path.write_bytes(path.read_bytes().replace(b"buddysim-result 1 ", b"buddysim-result 0 "))
+    assert store.get(small_record.name) is None
+    assert "damaged" in store.notes[0]
+
+
 def test_a_newer_or_strange_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "STORE").write_text("buddysim store 99\n")
     with pytest.raises(BuddysimError, match="a newer version of buddysim made"):
