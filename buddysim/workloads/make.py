@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import signal
@@ -175,16 +176,16 @@ def _provenance(name: str, scale: str, which: str, solver: Solver, contents_ever
             "device": DEVICES[False],
             "contents": f"sizes of all bytes in each snapshot; bytes: {contents}",
             "launches": "one step is traced; the others ran in PoCL",
-            "sources": f"none: their digest is {_digest(name)}",
+            "sources": f"none: their digest is {_digest(name, solver)}",
         },
     )
 
 
-def _digest(name: str) -> str:
-    """Of the program's sources and of those that all share."""
-    shared = Path(__file__).parent
-    own = Path(REGISTRY.find(name).__file__ or "").parent
-    files = sorted({*shared.glob("*.py"), *shared.glob("*.cl"), *own.glob("*.py"), *own.glob("*.cl")})
+def _digest(name: str, solver: Solver) -> str:
+    """Of the program's sources, of those of the solvers that it extends, and of those that all share."""
+    bases = {Path(inspect.getfile(kind)).parent for kind in type(solver).__mro__ if issubclass(kind, Solver)}
+    folders = {Path(__file__).parent, Path(REGISTRY.find(name).__file__ or "").parent, *bases}
+    files = sorted(file for folder in folders for ending in ("*.py", "*.cl") for file in folder.glob(ending))
     digest = blake2b(digest_size=16)
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -133,3 +135,15 @@ def test_launches_that_differ_from_those_stated_are_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="step 0 ended after 1 launches, 2 were stated"):
         solve(Wrong(None), Counter())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", ["sp.cl", "solver.py", "nas_flow.cl"])
+def test_a_trace_is_made_again_when_a_solver_that_its_own_extends_changes(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = import_module("buddysim.workloads.make")._digest
+    solver = solver_of("csp", "small", "profile")
+    before = digest("csp", solver)
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"//" * (path.name == source))
+    assert digest("csp", solver) != before
