@@ -21,6 +21,7 @@ everything."""
 
 DEFAULTS = ("buddy", "ideal")
 EQUAL_CAPACITY = ("buddy", "um", "host", "ideal")
+_MOST_DIGITS = 9  # of a kernel's number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -172,20 +173,15 @@ def chosen_schemes(text: str) -> list[str]:
 def chosen_kernels(text: str | None) -> slice | None:
     """``3``, ``3:7``, ``3:`` or ``:7`` as a slice."""
     from buddysim.base.errors import BuddysimError
+    from buddysim.base.first_end import first_end
     from buddysim.base.hints import shortened
 
     if text is None:
         return None
-    parts = [part.strip() for part in text.split(":")]
-    if len(parts) > 2 or not all(part == "" or (part.isdecimal() and len(part) < 10) for part in parts) or text == "":
-        raise BuddysimError(f"--kernels: {shortened(text)}: expected a kernel or FIRST:END, for example 3 or 3:7")
-    first = int(parts[0]) if parts[0] else 0
-    if len(parts) == 1:
-        return slice(first, first + 1)
-    end = int(parts[1]) if parts[1] else None
-    if end is not None and end <= first:
-        raise BuddysimError(f"--kernels: {shortened(text)}: no kernel in it: expected the end after the first")
-    return slice(first, end)
+    try:
+        return slice(*first_end(text, "kernel", "3 or 3:7", _MOST_DIGITS))
+    except ValueError as error:
+        raise BuddysimError(f"--kernels: {shortened(text)}: {error}") from None
 
 
 def _machine(args: argparse.Namespace) -> Machine:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.memory import memory_available
 from buddysim.sweep import cluster, memory
 from buddysim.sweep.estimate import Estimate
 from buddysim.sweep.plan import Plan, make_plan
@@ -184,6 +185,6 @@ def _local(workers: int | None, plan: Plan, waiting: Callable[[str], object]) ->
     if not cluster.installed():
         return Serial(folder, waiting, "this process alone: worker processes need pip install 'buddysim[sweep]'")
     count = min(count, len(plan.missing))
-    most = int(memory.available_bytes() * memory.SHARE)
+    most = int(memory_available() * memory.SHARE)
     text = f"{count} worker processes of this machine"
     return cluster.Cluster(folder, lambda: cluster.local_cluster(count), text, most, waiting)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.first_end import first_end
 from buddysim.base.hints import shortened
 from buddysim.machine.units import parse_size
 
@@ -98,15 +99,10 @@ def kernels(given: object) -> str | None:
     """``3``, ``"3:7"``, ``"3:"`` or ``":7"``, as ``"FIRST:END"``; all kernels are None."""
     if isinstance(given, slice):
         given = f"{'' if given.start is None else given.start}:{'' if given.stop is None else given.stop}"
-    parts = str(given).replace(" ", "").split(":")
-    if isinstance(given, bool) or len(parts) > 2 or not all(p == "" or p.isdecimal() for p in parts) or parts == [""]:
-        raise ValueError("expected a kernel or FIRST:END, for example 3 or 3:7")
-    first = int(parts[0] or 0)
-    if len(parts) == 1:
-        return f"{first}:{first + 1}"
-    if parts[1] and int(parts[1]) <= first:
-        raise ValueError("no kernel in it: expected the end after the first")
-    return f"{first}:{int(parts[1])}" if parts[1] else (f"{first}:" if first else None)
+    first, end = first_end(str(given).replace(" ", ""), "kernel", "3 or 3:7")
+    if end is None:
+        return f"{first}:" if first else None
+    return f"{first}:{end}"
 
 
 def fraction(given: object) -> str:

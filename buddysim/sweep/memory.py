@@ -1,4 +1,4 @@
-"""Memory: what a machine has, what a process may take, and whether the kernel ended one for want of it."""
+"""Memory: what a process may take, and whether the kernel ended one for want of it."""
 
 from __future__ import annotations
 
@@ -8,27 +8,8 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-_CGROUP = Path("/sys/fs/cgroup")
 #: Of the memory that is free when a sweep starts; the rest is for the page cache, which traces are read through.
 SHARE = 0.85
-_UNKNOWN_BYTES = 8 * 2**30
-
-
-def available_bytes() -> int:
-    """Bytes that new processes of this machine can take without swapping, within the limit of its control group."""
-    found = []
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                found.append(int(line.split()[1]) * 1024)
-    for most, used in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        with contextlib.suppress(OSError, ValueError):
-            limit = int((_CGROUP / most).read_text(encoding="ascii"))
-            found.append(max(limit - int((_CGROUP / used).read_text(encoding="ascii")), 0))
-    return min(found, default=_UNKNOWN_BYTES)
 
 
 def killed_for_memory() -> int:

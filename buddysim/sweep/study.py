@@ -84,15 +84,6 @@ class Study:
             return None
         return Point(self.engine, {**point.settings, "scheme": scheme, **(self.baseline or {})})
 
-    def all_points(self) -> Iterator[Point]:
-        """The points and, where the study has a baseline, theirs; some may be the same."""
-        for point in self.points():
-            yield point
-            if self.baseline is not None:
-                baseline = self.baseline_of(point)
-                if baseline is not None:
-                    yield baseline
-
     def check(self) -> None:
         """Refuses unknown names and wrong values; each is looked at once."""
         engine, known = self.how, self.how.axes()

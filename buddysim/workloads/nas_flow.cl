@@ -21,6 +21,20 @@
     if (i < 1 || j < 1 || k < 1 || i > NX - 2 || j > NY - 2 || k > NZ - 2) return;                                    \
     size_t cell = CELL(i, j, k);
 
+/* What the right-hand side takes of a cell besides its components: the kernel's arguments have these names. */
+#define DERIVE_SCALARS                                                                                                \
+    WHERE                                                                                                             \
+    if (i >= NX || j >= NY || k >= NZ) return;                                                                        \
+    size_t cell = CELL(i, j, k);                                                                                      \
+    double u1 = u[AT(1, cell)], u2 = u[AT(2, cell)], u3 = u[AT(3, cell)], inverse = 1.0 / u[AT(0, cell)];             \
+    double kinetic = 0.5 * (u1 * u1 + u2 * u2 + u3 * u3) * inverse;                                                   \
+    rho_i[cell] = inverse;                                                                                            \
+    us[cell] = u1 * inverse;                                                                                          \
+    vs[cell] = u2 * inverse;                                                                                          \
+    ws[cell] = u3 * inverse;                                                                                          \
+    square[cell] = kinetic;                                                                                           \
+    qs[cell] = kinetic * inverse;
+
 static double second(global const double *a, size_t cell, size_t step) {
     return a[cell + step] - 2.0 * a[cell] + a[cell - step];
 }

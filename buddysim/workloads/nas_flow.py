@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.workloads.device import Device
-from buddysim.workloads.solver import Array, Check
+from buddysim.workloads.solver import Array, Check, Solver
 
 Field = NDArray[np.float64]
 
@@ -24,6 +24,8 @@ SOURCE: Final = Path(__file__).parent / "nas_flow.cl"
 SCALARS: Final = ("us", "vs", "ws", "qs", "rho_i", "square")
 RHS_LAUNCHES: Final = 3
 GROUP: Final = (32, 4, 1)
+LINE_GROUP: Final = (32, 1)
+TOLERANCE: Final = 1e-8  # epsilon of verify.f
 
 _C1, _C2, _C5, _C3C4 = 1.4, 0.4, 1.4, 0.1
 _C1C5 = _C1 * _C5
@@ -73,26 +75,6 @@ class Problem:
     def cells(self) -> int:
         """Elements of a scalar on the device, padding too."""
         return self.pitch[0] * self.pitch[1] * self.nz
-
-
-def constants(problem: Problem) -> dict[str, int | float]:
-    """What the kernels are compiled with."""
-    return {
-        "NX": problem.nx,
-        "NY": problem.ny,
-        "NZ": problem.nz,
-        "PX": problem.pitch[0],
-        "PY": problem.pitch[1],
-        "DT": problem.dt,
-        "TOGETHER": int(problem.together),
-    }
-
-
-def arrays(problem: Problem) -> dict[str, Array]:
-    """The fields on the device that both programs have."""
-    cells = problem.cells
-    fields = {name: Array(5 * cells) for name in ("u", "rhs", "forcing")}
-    return fields | {name: Array(cells) for name in SCALARS}
 
 
 def device_layout(field: Field, problem: Problem) -> Field:
@@ -213,44 +195,84 @@ def norms(u: Field, problem: Problem) -> tuple[Sequence[float], Sequence[float]]
     return residual_norm, error_norm
 
 
-def operations(problem: Problem, per_cell: int) -> int:
-    """About how many warp memory instructions a step makes that takes so many of each cell."""
-    return per_cell * problem.ny * problem.nz * -(-problem.nx // 32)
+class NasFlow(Solver):
+    """A step is a time step of the approximate factorisation.
 
-
-def set_up(device: Device, problem: Problem) -> None:
-    """Write the first field and the forcing."""
-    device.write("u", device_layout(initial_field(problem), problem))
-    device.write("forcing", device_layout(forcing(problem), problem))
-
-
-def launch_rhs(device: Device, problem: Problem) -> None:
-    """The right-hand side from the field and its scalars."""
-    grid = problem.nx, problem.ny, problem.nz
-    device.launch("rhs_x", grid, GROUP, "u", "rhs", "forcing", *SCALARS)
-    for direction in "yz":
-        device.launch(f"rhs_{direction}", grid, GROUP, "u", "rhs", *SCALARS)
-
-
-def checks(
-    device: Device,
-    problem: Problem,
-    published: Mapping[tuple[int, int, float], tuple[Sequence[float], Sequence[float]]],
-    tolerance: float,
-) -> list[Check]:
-    """The norms of the residual and of the error beside those published for a class.
-
-    Of a problem that is no class, the norms beside those that the unmodified NPB-CPP gives for it.
+    Attributes
+    ----------
+    cell_operations : warp memory instructions of a step for 32 cells, about
+    cell_seconds : processor time of a step for a cell, about
+    published : norms of the residual and of the error by points along each direction of a cube, steps, length of a step
     """
-    found = norms(host_layout(device.read("u"), problem), problem)
-    cube = problem.nx == problem.ny == problem.nz
-    key = (problem.nx, problem.steps, problem.dt)
-    if cube and key in published:
-        expected, source = published[key], "NAS, verify.f"
-    else:
-        expected, source = problem.expected, "NPB-CPP 4.1"
-    return [
-        Check(f"{what} {m + 1}", found[which][m], expected[which][m], tolerance, source)
-        for which, what in enumerate(("residual", "error"))
-        for m in range(5)
-    ]
+
+    problem: Problem
+    setup_launches = 0
+    cell_operations: int
+    cell_seconds: float
+    published: Mapping[tuple[int, int, float], tuple[Sequence[float], Sequence[float]]]
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The fields that both programs have."""
+        cells = self.problem.cells
+        fields = {name: Array(5 * cells) for name in ("u", "rhs", "forcing")}
+        return fields | {name: Array(cells) for name in SCALARS}
+
+    @property
+    def constants(self) -> Mapping[str, int | float]:
+        problem = self.problem
+        return {
+            "NX": problem.nx,
+            "NY": problem.ny,
+            "NZ": problem.nz,
+            "PX": problem.pitch[0],
+            "PY": problem.pitch[1],
+            "DT": problem.dt,
+            "TOGETHER": int(problem.together),
+        }
+
+    @property
+    def steps(self) -> int:
+        return self.problem.steps
+
+    @property
+    def host_bytes(self) -> int:
+        return 40 * 8 * self.problem.cells
+
+    @property
+    def traced_operations(self) -> int:
+        return self.cell_operations * self.problem.ny * self.problem.nz * -(-self.problem.nx // 32)
+
+    @property
+    def native_seconds(self) -> float:
+        return self.cell_seconds * self.problem.cells * self.steps
+
+    def set_up(self, device: Device) -> None:
+        device.write("u", device_layout(initial_field(self.problem), self.problem))
+        device.write("forcing", device_layout(forcing(self.problem), self.problem))
+
+    def launch_rhs(self, device: Device) -> None:
+        """The right-hand side from the field and its scalars."""
+        grid = self.problem.nx, self.problem.ny, self.problem.nz
+        device.launch("rhs_x", grid, GROUP, "u", "rhs", "forcing", *SCALARS)
+        for direction in "yz":
+            device.launch(f"rhs_{direction}", grid, GROUP, "u", "rhs", *SCALARS)
+
+    def verify(self, device: Device) -> list[Check]:
+        """The norms of the residual and of the error beside those published for a class.
+
+        Of a problem that is no class, the norms beside those that the unmodified NPB-CPP gives for it.
+        """
+        problem = self.problem
+        found = norms(host_layout(device.read("u"), problem), problem)
+        cube = problem.nx == problem.ny == problem.nz
+        key = (problem.nx, problem.steps, problem.dt)
+        if cube and key in self.published:
+            expected, source = self.published[key], "NAS, verify.f"
+        else:
+            expected, source = problem.expected, "NPB-CPP 4.1"
+        return [
+            Check(f"{what} {m + 1}", found[which][m], expected[which][m], TOLERANCE, source)
+            for which, what in enumerate(("residual", "error"))
+            for m in range(5)
+        ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.memory import memory_available
 from buddysim.compress import ENTRY_BYTES
 from buddysim.machine.units import format_size
 from buddysim.trace.format import PAGE_BYTES
@@ -84,14 +84,3 @@ def check_room(what: str, needs: Needs, folder: Path) -> None:
 def _size(size_bytes: int) -> str:
     """In whole MiB: estimates are no better."""
     return format_size((size_bytes + (1 << 20) - 1) >> 20 << 20)
-
-
-def memory_available() -> int:
-    """Bytes of memory that programs can have: what the kernel estimates, or what is free."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

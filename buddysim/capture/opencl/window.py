@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.first_end import first_end
 from buddysim.base.hints import shortened
 
 _CANDIDATES: Final = 4  # snapshots taken for each one that stays, at most
@@ -28,17 +29,10 @@ class Window:
     @classmethod
     def parse(cls, text: str) -> Window:
         """``750:753``, ``750:``, ``:3`` or ``750``; a BuddysimError for anything else."""
-        parts = [part.strip() for part in text.split(":")]
-        numbers = all(part == "" or (part.isdecimal() and len(part) <= _MOST_DIGITS) for part in parts)
-        if len(parts) > 2 or not numbers or not text.strip():
-            raise BuddysimError(f"{shortened(text)}: expected a launch or FIRST:END, for example 750 or 750:753")
-        first = int(parts[0] or 0)
-        if len(parts) == 1:
-            return cls(first, first + 1)
-        end = int(parts[1]) if parts[1] else None
-        if end is not None and end <= first:
-            raise BuddysimError(f"{shortened(text)}: no launch in it: expected the end after the first")
-        return cls(first, end)
+        try:
+            return cls(*first_end(text, "launch", "750 or 750:753", _MOST_DIGITS))
+        except ValueError as error:
+            raise BuddysimError(f"{shortened(text)}: {error}") from None
 
     def __str__(self) -> str:
         return f"{self.first}:{'' if self.end is None else self.end}"

@@ -305,12 +305,13 @@ cdef class Engine:
         """
         cdef MemorySystem* m = &self.gpu.m
         cdef dict result = dict(m.count)
+        cdef list channels = self.channels()
         result["warp_instructions"] = self.gpu.warp_instructions
         result["issue_busy_ps"] = self.gpu.issue_busy_ps
         result["now_ps"] = self.gpu.now_ps
         result["loads_missed"] = sum(result["load_histogram"])
         for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
-            result[f"dram_{name}"] = [channel[name] for channel in self.channels()]
+            result[f"dram_{name}"] = [channel[name] for channel in channels]
         result["device"] = [sum(kind) for kind in zip(*result["dram_moved"], strict=True)]
         result["metadata_misses"] = result["device"][<int>METADATA_READ] // m.metadata_sectors
         result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_merged + result["metadata_misses"]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+from buddysim.base.first_end import first_end
 from buddysim.buddy import ProfileOptions
 from buddysim.machine import Machine
 from buddysim.replay.gap_scale import exact_gap_scale
@@ -22,6 +23,7 @@ from buddysim.sweep.contents import Stamp, content_checksum, stamp_of
 from buddysim.sweep.engine import Settings, file_value, plugin_checksums, require_file
 from buddysim.sweep.engines import machines
 from buddysim.trace import Trace, open_trace
+from buddysim.trace.format import LINE_BYTES
 
 NAME = "replay"
 SUBJECT = "trace"
@@ -110,7 +112,7 @@ def normalised(settings: Settings) -> dict[str, Value]:
 
 
 def machine_value(settings: Settings, key: str, value: object) -> Any:
-    return machines.canonical_value(Machine, str(settings.get("machine") or _AXES["machine"].default), key, value)
+    return machines.canonical_value(Machine, _machine_name(settings), key, value)
 
 
 def identity(settings: Settings) -> dict[str, str]:
@@ -127,8 +129,7 @@ def identity(settings: Settings) -> dict[str, str]:
 
 
 def machine_identity(settings: Settings) -> str:
-    name = str(settings.get("machine") or _AXES["machine"].default)
-    return machines.checksum(Machine, name, machines.overrides_of(settings))
+    return machines.checksum(Machine, _machine_name(settings), machines.overrides_of(settings))
 
 
 def check_machine(settings: Settings) -> None:
@@ -154,21 +155,23 @@ def simulate(settings: Settings) -> ReplayResult:
     arguments["machine"] = _machine(settings)
     arguments["gap_scale"] = Fraction(str(full["gap_scale"]))
     if full["kernels"] is not None:
-        first, end = str(full["kernels"]).split(":")
-        arguments["kernels"] = slice(int(first), int(end) if end else None)
+        arguments["kernels"] = slice(*first_end(str(full["kernels"]), "kernel", "3:7"))
     return replay(**arguments)
 
 
 def memory_bytes(settings: Settings) -> int:
     """A process with the engine, and a few bytes for each memory-entry that the trace allocates."""
     trace = _opened(str(settings["trace"]))
-    entries = sum(allocation.bytes // 128 + 1 for allocation in trace.allocations)
+    entries = sum(allocation.bytes // LINE_BYTES + 1 for allocation in trace.allocations)
     return _PROCESS_BYTES + _BYTES_PER_ENTRY * entries
 
 
+def _machine_name(settings: Settings) -> str:
+    return str(settings.get("machine") or _AXES["machine"].default)
+
+
 def _machine(settings: Settings) -> Machine:
-    name = str(settings.get("machine") or _AXES["machine"].default)
-    return machines.changed_machine(Machine, name, machines.overrides_of(settings))
+    return machines.changed_machine(Machine, _machine_name(settings), machines.overrides_of(settings))
 
 
 def _opened(path: str) -> Trace:

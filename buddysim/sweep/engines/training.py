@@ -123,8 +123,7 @@ def normalised(settings: Settings) -> dict[str, Value]:
 
 
 def machine_value(settings: Settings, key: str, value: object) -> Any:
-    name = str(settings.get("machine") or _AXES["machine"].default)
-    return machines.canonical_value(TrainingMachine, name, key, value)
+    return machines.canonical_value(TrainingMachine, _machine_name(settings), key, value)
 
 
 def identity(settings: Settings) -> dict[str, str]:
@@ -143,8 +142,7 @@ def identity(settings: Settings) -> dict[str, str]:
 
 
 def machine_identity(settings: Settings) -> str:
-    name = str(settings.get("machine") or _AXES["machine"].default)
-    return machines.checksum(TrainingMachine, name, machines.overrides_of(settings))
+    return machines.checksum(TrainingMachine, _machine_name(settings), machines.overrides_of(settings))
 
 
 def axes_of_names() -> dict[str, Axis]:
@@ -226,9 +224,12 @@ def _network_identity(name: str, stamp: object, plugin_count: int) -> str:
 
 
 def _base_machine(settings: Settings) -> TrainingMachine:
-    return machines.base_machine(TrainingMachine, str(settings.get("machine") or _AXES["machine"].default))
+    return machines.base_machine(TrainingMachine, _machine_name(settings))
+
+
+def _machine_name(settings: Settings) -> str:
+    return str(settings.get("machine") or _AXES["machine"].default)
 
 
 def _machine(settings: Settings) -> TrainingMachine:
-    name = str(settings.get("machine") or _AXES["machine"].default)
-    return machines.changed_machine(TrainingMachine, name, machines.overrides_of(settings))
+    return machines.changed_machine(TrainingMachine, _machine_name(settings), machines.overrides_of(settings))

@@ -91,7 +91,10 @@ class Draft:
 
     def tensor(self, layer: Layer, kind: Kind, byte_count: int) -> int:
         """One more tensor."""
-        self.tensors.append(Tensor(len(self.tensors), layer.index, kind, byte_count, layer.part))
+        return self._made(layer.index, kind, byte_count, layer.part)
+
+    def _made(self, layer: int, kind: Kind, byte_count: int, part: str) -> int:
+        self.tensors.append(Tensor(len(self.tensors), layer, kind, byte_count, part))
         return len(self.tensors) - 1
 
     def keep(self, layer: Layer, kind: Kind, byte_count: int) -> int:
@@ -138,8 +141,7 @@ class Draft:
         """Makes tensors of all that is noted."""
         for step in self.steps:
             if step.workspace_bytes:
-                self.tensors.append(Tensor(len(self.tensors), step.layer, "workspace", step.workspace_bytes, step.part))
-                step.workspace = len(self.tensors) - 1
+                step.workspace = self._made(step.layer, "workspace", step.workspace_bytes, step.part)
         for structure, uses in self._uses.items():
             uses.sort(key=lambda use: (use.step, not use.defines))
             life: list[_Use] = []
@@ -150,8 +152,7 @@ class Draft:
                 life.append(use)
             self._live(structure, life)
         for step, task, kind in self._passing:
-            tensor = len(self.tensors)
-            self.tensors.append(Tensor(tensor, step.layer, kind, self.tasks[task].byte_count, step.part))
+            tensor = self._made(step.layer, kind, self.tasks[task].byte_count, step.part)
             self.tasks[task] = self.tasks[task]._replace(tensor=tensor)
             step.allocate.insert(0, tensor)
             step.release.append(tensor)

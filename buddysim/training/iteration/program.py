@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 Kind = Literal[
     "weights",
@@ -23,16 +23,7 @@ Kind = Literal[
     "gradient_maps",
     "workspace",
 ]
-KINDS: tuple[Kind, ...] = (
-    "weights",
-    "weight_gradients",
-    "optimizer_state",
-    "feature_maps",
-    "encoded_maps",
-    "decoded_maps",
-    "gradient_maps",
-    "workspace",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Pass = Literal["forward", "encode", "recompute", "decode", "backward", "update"]
 FORWARD_PART: tuple[Pass, ...] = ("forward", "encode")
 Direction = Literal["offload", "prefetch"]

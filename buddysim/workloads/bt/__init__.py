@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from buddysim.workloads import nas_flow
 from buddysim.workloads.device import Device
-from buddysim.workloads.nas_flow import GROUP, RHS_LAUNCHES, SCALARS, Problem
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.nas_flow import GROUP, LINE_GROUP, RHS_LAUNCHES, SCALARS, SOURCE, NasFlow, Problem
+from buddysim.workloads.solver import Array
 
 ORDER = 70
 SUMMARY = "NAS BT: a flow by block tridiagonal systems, with the Jacobians and blocks of all cells"
@@ -21,8 +19,6 @@ WHY = (
 )
 REFERENCE = {"profile": "npb_bt_a"}
 
-_TOLERANCE: Final = 1e-8  # epsilon of verify.f
-_LINE_GROUP: Final = (32, 1)
 # RMS norms of the residual and of the error by grid points along each direction, steps and their length: classes S, W,
 # A, B and C of verify.f (NPB 3.4).
 _NORMS: Final = {
@@ -67,58 +63,32 @@ _MEDIUM_REPLAY: Final = (
 )
 
 
-class BlockTridiagonal(Solver):
-    """A step is a time step of the approximate factorisation."""
+class BlockTridiagonal(NasFlow):
+    """Along each direction one system of blocks for each line."""
 
-    problem: Problem
-    sources = (nas_flow.SOURCE, Path(__file__).parent / "bt.cl")
-    setup_launches = 0
+    sources = (SOURCE, Path(__file__).parent / "bt.cl")
     step_launches = RHS_LAUNCHES + 2 + 3 * 3
+    cell_operations = 1400
+    cell_seconds = 3e-6
+    published = _NORMS
 
     @cached_property
-    def arrays(self) -> Mapping[str, Array]:
+    def arrays(self) -> dict[str, Array]:
         cells = self.problem.cells
-        work = {"fjac": Array(25 * cells), "njac": Array(25 * cells), "lhs": Array(75 * cells)}
-        return nas_flow.arrays(self.problem) | work
-
-    @property
-    def constants(self) -> Mapping[str, int | float]:
-        return nas_flow.constants(self.problem)
-
-    @property
-    def steps(self) -> int:
-        return self.problem.steps
-
-    @property
-    def host_bytes(self) -> int:
-        return 40 * 8 * self.problem.cells
-
-    @property
-    def traced_operations(self) -> int:
-        return nas_flow.operations(self.problem, 1400)
-
-    @property
-    def native_seconds(self) -> float:
-        return 3e-6 * self.problem.cells * self.steps
-
-    def set_up(self, device: Device) -> None:
-        nas_flow.set_up(device, self.problem)
+        return super().arrays | {"fjac": Array(25 * cells), "njac": Array(25 * cells), "lhs": Array(75 * cells)}
 
     def step(self, device: Device, number: int) -> None:
         nx, ny, nz = self.problem.nx, self.problem.ny, self.problem.nz
         grid = {"x": (ny, nx, nz), "y": (nx, ny, nz), "z": (nx, ny, nz)}
         lines = {"x": (ny - 2, nz - 2), "y": (nx - 2, nz - 2), "z": (nx - 2, ny - 2)}
         device.launch("derive", (nx, ny, nz), GROUP, "u", *SCALARS)
-        nas_flow.launch_rhs(device, self.problem)
+        self.launch_rhs(device)
         for direction in "xyz":
             fields = ("u", "qs", "rho_i", "square")
             device.launch(f"{direction}_jacobians", grid[direction], GROUP, *fields, "fjac", "njac")
             device.launch(f"{direction}_blocks", grid[direction], GROUP, "fjac", "njac", "lhs")
-            device.launch(f"{direction}_solve", lines[direction], _LINE_GROUP, "rhs", "lhs")
+            device.launch(f"{direction}_solve", lines[direction], LINE_GROUP, "rhs", "lhs")
         device.launch("add", (nx, ny, nz), GROUP, "u", "rhs")
-
-    def verify(self, device: Device) -> list[Check]:
-        return nas_flow.checks(device, self.problem, _NORMS, _TOLERANCE)
 
 
 SOLVER = BlockTridiagonal

@@ -3,17 +3,7 @@
 
 kernel void derive(global const double *u, global double *us, global double *vs, global double *ws, global double *qs,
                    global double *rho_i, global double *square) {
-    WHERE
-    if (i >= NX || j >= NY || k >= NZ) return;
-    size_t cell = CELL(i, j, k);
-    double u1 = u[AT(1, cell)], u2 = u[AT(2, cell)], u3 = u[AT(3, cell)], inverse = 1.0 / u[AT(0, cell)];
-    double kinetic = 0.5 * (u1 * u1 + u2 * u2 + u3 * u3) * inverse;
-    rho_i[cell] = inverse;
-    us[cell] = u1 * inverse;
-    vs[cell] = u2 * inverse;
-    ws[cell] = u3 * inverse;
-    square[cell] = kinetic;
-    qs[cell] = kinetic * inverse;
+    DERIVE_SCALARS
 }
 
 #define C1345 (C1C5 * C3C4)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from buddysim.workloads import nas_flow
 from buddysim.workloads.device import Device
-from buddysim.workloads.nas_flow import GROUP, RHS_LAUNCHES, Problem
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.nas_flow import GROUP, LINE_GROUP, RHS_LAUNCHES, SCALARS, SOURCE, NasFlow
+from buddysim.workloads.solver import Array
 
-_TOLERANCE: Final = 1e-8  # epsilon of verify.f
-_STEP_LAUNCHES: Final = RHS_LAUNCHES + 3 + 3 * 3
 _AFTER: Final = {
     "x": ("ninvr", ("rhs",)),
     "y": ("pinvr", ("rhs",)),
@@ -21,7 +17,6 @@ _AFTER: Final = {
 }
 _ALONG: Final = {"x": "us", "y": "vs", "z": "ws"}
 _SYSTEMS: Final = ("lhs", "lhsp", "lhsm")
-_LINE_GROUP: Final = (32, 1)
 # RMS norms of the residual and of the error by grid points along each direction, steps and their length: classes S, W,
 # A, B and C of verify.f (NPB 3.4).
 _NORMS: Final = {
@@ -72,67 +67,42 @@ MEDIUM_REPLAY: Final = (
 )
 
 
-class ScalarPentadiagonal(Solver):
-    """A step is a time step of the approximate factorisation.
+class ScalarPentadiagonal(NasFlow):
+    """Along each direction five scalar systems for each line.
 
     Attributes
     ----------
     systems_per_direction : whether each direction has coefficients of its own
     """
 
-    problem: Problem
-    sources = (nas_flow.SOURCE, Path(__file__).parent / "sp.cl")
-    setup_launches = 0
-    step_launches = _STEP_LAUNCHES
+    sources = (SOURCE, Path(__file__).parent / "sp.cl")
+    step_launches = RHS_LAUNCHES + 3 + 3 * 3
+    cell_operations = 470
+    cell_seconds = 6e-7
+    published = _NORMS
     systems_per_direction = True
 
     @cached_property
-    def arrays(self) -> Mapping[str, Array]:
+    def arrays(self) -> dict[str, Array]:
         cells = self.problem.cells
         systems = {name: Array(5 * cells) for direction in "xyz" for name in self._systems(direction)}
-        return nas_flow.arrays(self.problem) | {"speed": Array(cells)} | systems
+        return super().arrays | {"speed": Array(cells)} | systems
 
     def _systems(self, direction: str) -> list[str]:
         return [f"{name}{direction}" if self.systems_per_direction else name for name in _SYSTEMS]
-
-    @property
-    def constants(self) -> Mapping[str, int | float]:
-        return nas_flow.constants(self.problem)
-
-    @property
-    def steps(self) -> int:
-        return self.problem.steps
-
-    @property
-    def host_bytes(self) -> int:
-        return 40 * 8 * self.problem.cells
-
-    @property
-    def traced_operations(self) -> int:
-        return nas_flow.operations(self.problem, 470)
-
-    @property
-    def native_seconds(self) -> float:
-        return 6e-7 * self.problem.cells * self.steps
-
-    def set_up(self, device: Device) -> None:
-        nas_flow.set_up(device, self.problem)
 
     def step(self, device: Device, number: int) -> None:
         problem = self.problem
         grid = problem.nx, problem.ny, problem.nz
         lines = {"x": (problem.ny, problem.nz), "y": (problem.nx, problem.nz), "z": (problem.nx, problem.ny)}
-        device.launch("derive", grid, GROUP, "u", *nas_flow.SCALARS, "speed")
-        nas_flow.launch_rhs(device, problem)
+        device.launch("derive", grid, GROUP, "u", *SCALARS, "speed")
+        self.launch_rhs(device)
         device.launch("txinvr", grid, GROUP, "rhs", "us", "vs", "ws", "qs", "rho_i", "speed")
         for direction in "xyz":
             systems = self._systems(direction)
             device.launch(f"{direction}_lines", grid, GROUP, *systems, _ALONG[direction], "rho_i", "speed")
             inner = lines[direction][0] - 2, lines[direction][1] - 2
-            device.launch(f"{direction}_solve", inner, _LINE_GROUP, "rhs", *systems)
+            device.launch(f"{direction}_solve", inner, LINE_GROUP, "rhs", *systems)
             kernel, names = _AFTER[direction]
             device.launch(kernel, grid, GROUP, *names)
         device.launch("add", grid, GROUP, "u", "rhs")
-
-    def verify(self, device: Device) -> list[Check]:
-        return nas_flow.checks(device, self.problem, _NORMS, _TOLERANCE)

@@ -1,0 +1,37 @@
+"""Ranges of numbered things as users write them: ``3``, ``3:7``, ``3:`` or ``:7``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def first_end(text: str, what: str, example: str, most_digits: int | None = None) -> tuple[int, int | None]:
+    """The first number of a range, and the one after its last; None: to the end.
+
+    Parameters
+    ----------
+    what : the thing that is numbered, for errors
+    example : texts that are right, for errors
+    most_digits : of a number; None: any
+
+    Raises
+    ------
+    ValueError
+        whose text says what was expected: it is no range, or nothing is in it
+    """
+    parts = [part.strip() for part in text.split(":")]
+    if len(parts) > 2 or not text.strip() or not _are_numbers(parts, most_digits):
+        raise ValueError(f"expected a {what} or FIRST:END, for example {example}")
+    first = int(parts[0] or 0)
+    if len(parts) == 1:
+        return first, first + 1
+    end = int(parts[1]) if parts[1] else None
+    if end is not None and end <= first:
+        raise ValueError(f"no {what} in it: expected the end after the first")
+    return first, end
+
+
+def _are_numbers(parts: Sequence[str], most_digits: int | None) -> bool:
+    return all(
+        part == "" or (part.isdecimal() and (most_digits is None or len(part) <= most_digits)) for part in parts
+    )
