@@ -100,6 +100,8 @@ class CostModel:
         fitted = None if calibration is None else version_of(calibration.library)
         self._winograd_fitted = (fitted or NEWEST) >= 5
         self._bounded = calibration is not None and calibration.bounded_workspace
+        self._bytes_per_s, self._launch_ps = machine.dram_bytes_per_s, machine.launch_ps
+        self._elements: dict[Layer, tuple[float, float]] = {}
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
         self.source, self.assumptions = _provenance(self)
 
@@ -188,7 +190,7 @@ class CostModel:
     def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
         """Time of a layer of a kind that is bound by device memory, for so many bytes."""
         share = self.bandwidth_share(kind, pass_)
-        return self.machine.launch_ps + _ps(moved / (self.machine.dram_bytes_per_s * share))
+        return self._launch_ps + _ps(moved / (self._bytes_per_s * share))
 
     def product_ps(self, product: Product, pass_: Pass) -> int:
         """Time of a pass of a fully connected layer that is this product."""
@@ -209,7 +211,9 @@ class CostModel:
             parts = _parts(pass_)
             moved = sum(round(_product(gemm, batch, part).bytes) for gemm in layer.gemms for part in parts)
             return moved + (_STATE_TRAFFIC * layer.saved_bytes(batch) if _rules(layer).recurrent else 0)
-        forward, backward = layer_elements(layer)
+        if layer not in self._elements:
+            self._elements[layer] = layer_elements(layer)
+        forward, backward = self._elements[layer]
         return round((forward if pass_ == "forward" else backward) * ELEMENT_BYTES) * batch
 
     def bandwidth_share(self, kind: str, pass_: str) -> float:

@@ -126,7 +126,7 @@ class Layer:
     element_bytes: int | None = None
     attributes: tuple[tuple[str, Value], ...] = ()
 
-    @property
+    @cached_property
     def output_elements(self) -> int:
         """Elements of its output, of one sample."""
         return math.prod(self.output_shape)
