@@ -8,6 +8,7 @@ added to a command's parser when they are needed: they come from registries whos
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import signal
@@ -26,6 +27,9 @@ from buddysim.base.terminal import say
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
+
+_COLLECT_EVERY = 1_000_000
+"""New objects between two searches for cycles: simulators make millions of tuples, and hardly a cycle."""
 
 CONTRACT = ("NAME", "HELP", "add_arguments", "run")
 COMPLETION = "--print-completion"
@@ -110,6 +114,7 @@ def add_command(subparsers: argparse._SubParsersAction[CommandParser], command: 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    gc.set_threshold(_COLLECT_EVERY)
     _open_standard_streams()
     try:
         with signals.unwinding():

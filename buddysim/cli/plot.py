@@ -103,9 +103,7 @@ def _check_file(args: argparse.Namespace) -> None:
     figure = REGISTRY.find(args.figure)
     if not hasattr(figure, "FILE"):
         if args.file is not None:
-            raise BuddysimError(
-                f"plot {args.figure}: takes no result file: its results are in the store (--store)"
-            )
+            raise BuddysimError(f"plot {args.figure}: takes no result file: its results are in the store (--store)")
     elif args.file is None:
         file, description = figure.FILE
         raise BuddysimError(f"plot {args.figure}: expected {description}: plot {args.figure} {file}")

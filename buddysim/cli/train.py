@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.networks.graph import Network
+    from buddysim.training.outcome import Shortage
     from buddysim.training.result import TrainingResult
 
 NAME = "train"
@@ -264,10 +265,11 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _simulate(
     network: Network, machine: TrainingMachine, schemes: list[str], args: argparse.Namespace, chosen: Mapping[str, Any]
-) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, TrainingResult]]:
-    """Results by scheme; with --max-batch also the largest batches, and what comes of one sample more."""
+) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, Any]]:
+    """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more."""
     from buddysim.training.cost import CostModel
-    from buddysim.training.driver import make_options, simulate
+    from buddysim.training.driver import carry_out, make_options, simulate
+    from buddysim.training.result import TrainingResult, missing_counters
     from buddysim.training.search import LARGEST_BATCH, largest_batch
     from buddysim.training.trial import Trials
 
@@ -277,14 +279,24 @@ def _simulate(
     def simulated(scheme: str, batch: int) -> TrainingResult:
         return simulate(network, batch, machine, scheme, options=options, cost=cost)
 
+    def tried(trials: Trials, batch: int) -> TrainingResult:
+        plan, program = trials.planned(batch)
+        return TrainingResult.from_outcome(carry_out(trials.network, batch, machine, cost, plan, options, program))
+
     if not args.max_batch:
         return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None, {}
     results, batches, beyond = {}, {}, {}
+    found: dict[str, tuple[int, Shortage | None]] = {}  # several schemes may fit as the same one
     for scheme in schemes:
-        batches[scheme] = largest_batch(Trials(network, machine, cost, scheme, options))
-        results[scheme] = simulated(scheme, max(batches[scheme], 1))
-        if 0 < batches[scheme] < LARGEST_BATCH:
-            beyond[scheme] = simulated(scheme, batches[scheme] + 1)
+        trials = Trials(network, machine, cost, scheme, options)
+        if trials.scheme not in found:
+            batch = largest_batch(trials)
+            found[trials.scheme] = batch, trials.shortage(batch + 1) if 0 < batch < LARGEST_BATCH else None
+        batches[scheme], shortage = found[trials.scheme]
+        batch = max(batches[scheme], 1)
+        results[scheme] = tried(trials, batch) if trials.scheme == scheme else simulated(scheme, batch)
+        if shortage is not None:
+            beyond[scheme] = missing_counters(shortage)
     return results, batches, beyond
 
 
@@ -312,7 +324,7 @@ def _inputs(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> list
 def _report(
     results: Mapping[str, TrainingResult],
     batches: Mapping[str, int] | None,
-    beyond: Mapping[str, TrainingResult],
+    beyond: Mapping[str, Any],
     args: argparse.Namespace,
 ) -> None:
     from buddysim.base.jsonfile import write_json
@@ -332,7 +344,7 @@ def _report(
     files = [path for path in (args.json, args.parquet) if path is not None]
     written = f"full result: {', '.join(files) or 'not kept (--json FILE writes it)'}"
     written += f"; timeline: {args.timeline}" if args.timeline else ""
-    print_training(content, written, batches, {scheme: result.to_dict() for scheme, result in beyond.items()})
+    print_training(content, written, batches, beyond)
     if args.budget is not None:
         fastest = fastest_that_fits(results)
         if fastest is not None:

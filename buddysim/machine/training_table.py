@@ -6,6 +6,7 @@ over one of the named links, each direction on its own.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
@@ -22,17 +23,17 @@ class LinkRate(Section):
     prefetch: SteadyRate = Field(description="host to device")
     latency: Duration = Field(default=parse_time("10 us"), description="from a copy's launch to its first byte")
 
-    @property
+    @cached_property
     def offload_bytes_per_s(self) -> int:
         """Device to host, in bytes per second."""
         return int(self.offload.bytes_per_s({}))
 
-    @property
+    @cached_property
     def prefetch_bytes_per_s(self) -> int:
         """Host to device, in bytes per second."""
         return int(self.prefetch.bytes_per_s({}))
 
-    @property
+    @cached_property
     def latency_ps(self) -> int:
         """From a copy's launch to its first byte, in picoseconds, rounded to the nearest."""
         return round(self.latency.picoseconds({}))

@@ -72,7 +72,7 @@ def training_parts(
     results : what `TrainingResult.to_dict` gives, by scheme name
     full_result : text that names the file of the full result
     batches : the largest batch of each scheme that fits, where these were looked for; 0 for none
-    beyond : of these schemes, the result of the next larger batch, which does not fit
+    beyond : of these schemes, the counters ``missing.*`` of one sample more, which does not fit
     """
     sections: tuple[list[Part], ...] = (
         [_heading(results, batches), _conditions(next(iter(results.values())))],
@@ -169,8 +169,8 @@ def _limits(results: Results, beyond: Results) -> Iterator[str]:
             continue
         text = "; next: ".join(f"{what}, {_of(*sizes)}" for what, *sizes in filled)
         if name in beyond:
-            larger = beyond[name]
-            text = f"batch {_batch(larger)} does not fit: {missing_text(larger)}. At batch {_batch(result)}: {text}"
+            more = result["provenance"]["batch"] + 1
+            text = f"batch {more} does not fit: {missing_text(beyond[name])}. At batch {_batch(result)}: {text}"
         yield f"{name}: {text}"
 
 

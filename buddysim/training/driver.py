@@ -13,8 +13,9 @@ from buddysim.training import schemes
 from buddysim.training.iteration import memory
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.optimizer import find_optimizer
-from buddysim.training.iteration.pinned import host_failure, host_pinned
+from buddysim.training.iteration.pinned import host_pinned
 from buddysim.training.iteration.plan import PREFETCHES, Options, Plan
+from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.networks.graph import Network
 from buddysim.training.outcome import Baseline, Outcome
@@ -22,7 +23,7 @@ from buddysim.training.result import TrainingResult
 from buddysim.training.schemes import baseline as network_wide
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.search import LARGEST_BATCH
-from buddysim.training.trial import capacity_bytes
+from buddysim.training.trial import capacity_bytes, placed
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -121,23 +122,18 @@ def _whole(name: str, value: Any) -> int:
 
 
 def carry_out(
-    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: Options
-) -> Outcome:
-    """The iteration that a scheme planned."""
-    link = link_rate(machine, options.link)
-    program = build(network, batch, cost, plan, link, options.optimizer)
-    capacity = capacity_bytes(plan, machine, options)
-    placement = plan.placer.place(program, capacity, options.fit)
-    failure = placement.failure
-    if failure:
-        placement = plan.placer.place(program, None, options.fit)
-    program = placement.program
-    failure = failure or host_failure(program, machine.host_pinned_bytes)
-    timed = schedule(program)
-    pinned, _ = host_pinned(program)
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: Options,
+    program: Program | None = None,
+) -> Outcome:  # fmt: skip
+    """The iteration that a scheme planned; `program` is what `build` makes of the plan, where that is at hand."""
+    if program is None:
+        program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
+    placement, failure = placed(program, plan, machine, options)
+    timed = schedule(placement.program)
+    pinned, _ = host_pinned(placement.program)
     return Outcome(
         plan.scheme, network.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
-        capacity, failure, pinned, baseline(network, batch, machine, cost, options),
+        capacity_bytes(plan, machine, options), failure, pinned, baseline(network, batch, machine, cost, options),
     )  # fmt: skip
 
 

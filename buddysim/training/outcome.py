@@ -61,6 +61,40 @@ class View:
         return self.baseline_ps / self.time_ps if self.time_ps else 1.0
 
 
+@dataclass(frozen=True)
+class Shortage:
+    """Why an iteration doesn't fit, and by how much.
+
+    Attributes
+    ----------
+    failure : the first request that could not be served
+    layer : the name of its layer
+    at_peak_bytes : by how much the iteration's peak exceeds the GPU's memory; 0 where it doesn't
+    pinned_bytes : the most host memory that the whole iteration would pin at once
+    """
+
+    failure: Failure
+    layer: str
+    at_peak_bytes: int
+    pinned_bytes: int
+
+    @property
+    def text(self) -> str:
+        """One line: the request that failed, the bytes missing and the layer."""
+        problem = self.failure
+        kind = problem.kind.replace("_", " ")
+        where = f"layer {self.layer}" if problem.pass_ == "resident" else f"layer {self.layer}, {problem.pass_}"
+        if problem.where == "host":
+            return (
+                f"{size_text(problem.missing_bytes)} of pinned host memory missing at {where}: "
+                f"{size_text(self.pinned_bytes)} needed in all"
+            )
+        request = f"{size_text(problem.requested_bytes)} of {kind} asked for, {size_text(problem.free_bytes)} free"
+        if problem.free_bytes >= problem.requested_bytes:
+            request += f", at most {size_text(problem.largest_bytes)} in one piece"
+        return f"{size_text(problem.missing_bytes)} of GPU memory missing at {where}: {request}"
+
+
 @dataclass(frozen=True, repr=False)
 class Outcome:
     """One iteration of a network under a scheme.
@@ -220,23 +254,17 @@ class Outcome:
             return None
         return self.schedule.step_start_ps[first["backward"]] - self.schedule.step_end_ps[first["forward"]]
 
+    @property
+    def shortage(self) -> Shortage | None:
+        """Why it doesn't fit; None where it does."""
+        if self.failure is None:
+            return None
+        over = max(0, self.whole.usage.peak_bytes - (self.capacity or 0))
+        return Shortage(self.failure, self.network.layers[self.failure.layer].name, over, self.pinned_bytes)
+
     def failure_text(self) -> str:
         """One line: the request that failed, the bytes missing and the layer; empty where it fits."""
-        if self.failure is None:
-            return ""
-        problem = self.failure
-        layer = self.network.layers[problem.layer].name
-        kind = problem.kind.replace("_", " ")
-        where = f"layer {layer}" if problem.pass_ == "resident" else f"layer {layer}, {problem.pass_}"
-        if problem.where == "host":
-            return (
-                f"{size_text(problem.missing_bytes)} of pinned host memory missing at {where}: "
-                f"{size_text(self.pinned_bytes)} needed in all"
-            )
-        request = f"{size_text(problem.requested_bytes)} of {kind} asked for, {size_text(problem.free_bytes)} free"
-        if problem.free_bytes >= problem.requested_bytes:
-            request += f", at most {size_text(problem.largest_bytes)} in one piece"
-        return f"{size_text(problem.missing_bytes)} of GPU memory missing at {where}: {request}"
+        return "" if self.shortage is None else self.shortage.text
 
 
 class _HasLayer(Protocol):

@@ -13,7 +13,7 @@ from buddysim.base.result import SchemeResult, software
 
 if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
-    from buddysim.training.outcome import Outcome, View
+    from buddysim.training.outcome import Outcome, Shortage, View
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
@@ -77,7 +77,7 @@ def _counters(outcome: Outcome) -> dict[str, Any]:
         "decode_ms": _ms(outcome.pass_ps("decode")),
         "update_ms": _ms(outcome.pass_ps("update")),
         "fits": outcome.fits,
-        **_missing(outcome),
+        **missing_counters(outcome.shortage),
         "memory.capacity_bytes": outcome.capacity,
         **_usage(whole),
         "memory.weights_bytes": peak["weights"],
@@ -120,19 +120,19 @@ def _usage(view: View) -> dict[str, int]:
     }
 
 
-def _missing(outcome: Outcome) -> dict[str, Any]:
-    problem = outcome.failure
-    if problem is None:
+def missing_counters(shortage: Shortage | None) -> dict[str, Any]:
+    """The counters ``missing.*`` of an iteration; None: of one that fits."""
+    if shortage is None:
         return {
             "missing.bytes": 0, "missing.at_peak_bytes": 0,
             "missing.where": None, "missing.layer": None, "missing.text": None,
         }  # fmt: skip
     return {
-        "missing.bytes": problem.missing_bytes,
-        "missing.at_peak_bytes": max(0, outcome.whole.usage.peak_bytes - (outcome.capacity or 0)),
-        "missing.where": problem.where,
-        "missing.layer": outcome.network.layers[problem.layer].name,
-        "missing.text": outcome.failure_text(),
+        "missing.bytes": shortage.failure.missing_bytes,
+        "missing.at_peak_bytes": shortage.at_peak_bytes,
+        "missing.where": shortage.failure.where,
+        "missing.layer": shortage.layer,
+        "missing.text": shortage.text,
     }
 
 

@@ -26,6 +26,8 @@ def largest_batch(trials: Trials, limit: int = LARGEST_BATCH) -> int:
     limit : no larger batch is tried; a result of `limit` samples means that memory is no bound
     """
     high = _last(lambda batch: trials.at(batch).least_excess, 1, limit)
+    if high and trials.at(high).fits:
+        return high
     while high:
         low = _first_alike(trials, high)
         for batch in range(_last(lambda batch: trials.at(batch).excess, low, high), low - 1, -1):

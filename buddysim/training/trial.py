@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from buddysim.training import schemes
 from buddysim.training.iteration import memory
 from buddysim.training.iteration.build import build
+from buddysim.training.iteration.memory import Failure, Placement
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.program import Program
+from buddysim.training.outcome import Shortage
 from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
@@ -43,6 +47,10 @@ class Trials:
     Parameters
     ----------
     scheme : a name of `buddysim.training.schemes.REGISTRY`
+
+    Attributes
+    ----------
+    planned : plan and program of a batch; the last few are kept
     """
 
     def __init__(
@@ -53,6 +61,7 @@ class Trials:
         module = schemes.REGISTRY.find(scheme)
         self.scheme = getattr(module, "FITS_AS", {}).get(scheme, scheme)
         self._known: dict[int, Trial] = {}
+        self.planned = lru_cache(maxsize=3)(self._planned)
 
     def plan(self, batch: int) -> Plan:
         """The scheme's decisions for a batch."""
@@ -71,10 +80,23 @@ class Trials:
             self._known[batch] = self._tried(batch)
         return self._known[batch]
 
+    def shortage(self, batch: int) -> Shortage | None:
+        """Why a batch doesn't fit; None where it does."""
+        plan, program = self.planned(batch)
+        placement, failure = placed(program, plan, self.machine, self.options)
+        if failure is None:
+            return None
+        peak, pinned = memory.peak_bytes(placement.program, placement.groups), host_pinned(placement.program)[0]
+        over = max(0, peak - (capacity_bytes(plan, self.machine, self.options) or 0))
+        return Shortage(failure, self.network.layers[failure.layer].name, over, pinned)
+
+    def _planned(self, batch: int) -> tuple[Plan, Program]:
+        """The scheme's decisions for a batch, and the iteration that they describe."""
+        plan, link = self.plan(batch), link_rate(self.machine, self.options.link)
+        return plan, build(self.network, batch, self.cost, plan, link, self.options.optimizer)
+
     def _tried(self, batch: int) -> Trial:
-        plan = self.plan(batch)
-        link = link_rate(self.machine, self.options.link)
-        program = build(self.network, batch, self.cost, plan, link, self.options.optimizer)
+        plan, program = self.planned(batch)
         capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.host_pinned_bytes
         most = memory.UNLIMITED if capacity is None else capacity
         pinned = host_pinned(program)[0] - bound
@@ -84,6 +106,17 @@ class Trials:
             placement = plan.placer.place(program, capacity, self.options.fit)
             fits = not (placement.failure or host_failure(placement.program, bound))
         return Trial(fits, excess, (plan.placer.least_bytes(program, workspace=False) - most, pinned))
+
+
+def placed(
+    program: Program, plan: Plan, machine: TrainingMachine, options: Options
+) -> tuple[Placement, Failure | None]:
+    """The placement of an iteration, and why it doesn't fit; it is then the one on as much memory as it takes."""
+    placement = plan.placer.place(program, capacity_bytes(plan, machine, options), options.fit)
+    failure = placement.failure
+    if failure:
+        placement = plan.placer.place(program, None, options.fit)
+    return placement, failure or host_failure(placement.program, machine.host_pinned_bytes)
 
 
 def capacity_bytes(plan: Plan, machine: TrainingMachine, options: Options) -> int | None:

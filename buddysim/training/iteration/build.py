@@ -6,7 +6,6 @@ ask for (`Stashing`); lives follow from the uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.draft import Draft, DraftStep
@@ -35,8 +34,9 @@ class _Builder:
     ) -> None:
         self.network, self.batch, self.cost, self.plan, self.link = network, batch, cost, plan, link
         self.layers, self.optimizer = network.layers, optimizer
+        self.map_bytes = [network.output_bytes(layer.index, batch) for layer in network.layers]
         self.draft = Draft()
-        self.stashing = Stashing(network, batch, plan, link, self.draft)
+        self.stashing = Stashing(network, self.map_bytes, plan, link, self.draft)
         self.weights: dict[int, list[int]] = {}
 
     def program(self) -> Program:
@@ -55,21 +55,17 @@ class _Builder:
 
     # What a layer reads and writes.
 
-    def _owners(self, producers: Iterable[int]) -> list[int]:
-        return list(dict.fromkeys(self.network.buffer_of(producer) for producer in producers))
-
     def _needs(self, layer: Layer) -> frozenset[str]:
         return self.plan.saves.get(layer.index, layer.needs)
 
     def _saved_bytes(self, layer: Layer) -> int:
         return self.plan.saved_bytes.get(layer.index, layer.saved_bytes(self.batch))
 
-    def _map_bytes(self, owner: int) -> int:
-        return self.network.output_bytes(owner, self.batch)
-
     def _use(self, step: DraftStep, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
+        if not self.plan.layerwise:
+            return  # everything lives throughout: nothing follows from uses
         layer = self.layers[owner]
-        byte_count = self._saved_bytes(layer) if name == "saved" else self._map_bytes(owner)
+        byte_count = self._saved_bytes(layer) if name == "saved" else self.map_bytes[owner]
         self.draft.use(step, name, layer, byte_count, defines=defines, writes=writes)
 
     def _read_again(self, step: DraftStep, owner: int) -> None:
@@ -102,7 +98,7 @@ class _Builder:
     def _forward_step(self, layer: Layer, pass_: Pass) -> DraftStep:
         chosen = self.plan.algorithms.get(layer.index)
         own = self.network.buffer_of(layer.index)
-        reading = [owner for owner in self._owners(layer.inputs) if owner != own]
+        reading = [owner for owner in self.network.input_buffers(layer.index) if owner != own]
         if pass_ == "recompute":
             self.stashing.before_reading(reading)
         if layer.kind == "input":
@@ -140,9 +136,9 @@ class _Builder:
 
     def _backward_pass(self, layer: Layer) -> None:
         """One step, or two: gradients of the weights, which reads X, then dX."""
-        own = self.network.buffer_of(layer.index)
-        gradients = [owner for owner in self._owners(layer.inputs) if self.layers[owner].kind != "input"]
-        reading = self._owners(layer.inputs) if "x" in self._needs(layer) else []
+        own, inputs = self.network.buffer_of(layer.index), self.network.input_buffers(layer.index)
+        gradients = [owner for owner in inputs if self.layers[owner].kind != "input"]
+        reading = list(inputs) if "x" in self._needs(layer) else []
         if "y" in self._needs(layer) and own not in reading:
             reading.append(own)
         self.stashing.before_reading(reading)
@@ -194,7 +190,7 @@ class _Builder:
     def _hold_inputs(self, first: int, last: int) -> None:
         """Keeps a segment's inputs until its backward steps are over, as `torch.utils.checkpoint` does."""
         inside = self.layers[first : last + 1]
-        for owner in self._owners(producer for layer in inside for producer in layer.inputs):
+        for owner in dict.fromkeys(owner for layer in inside for owner in self.network.input_buffers(layer.index)):
             if owner < first:
                 self._read_again(self.draft.steps[-1], owner)
 
@@ -224,13 +220,13 @@ class _Builder:
         if self.plan.stash:
             raise ValueError("a network-wide allocation keeps every map: expected no stash")
         for owner in self.network.feature_maps:
-            self.draft.keep(self.layers[owner], "feature_maps", self._map_bytes(owner))
+            self.draft.keep(self.layers[owner], "feature_maps", self.map_bytes[owner])
         for layer in self.layers:
             if self._saved_bytes(layer):
                 self.draft.keep(layer, "feature_maps", self._saved_bytes(layer))
         largest = max(self.layers[1:], key=lambda layer: layer.output_elements)
         for _ in range(2):
-            self.draft.keep(largest, "gradient_maps", self._map_bytes(largest.index))
+            self.draft.keep(largest, "gradient_maps", self.map_bytes[largest.index])
         hungriest = max(self.draft.steps, key=lambda step: step.workspace_bytes)
         if hungriest.workspace_bytes:
             self.draft.keep(self.layers[hungriest.layer], "workspace", hungriest.workspace_bytes)

@@ -8,6 +8,7 @@ the last step that uses it before it is defined anew, or for good. So nothing ca
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from buddysim.training.iteration.program import Kind, Pass, Program, Step, Stream, Task, Tensor, Timing
@@ -15,6 +16,8 @@ from buddysim.training.networks.graph import Layer
 
 #: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"`` or ``"code"`` (of Y), and its layer.
 Structure = tuple[str, int]
+
+_in_order = itemgetter(0, 1)  # of uses: by step, that which defines first
 
 _KINDS: dict[str, Kind] = {
     "y": "feature_maps",
@@ -25,9 +28,19 @@ _KINDS: dict[str, Kind] = {
 
 
 class _Use(NamedTuple):
+    """In a step, that which defines comes first."""
+
     step: int
-    defines: bool
+    reads: bool
     writes: bool
+
+
+class _Noted(NamedTuple):
+    """A structure: the layer that owns it, its bytes, its uses."""
+
+    owner: Layer
+    byte_count: int
+    uses: list[_Use]
 
 
 @dataclass
@@ -73,9 +86,8 @@ class Draft:
         self.tensors: list[Tensor] = []
         self.tasks: list[Task] = []
         self.resident: list[int] = []
-        self._uses: dict[Structure, list[_Use]] = {}
-        self._bytes: dict[Structure, tuple[Layer, int]] = {}
-        self._copied: dict[tuple[int, Structure], int] = {}  # by step of launch: the task
+        self._noted: dict[Structure, _Noted] = {}
+        self._copied: dict[Structure, dict[int, int]] = {}  # by step of launch: the task
         self._passing: list[tuple[DraftStep, int, Kind]] = []  # a task whose tensor lives for this step only
 
     def program(self) -> Program:
@@ -118,12 +130,14 @@ class Draft:
         self, step: DraftStep, name: str, owner: Layer, byte_count: int, *, defines: bool = False, writes: bool = False
     ) -> None:
         """Notes that a step uses a structure."""
-        self._bytes.setdefault((name, owner.index), (owner, byte_count))
-        self._uses.setdefault((name, owner.index), []).append(_Use(step.index, defines, defines or writes))
+        noted = self._noted.get((name, owner.index))
+        if noted is None:
+            noted = self._noted[name, owner.index] = _Noted(owner, byte_count, [])
+        noted.uses.append(_Use(step.index, not defines, defines or writes))
 
     def copies(self, step: DraftStep, name: str, owner: int, task: int) -> None:
         """Notes that a task of a step copies a structure which the step uses."""
-        self._copied[step.index, (name, owner)] = task
+        self._copied.setdefault((name, owner), {})[step.index] = task
 
     def passes(self, step: DraftStep, task: int, kind: Kind) -> None:
         """Notes that a task copies a tensor that lives for this step only."""
@@ -131,26 +145,25 @@ class Draft:
 
     def used(self, name: str, owner: int) -> bool:
         """Whether a step uses a structure."""
-        return (name, owner) in self._uses
+        return (name, owner) in self._noted
 
     def first_use(self, name: str, owner: int, since: int) -> int:
         """The first step from `since` on that uses a structure."""
-        return min(use.step for use in self._uses[name, owner] if use.step >= since)
+        return min(use.step for use in self._noted[name, owner].uses if use.step >= since)
 
     def settle_lives(self) -> None:
         """Makes tensors of all that is noted."""
         for step in self.steps:
             if step.workspace_bytes:
                 step.workspace = self._made(step.layer, "workspace", step.workspace_bytes, step.part)
-        for structure, uses in self._uses.items():
-            uses.sort(key=lambda use: (use.step, not use.defines))
+        for structure, noted in self._noted.items():
             life: list[_Use] = []
-            for use in uses:
-                if use.defines and life and life[-1].step != use.step:
-                    self._live(structure, life)
+            for use in sorted(noted.uses, key=_in_order):
+                if not use.reads and life and life[-1].step != use.step:
+                    self._live(structure, noted, life)
                     life = []
                 life.append(use)
-            self._live(structure, life)
+            self._live(structure, noted, life)
         for step, task, kind in self._passing:
             tensor = self._made(step.layer, kind, self.tasks[task].byte_count, step.part)
             self.tasks[task] = self.tasks[task]._replace(tensor=tensor)
@@ -159,24 +172,25 @@ class Draft:
             step.reads.append(tensor)
         for step in self.steps:
             later = {self.tasks[task].tensor for task in step.tasks if self.tasks[task].timing == "overlapped"}
-            step.allocate.sort(key=lambda tensor: tensor in later)
+            if later:
+                step.allocate.sort(key=lambda tensor: tensor in later)
             if step.workspace is not None:
                 step.allocate.append(step.workspace)
                 step.release.append(step.workspace)
 
-    def _live(self, structure: Structure, life: list[_Use]) -> None:
-        owner, byte_count = self._bytes[structure]
+    def _live(self, structure: Structure, noted: _Noted, life: list[_Use]) -> None:
         first, last = self.steps[life[0].step], self.steps[life[-1].step]
         decoded = structure[0] == "y" and first.pass_ == "decode"
-        tensor = self.tensor(owner, "decoded_maps" if decoded else _KINDS[structure[0]], byte_count)
+        tensor = self.tensor(noted.owner, "decoded_maps" if decoded else _KINDS[structure[0]], noted.byte_count)
         first.allocate.append(tensor)
         last.release.append(tensor)
+        copied = self._copied.get(structure, {})
         for use in life:
             step = self.steps[use.step]
-            task = self._copied.get((use.step, structure))
+            task = copied.get(use.step)
             if task is not None:
                 self.tasks[task] = self.tasks[task]._replace(tensor=tensor)
             fetched = task is not None and self.tasks[task].stream == "prefetch" and use.writes
-            noted = step.writes if use.writes else step.reads
-            if not fetched and tensor not in noted:
-                noted.append(tensor)
+            used = step.writes if use.writes else step.reads
+            if not fetched and tensor not in used:
+                used.append(tensor)

@@ -124,8 +124,7 @@ def usage(
     groups : `Placement.groups`
     """
     held = levels(program, part, groups)
-    counting = [step for step in program.steps if step.layer or step.pass_ != "forward"]  # the input takes no step
-    counted = np.array([step.index for step in counting if part is None or step.part == part], dtype=np.int64)
+    counted = _counted(program, part)
     if not counted.size:
         return Usage(0, 0, 0, 0, dict.fromkeys(KINDS, 0))
     totals = held.sum(axis=1)[counted]
@@ -139,3 +138,14 @@ def usage(
         peak_step=peak,
         at_peak={kind: int(held[peak, column]) for column, kind in enumerate(KINDS)},
     )
+
+
+def peak_bytes(program: Program, groups: tuple[Tensor, ...] | None = None) -> int:
+    """The most that is held at once: `Usage.peak_bytes` of the whole network."""
+    return int(levels(program, None, groups).sum(axis=1)[_counted(program, None)].max(initial=0))
+
+
+def _counted(program: Program, part: str | None) -> Levels:
+    """The steps that count: not the input's, which computes nothing."""
+    counting = [step for step in program.steps if step.layer or step.pass_ != "forward"]
+    return np.array([step.index for step in counting if part is None or step.part == part], dtype=np.int64)

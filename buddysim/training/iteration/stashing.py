@@ -5,7 +5,7 @@ Codes are made and undone by steps of their own while the program is built; copi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -40,15 +40,17 @@ class Stashing:
 
     Attributes
     ----------
+    map_bytes : of each layer's output
     kept : owners of the maps that a plan says something of and a backward step reads
     """
 
     network: Network
-    batch: int
+    map_bytes: Sequence[int]
     plan: Plan
     link: LinkRate
     draft: Draft
     kept: dict[int, Stash] = field(init=False)
+    _encoded: bool = field(init=False)  # whether any map is
     _ready: set[int] = field(init=False, default_factory=set)  # owners of maps that have been decoded
     _moving: list[_Moving] = field(init=False, default_factory=list)
 
@@ -59,11 +61,14 @@ class Stashing:
                 raise ValueError(f"stash of layer {owner}: no map of its own: expected a layer that owns a buffer")
         read = _read_backward(self.network, self.plan)
         self.kept = {owner: stash for owner, stash in self.plan.stash.items() if owner in read}
+        self._encoded = any(stash.code is not None for stash in self.kept.values())
 
     # Around a layer's forward step.
 
     def before_forward(self, layer: Layer) -> None:
         """Encodes the maps whose copies overlap with the layer's forward step."""
+        if not self._encoded:
+            return
         for owner in self._leaving(layer):
             code = self.kept[owner].code
             if code is not None and self._moves_during(layer, owner):
@@ -81,9 +86,10 @@ class Stashing:
 
     def _leaving(self, layer: Layer) -> Iterator[int]:
         """Owners of the maps with a stash that the layer is the last to use in the forward pass, X before Y."""
+        if not self.kept:
+            return
         own = self.network.buffer_of(layer.index)
-        owners = [*(self.network.buffer_of(producer) for producer in layer.inputs), own]
-        for owner in dict.fromkeys(owners):
+        for owner in dict.fromkeys((*self.network.input_buffers(layer.index), own)):
             if owner in self.kept and self.network.last_user(owner) == layer.index:
                 yield owner
 
@@ -95,7 +101,7 @@ class Stashing:
     def _encode(self, owner: int, code: Code) -> DraftStep:
         layer = self.network.layers[owner]
         step = self.draft.step(layer, "encode", code.encode_ps)
-        self.draft.use(step, "y", layer, self._map_bytes(owner))
+        self.draft.use(step, "y", layer, self.map_bytes[owner])
         self.draft.use(step, "code", layer, code.byte_count, defines=True)
         return step
 
@@ -103,12 +109,12 @@ class Stashing:
         stash = self.kept[owner]
         code, move = stash.code, stash.move
         assert move is not None
-        name, byte_count = ("y", self._map_bytes(owner)) if code is None else ("code", code.byte_count)
+        name, byte_count = ("y", self.map_bytes[owner]) if code is None else ("code", code.byte_count)
         moving = _Moving(owner, name, layer.index, byte_count, move)
         moving.offload = self._copy(moving, step, "offload", timing, step.index, pins=byte_count)
         if move.host is not None:
             made = self.draft.task(
-                step, "host", layer.index, timing, self._map_bytes(owner), 0, move.host.encode_ps, step.index,
+                step, "host", layer.index, timing, self.map_bytes[owner], 0, move.host.encode_ps, step.index,
                 after=(moving.offload,), pins=move.host.byte_count, unpins=byte_count,
             )  # fmt: skip
             moving.made = (made,)
@@ -123,6 +129,8 @@ class Stashing:
 
     def before_reading(self, owners: list[int]) -> None:
         """Decodes those of the maps that are still encoded."""
+        if not self._encoded:
+            return
         for owner in owners:
             stash = self.kept.get(owner)
             if stash is None or stash.code is None or not stash.decoded or owner in self._ready:
@@ -130,7 +138,7 @@ class Stashing:
             layer = self.network.layers[owner]
             step = self.draft.step(layer, "decode", stash.code.decode_ps)
             self.draft.use(step, "code", layer, stash.code.byte_count)
-            self.draft.use(step, "y", layer, self._map_bytes(owner), defines=True)
+            self.draft.use(step, "y", layer, self.map_bytes[owner], defines=True)
             self._ready.add(owner)
 
     # When all steps are there.
@@ -183,7 +191,7 @@ class Stashing:
         before: tuple[int, ...] = (moving.offload,)
         if host is not None:
             undone = self.draft.task(
-                step, "host", moving.layer, timing, self._map_bytes(moving.owner), 0, host.decode_ps, until,
+                step, "host", moving.layer, timing, self.map_bytes[moving.owner], 0, host.decode_ps, until,
                 after=moving.made, pins=moving.byte_count, unpins=host.byte_count,
             )  # fmt: skip
             before = (undone,)
@@ -202,7 +210,7 @@ class Stashing:
         if duration is None:
             duration = link_ps(self.link, direction, moved)
         task = self.draft.task(
-            step, direction, moving.layer, timing, self._map_bytes(moving.owner), moved, duration, until,
+            step, direction, moving.layer, timing, self.map_bytes[moving.owner], moved, duration, until,
             after=after, pins=pins, unpins=unpins,
         )  # fmt: skip
         if direction == "offload":
@@ -210,9 +218,6 @@ class Stashing:
             self.draft.use(step, moving.name, owner, moving.byte_count)
             self.draft.copies(step, moving.name, moving.owner, task)
         return task
-
-    def _map_bytes(self, owner: int) -> int:
-        return self.network.output_bytes(owner, self.batch)
 
 
 def link_ps(link: LinkRate, direction: Direction, byte_count: int) -> int:

@@ -41,6 +41,9 @@ class Conv:
     dilation_h: int = 1
     dilation_w: int = 1
 
+    def __hash__(self) -> int:
+        return hash((self.in_channels, self.out_channels, self.in_h, self.kernel_h, self.stride_h))
+
     @property
     def weights(self) -> int:
         """Elements of the filters, without biases."""
@@ -125,6 +128,9 @@ class Layer:
     saved_fixed_bytes: int = 0
     element_bytes: int | None = None
     attributes: tuple[tuple[str, Value], ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.index, self.name))  # of all fields it would take longer than what tables of layers save
 
     @cached_property
     def output_elements(self) -> int:
@@ -216,6 +222,14 @@ class Network:
     def buffer_of(self, index: int) -> int:
         """The layer that owns the buffer in which a layer's output lies: itself, or the start of its in-place chain."""
         return self._owners[index]
+
+    @cached_property
+    def _input_owners(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(dict.fromkeys(self._owners[i] for i in layer.inputs)) for layer in self.layers)
+
+    def input_buffers(self, index: int) -> tuple[int, ...]:
+        """The layers that own the buffers in which a layer's inputs lie, each once, in order."""
+        return self._input_owners[index]
 
     def buffer_readers(self, index: int) -> tuple[int, ...]:
         """The layers that read the buffer that a layer owns from outside its in-place chain, in the order they run."""

@@ -14,6 +14,7 @@ from buddysim.training.cost import CostModel
 from buddysim.training.driver import carry_out, make_options, simulate
 from buddysim.training.iteration.plan import Options
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.result import missing_counters
 from buddysim.training.search import largest_batch
 from buddysim.training.trial import Trials
 from tests.training.doubles import Algorithm, Cost, machine
@@ -112,3 +113,17 @@ def test_halves_of_the_bytes_let_a_larger_batch_fit():
         larger = simulate("resnet50", found[precision] + 1, v100, "vdnn-none-m", options=options)
         assert not larger.counters["fits"]
     assert found["fp16"] > 1.8 * found["fp32"]
+
+
+@pytest.mark.parametrize("scheme", ["base-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "cdma-zv"])
+@pytest.mark.parametrize("pinned", ["62 GiB", "1 GiB"])
+def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
+    titan = TrainingMachine.load("titan-x").with_overrides({"training.host_pinned": pinned}, "test")
+    cost = CostModel.load(titan, "cudnn4")
+    trials = Trials(Network.load("vgg11"), titan, cost, scheme, make_options())
+    larger = largest_batch(trials) + 1
+    simulated = simulate("vgg11", larger, titan, scheme, library="cudnn4").counters
+    missing = {name: value for name, value in simulated.items() if name.startswith("missing.")}
+    assert missing == missing_counters(trials.shortage(larger))
+    assert missing["missing.text"]
+    assert trials.shortage(larger - 1) is None
