@@ -100,12 +100,15 @@ class Trials:
         capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.host_pinned_bytes
         most = memory.UNLIMITED if capacity is None else capacity
         pinned = host_pinned(program)[0] - bound
-        excess = plan.placer.least_bytes(program) - most, pinned
+        least = plan.placer.least_bytes(program)
+        excess = least - most, pinned
+        if any(tensor.kind == "workspace" for tensor in program.tensors):
+            least = plan.placer.least_bytes(program, workspace=False)
         fits = max(excess) <= 0
         if fits:
             placement = plan.placer.place(program, capacity, self.options.fit)
             fits = not (placement.failure or host_failure(placement.program, bound))
-        return Trial(fits, excess, (plan.placer.least_bytes(program, workspace=False) - most, pinned))
+        return Trial(fits, excess, (least - most, pinned))
 
 
 def placed(

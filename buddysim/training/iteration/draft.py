@@ -106,8 +106,9 @@ class Draft:
         return self._made(layer.index, kind, byte_count, layer.part)
 
     def _made(self, layer: int, kind: Kind, byte_count: int, part: str) -> int:
-        self.tensors.append(Tensor(len(self.tensors), layer, kind, byte_count, part))
-        return len(self.tensors) - 1
+        number = len(self.tensors)
+        self.tensors.append(Tensor(number, layer, kind, byte_count, part))
+        return number
 
     def keep(self, layer: Layer, kind: Kind, byte_count: int) -> int:
         """One more tensor, which lives throughout."""
@@ -184,13 +185,14 @@ class Draft:
         tensor = self.tensor(noted.owner, "decoded_maps" if decoded else _KINDS[structure[0]], noted.byte_count)
         first.allocate.append(tensor)
         last.release.append(tensor)
-        copied = self._copied.get(structure, {})
-        for use in life:
-            step = self.steps[use.step]
-            task = copied.get(use.step)
-            if task is not None:
-                self.tasks[task] = self.tasks[task]._replace(tensor=tensor)
-            fetched = task is not None and self.tasks[task].stream == "prefetch" and use.writes
-            used = step.writes if use.writes else step.reads
-            if not fetched and tensor not in used:
+        copied = self._copied.get(structure)
+        for number, _, writes in life:
+            step = self.steps[number]
+            if copied is not None and number in copied:
+                task = self.tasks[copied[number]]
+                self.tasks[task.number] = task._replace(tensor=tensor)
+                if writes and task.stream == "prefetch":
+                    continue  # the copy fills it, not the step
+            used = step.writes if writes else step.reads
+            if tensor not in used:
                 used.append(tensor)
