@@ -19,6 +19,7 @@ HOMES = {
     "compressor": "buddysim.compress.registry",
     "importer": "buddysim.importers",
     "synthetic workload": "buddysim.synthetic.registry",
+    "workload": "buddysim.workloads.registry",
     "replay scheme": "buddysim.replay.schemes",
     "training scheme": "buddysim.training.schemes",
     "network": "buddysim.training.networks.zoo",

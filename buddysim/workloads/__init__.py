@@ -7,5 +7,6 @@ captured) and `make` (capture, verification, the file).
 
 from buddysim.workloads.make import Made, make
 from buddysim.workloads.registry import REGISTRY
+from buddysim.workloads.solver import Array, Check, Solver
 
-__all__ = ["REGISTRY", "Made", "make"]
+__all__ = ["REGISTRY", "Array", "Check", "Made", "Solver", "make"]

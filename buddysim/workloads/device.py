@@ -34,7 +34,7 @@ class Device:
         self._cl = cl = import_pyopencl()
         self._context = cl.Context(cl.get_platforms()[0].get_devices()[:1])
         self._queue = cl.CommandQueue(self._context)
-        text = _PROLOGUE + "\n".join(_source(path) for path in solver.sources)
+        text = _PROLOGUE + "\n".join(_source(source) for source in solver.sources)
         options = [f"-D {name}={_literal(value)}" for name, value in solver.constants.items()]
         self._program = cl.Program(self._context, text).build(options=["-cl-std=CL1.2", *options])
         self._kernels: dict[str, Any] = {}
@@ -120,8 +120,8 @@ def import_pyopencl() -> Any:
     return pyopencl
 
 
-def _source(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+def _source(source: Path | str) -> str:
+    return source if isinstance(source, str) else source.read_text(encoding="utf-8")
 
 
 def _literal(value: float) -> str:

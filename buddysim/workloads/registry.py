@@ -9,12 +9,12 @@ from buddysim.base.hints import hint, shortened
 from buddysim.base.registry import Registry, modules_with
 from buddysim.workloads.solver import Solver
 
-CONTRACT = ("SUMMARY", "PAPER", "WHY", "PROBLEMS", "SOLVER")
+CONTRACT = ("SUMMARY", "PROBLEMS", "SOLVER")
 
-#: The packages of the workloads by name. Each has ``SUMMARY`` (one line: what it computes), ``PROBLEMS`` (by scale and
-#: input), ``SOLVER`` (a `Solver`), ``PAPER`` (its name in the paper) and ``WHY`` (why its ratio differs from the one
-#: there). ``REFERENCE`` has, by input of the scale ``reference``, the key of the program that it is compared with,
-#: ``REFERENCE_ARRAYS`` our names of arrays by those of that program.
+#: The modules of the workloads by name. Each has ``SUMMARY`` (one line: what it computes), ``PROBLEMS`` (by scale and
+#: input) and ``SOLVER`` (a `Solver`). Those of the paper have ``PAPER`` (the name there) and ``WHY`` (why the ratio
+#: differs from the one there). ``REFERENCE`` has, by input of the scale ``reference``, the key of the program that it
+#: is compared with, ``REFERENCE_ARRAYS`` our names of arrays by those of that program.
 REGISTRY: Registry[ModuleType] = Registry("workload", __package__ or "", CONTRACT, modules_with(*CONTRACT))
 
 SCALES = ("small", "medium", "paper", "reference")

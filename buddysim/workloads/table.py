@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from buddysim.base.errors import BuddysimError
 from buddysim.trace import open_trace
@@ -56,7 +57,7 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
             solver = solver_of(name, scale, which)
             operations = sum(kernel.memory_instructions for kernel in trace.kernels)
             ratios = " ".join(f"{ratio(counts):.2f}" for counts in class_counts(trace))
-            paper, size = _paper(REGISTRY.find(name).PAPER)
+            paper, size = _paper(REGISTRY.find(name))
             megabytes = sum(one.bytes for one in trace.allocations) / 1e6
             traced = (
                 f"{operations / 1e6:.2f} M in {len(trace.kernels)} launches, {touched_bytes(trace) >> 20} MiB touched"
@@ -69,7 +70,8 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for name in REGISTRY.names():
         workload = REGISTRY.find(name)
-        yield f"| {name} ({workload.PAPER}) | {workload.SUMMARY} | {_reference(workload)} | {workload.WHY} |"
+        paper = getattr(workload, "PAPER", "not in the paper")
+        yield f"| {name} ({paper}) | {workload.SUMMARY} | {_reference(workload)} | {getattr(workload, 'WHY', '-')} |"
 
 
 def _comparisons(found: Sequence[Comparison]) -> Iterator[str]:
@@ -85,7 +87,7 @@ def _comparisons(found: Sequence[Comparison]) -> Iterator[str]:
         yield f"| {one.workload} | {one.program} | {ratios} | {alike} of {len(one.rows)} | {named} |"
 
 
-def _reference(workload: object) -> str:
+def _reference(workload: ModuleType) -> str:
     keys = getattr(workload, "REFERENCE", {})
     texts = []
     for key in keys.values():
@@ -100,7 +102,7 @@ def _papers() -> dict[str, dict[str, str]]:
         return {row["name"]: row for row in csv.DictReader(file)}
 
 
-def _paper(name: str) -> tuple[str, str]:
-    """The ten ratios of Figure 3, and the footprint of Table 1 in GB."""
-    row = _papers()[name]
-    return " ".join(row[f"ratio_{point}"] or "-" for point in range(10)), row["footprint_gb"]
+def _paper(workload: ModuleType) -> tuple[str, str]:
+    """The ten ratios of Figure 3, and the footprint of Table 1 in GB; dashes where the paper has none."""
+    row = _papers().get(getattr(workload, "PAPER", ""), {})
+    return " ".join(row.get(f"ratio_{point}") or "-" for point in range(10)), row.get("footprint_gb", "-")
