@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.machine.units import format_size
 
 if TYPE_CHECKING:
     from buddysim.workloads.solver import Solver
@@ -32,7 +33,9 @@ class Device:
 
     def __init__(self, solver: Solver) -> None:
         self._cl = cl = import_pyopencl()
-        self._context = cl.Context(cl.get_platforms()[0].get_devices()[:1])
+        device = cl.get_platforms()[0].get_devices()[0]
+        _check_room(solver, device.max_mem_alloc_size, device.global_mem_size)
+        self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
         text = _PROLOGUE + "\n".join(_source(source) for source in solver.sources)
         options = [f"-D {name}={_literal(value)}" for name, value in solver.constants.items()]
@@ -109,6 +112,19 @@ class Device:
         if isinstance(value, float):
             return np.float64(value)
         return value
+
+
+def _check_room(solver: Solver, largest: int, together: int) -> None:
+    """Refuse arrays that the device can't hold, before any is made."""
+    name, size = max(((name, array.bytes) for name, array in solver.arrays.items()), key=lambda each: each[1])
+    if size > largest:
+        raise BuddysimError(
+            f"array {name} needs {format_size(size)}, the OpenCL device gives at most {format_size(largest)} at once"
+        )
+    if solver.device_bytes > together:
+        raise BuddysimError(
+            f"the arrays need {format_size(solver.device_bytes)}, the OpenCL device has {format_size(together)}"
+        )
 
 
 def import_pyopencl() -> Any:

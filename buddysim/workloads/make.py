@@ -135,7 +135,7 @@ def _checks(name: str, report: Path, outcome: Outcome) -> list[Check]:
         raise BuddysimError(f"{name}: the program ended with exit code {outcome.returncode}: no trace was written")
     found = read_json(report, "report of a workload", 1 << 24)
     if "error" in found:
-        raise BuddysimError(str(found["error"]))
+        raise BuddysimError(f"{name}: {found['error']}")
     return [Check(**check) for check in found["checks"]]
 
 

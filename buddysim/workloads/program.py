@@ -20,7 +20,7 @@ from buddysim.workloads.solver import Check, Solver
 
 
 def solve(solver: Solver, device: Device) -> list[Check]:
-    """Set up, make every step, verify.
+    """Set up, make every step, close, verify.
 
     Raises
     ------
@@ -32,6 +32,8 @@ def solve(solver: Solver, device: Device) -> list[Check]:
     for number in range(solver.steps):
         solver.step(device, number)
         _compare(device, solver.setup_launches + (number + 1) * solver.step_launches, f"step {number}")
+    solver.close(device)
+    _compare(device, solver.launches, "close")
     device.finish()
     return solver.verify(device)
 

@@ -14,7 +14,8 @@ CONTRACT = ("SUMMARY", "PROBLEMS", "SOLVER")
 #: The modules of the workloads by name. Each has ``SUMMARY`` (one line: what it computes), ``PROBLEMS`` (by scale and
 #: input) and ``SOLVER`` (a `Solver`). Those of the paper have ``PAPER`` (the name there) and ``WHY`` (why the ratio
 #: differs from the one there). ``REFERENCE`` has, by input of the scale ``reference``, the key of the program that it
-#: is compared with, ``REFERENCE_ARRAYS`` our names of arrays by those of that program.
+#: is compared with, ``REFERENCE_ARRAYS`` our names of arrays by those of that program. ``PART`` says which part of a
+#: step is traced where it isn't a whole one, and what that would take.
 REGISTRY: Registry[ModuleType] = Registry("workload", __package__ or "", CONTRACT, modules_with(*CONTRACT))
 
 SCALES = ("small", "medium", "paper", "reference")

@@ -63,16 +63,17 @@ class Check:
 class Solver(ABC):
     """A problem and its solution in equal steps.
 
-    A run is `set_up`, then `step` for each of `steps`, then `verify`. All that concerns the run as a whole is stated
-    before it: arrays, launches, costs. The number of launches is compared with the statement after every step.
+    A run is `set_up`, then `step` for each of `steps`, then `close`, then `verify`. All that concerns the run as a
+    whole is stated before it: arrays, launches, costs. The number of launches is compared with the statement after
+    every step.
 
     Parameters
     ----------
     problem : a frozen dataclass of the workload: sizes, steps, seed
     """
 
-    #: The OpenCL sources, compiled as one.
-    sources: tuple[Path, ...] = ()
+    #: The OpenCL sources, compiled as one: files, or the text itself.
+    sources: tuple[Path | str, ...] = ()
 
     def __init__(self, problem: Any) -> None:
         self.problem = problem
@@ -103,6 +104,11 @@ class Solver(ABC):
         """Launches of each step."""
 
     @property
+    def closing_launches(self) -> int:
+        """Launches of `close`."""
+        return 0
+
+    @property
     @abstractmethod
     def traced_operations(self) -> int:
         """About how many warp memory instructions the launches of `window` make."""
@@ -120,7 +126,11 @@ class Solver(ABC):
     @property
     def launches(self) -> int:
         """Launches of the whole run."""
-        return self.setup_launches + self.steps * self.step_launches
+        return self.setup_launches + self.steps * self.step_launches + self.closing_launches
+
+    def work(self, launches: int) -> float:
+        """How much of the run its first so many launches are, in any unit: what snapshots are equally spaced in."""
+        return launches
 
     @property
     def window(self) -> tuple[int, int]:
@@ -152,6 +162,9 @@ class Solver(ABC):
     @abstractmethod
     def step(self, device: Device, number: int) -> None:
         """Make one step; they are numbered from 0."""
+
+    def close(self, device: Device) -> None:  # noqa: B027 most programs do nothing more
+        """After the last step: what the program does besides."""
 
     @abstractmethod
     def verify(self, device: Device) -> list[Check]:

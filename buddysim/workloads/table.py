@@ -65,6 +65,9 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
             run = f"{solver.steps} steps, {solver.launches} launches"
             footprint = f"{megabytes:.0f} MB ({size} GB)"
             yield f"| {name} {scale} | {which} | {footprint} | {traced} | {run} | {ratios} | {paper} |"
+    parts = [(name, REGISTRY.find(name).PART) for name in REGISTRY.names() if hasattr(REGISTRY.find(name), "PART")]
+    yield "\nA whole step is traced, but of these:\n"
+    yield from (f"- {name}: {part} (warp instructions)." for name, part in parts)
     yield "\n## What they compute, and why they differ from the paper's\n"
     yield "| workload | what it computes | the same by an unmodified program | why |"
     yield "|---|---|---|---|"

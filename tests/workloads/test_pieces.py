@@ -36,7 +36,7 @@ def test_window_and_snapshots_lie_in_the_run(name: str, scale: str, which: str) 
     assert solver.setup_launches <= first < end <= solver.launches
     # Equally spaced: to one step, or to one launch where there are few steps.
     slack = solver.step_launches if solver.steps >= SNAPSHOTS else 1
-    gaps = np.diff(points)
+    gaps = np.diff([solver.work(point) for point in points])
     assert gaps.max() - gaps.min() <= slack
 
 
@@ -147,3 +147,13 @@ def test_a_trace_is_made_again_when_a_solver_that_its_own_extends_changes(
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"//" * (path.name == source))
     assert digest("csp", solver) != before
+
+
+def test_arrays_that_the_device_cannot_hold_are_said_before_the_work() -> None:
+    check = import_module("buddysim.workloads.device")._check_room
+    solver = solver_of("ep", "small", "profile")
+    check(solver, 1 << 30, 1 << 32)
+    with pytest.raises(BuddysimError, match="array x1 needs 2 MiB, the OpenCL device gives at most 1 MiB at once"):
+        check(solver, 1 << 20, 1 << 32)
+    with pytest.raises(BuddysimError, match=r"the arrays need .*, the OpenCL device has 3 MiB"):
+        check(solver, 1 << 30, 3 << 20)

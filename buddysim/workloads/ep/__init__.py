@@ -54,7 +54,8 @@ class EmbarrassinglyParallel(Solver):
     def arrays(self) -> Mapping[str, Array]:
         batches = self.problem.batches
         return {
-            "xx": Array(2 * batches << self.problem.log2_batch),
+            "x1": Array(batches << self.problem.log2_batch),
+            "x2": Array(batches << self.problem.log2_batch),
             "qq": Array(_ANNULI * batches),
             "sx": Array(batches),
             "sy": Array(batches),
@@ -88,8 +89,8 @@ class EmbarrassinglyParallel(Solver):
     def step(self, device: Device, number: int) -> None:
         batches = self.problem.batches
         valid = min(batches, self._all_batches - number * batches)
-        device.launch("draw", batches, _GROUP, "xx", number)
-        device.launch("tally", batches, _GROUP, "xx", "qq", "sx", "sy", valid)
+        device.launch("draw", batches, _GROUP, "x1", "x2", number)
+        device.launch("tally", batches, _GROUP, "x1", "x2", "qq", "sx", "sy", valid)
         device.launch("gather", 256, 256, "qq", "sx", "sy", "totals")
 
     def verify(self, device: Device) -> list[Check]:

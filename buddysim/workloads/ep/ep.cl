@@ -17,26 +17,28 @@ static ulong seed_of(ulong batch) {
     return seed;
 }
 
-kernel void draw(global double *xx, int pass) {
+kernel void draw(global double *x1, global double *x2, int pass) {
     size_t lane = get_global_id(0);
     ulong x = seed_of((ulong)pass * BATCHES + lane);
-    for (int i = 0; i < 2 * PAIRS; i++) {
+    for (int i = 0; i < PAIRS; i++) {
         x = x * MULTIPLIER & MASK;
-        xx[(size_t)i * BATCHES + lane] = (double)x * 0x1p-46;
+        x1[(size_t)i * BATCHES + lane] = (double)x * 0x1p-46;
+        x = x * MULTIPLIER & MASK;
+        x2[(size_t)i * BATCHES + lane] = (double)x * 0x1p-46;
     }
 }
 
-kernel void tally(global const double *xx, global double *qq, global double *sx, global double *sy, int valid) {
+kernel void tally(global const double *x1, global const double *x2, global double *qq, global double *sx, global double *sy,
+                  int valid) {
     size_t lane = get_global_id(0);
     double sum_x = 0.0, sum_y = 0.0;
     for (int l = 0; l < ANNULI; l++) qq[l * BATCHES + lane] = 0.0;
     if (lane < valid) {
         for (int i = 0; i < PAIRS; i++) {
-            double x1 = 2.0 * xx[(size_t)(2 * i) * BATCHES + lane] - 1.0;
-            double x2 = 2.0 * xx[(size_t)(2 * i + 1) * BATCHES + lane] - 1.0;
-            double t1 = x1 * x1 + x2 * x2;
+            double x = 2.0 * x1[(size_t)i * BATCHES + lane] - 1.0, y = 2.0 * x2[(size_t)i * BATCHES + lane] - 1.0;
+            double t1 = x * x + y * y;
             if (t1 <= 1.0) {
-                double t2 = sqrt(-2.0 * log(t1) / t1), t3 = x1 * t2, t4 = x2 * t2;
+                double t2 = sqrt(-2.0 * log(t1) / t1), t3 = x * t2, t4 = y * t2;
                 int l = (int)fmax(fabs(t3), fabs(t4));
                 qq[l * BATCHES + lane] += 1.0;
                 sum_x += t3;

@@ -45,14 +45,30 @@ static double weight(int at, int n, int which) {
     return ghost_weights[at < 0 ? -at - 1 : at - n][which];
 }
 
-/* Ghost cells of a vector: of neighbouring boxes, or beyond a wall. */
+/* The ghost cell of this number along a direction: those below come first. */
+static int beside(int number, int dim) { return number < GHOSTS ? number - GHOSTS : number - GHOSTS + dim; }
+
+/* Ghost cells of a vector, a work-item for each: of neighbouring boxes, or beyond a wall. First whole planes below and
+ * above along k, then rows along j, then ends along i. */
 kernel void fill_ghosts(BOXES, int number, int dim) {
-    int side = dim + 2 * GHOSTS, n = 2 * dim;
-    CELL_OF(side, side)
-    i -= GHOSTS;
-    j -= GHOSTS;
-    k -= GHOSTS;
-    if (i >= 0 && j >= 0 && k >= 0 && i < dim && j < dim && k < dim) return;
+    int side = dim + 2 * GHOSTS, n = 2 * dim, b = get_global_id(1), item = get_global_id(0), i, j, k;
+    int planes = 2 * GHOSTS * side * side, rows = 2 * GHOSTS * side * dim, ends = 2 * GHOSTS * dim * dim;
+    if (item >= planes + rows + ends || b >= 8) return;
+    if (item < planes) {
+        i = item % side - GHOSTS;
+        j = item / side % side - GHOSTS;
+        k = beside(item / (side * side), dim);
+    } else if (item < planes + rows) {
+        item -= planes;
+        i = item % side - GHOSTS;
+        j = beside(item / side % (2 * GHOSTS), dim);
+        k = item / (side * 2 * GHOSTS);
+    } else {
+        item -= planes + rows;
+        i = beside(item % (2 * GHOSTS), dim);
+        j = item / (2 * GHOSTS) % dim;
+        k = item / (2 * GHOSTS * dim);
+    }
     int x = i + (b & 1) * dim, y = j + (b >> 1 & 1) * dim, z = k + (b >> 2) * dim;
     int x0, y0, z0, way_x, way_y, way_z;
     int nx = sources(x, n, &x0, &way_x), ny = sources(y, n, &y0, &way_y), nz = sources(z, n, &z0, &way_z);
@@ -117,11 +133,39 @@ kernel void zero(BOXES, int number, int dim) {
     VECTOR(ONE_OF(box, b), number)[INDEX(i - GHOSTS, j - GHOSTS, k - GHOSTS)] = 0.0;
 }
 
-kernel void add(BOXES, int to, int number, int dim) {
+kernel void copy(BOXES, int from, int to, int dim) {
     CELL_OF(dim, dim)
     global double *box = ONE_OF(box, b);
     size_t c = INDEX(i, j, k);
-    VECTOR(box, to)[c] += VECTOR(box, number)[c];
+    VECTOR(box, to)[c] = VECTOR(box, from)[c];
+}
+
+/* 1 in the cells of one of 64 colours, which are 4 apart along each direction; 0 in the others. */
+kernel void colour_cells(BOXES, int number, int colour, int dim) {
+    CELL_OF(dim, dim)
+    int x = i + (b & 1) * dim + colour, y = j + (b >> 1 & 1) * dim + colour / 4, z = k + (b >> 2) * dim + colour / 16;
+    VECTOR(ONE_OF(box, b), number)[INDEX(i, j, k)] = x % 4 == 0 && y % 4 == 0 && z % 4 == 0;
+}
+
+/* Of the rows of the matrix: the diagonal's part and the sum beside it that the cells of this colour make up. */
+kernel void add_rows(BOXES, int from, int diagonal, int beside_it, int dim, double inverse_h2) {
+    CELL_OF(dim, dim)
+    STENCIL
+    global const double *x = VECTOR(box, from);
+    size_t c = INDEX(i, j, k);
+    double found = operator_at(x, beta_i, beta_j, beta_k, c, row, plane, inverse_h2);
+    VECTOR(box, diagonal)[c] += x[c] * found;
+    VECTOR(box, beside_it)[c] += fabs((1.0 - x[c]) * found);
+}
+
+/* Inverses of the diagonal, and of the rows' norm (Baker et al., "Multigrid smoothers for ultra-parallel computing"). */
+kernel void invert_rows(BOXES, int diagonal, int beside_it, int dim) {
+    CELL_OF(dim, dim)
+    global double *box = ONE_OF(box, b);
+    size_t c = INDEX(i, j, k);
+    double own = VECTOR(box, diagonal)[c], sum = VECTOR(box, beside_it)[c];
+    VECTOR(box, beside_it)[c] = 1.0 / (own >= 1.5 * sum ? own : own + 0.5 * sum);
+    VECTOR(box, diagonal)[c] = 1.0 / own;
 }
 
 /* Means of eight cells, to the next coarser level; `dim` is the coarse one. */
@@ -148,4 +192,24 @@ kernel void interpolate(BOXES, COARSE, int number, int dim) {
                        coarse[c + p * (long)step[0] + q * (long)step[1] + r * (long)step[2]];
     dim *= 2;
     VECTOR(ONE_OF(box, b), number)[INDEX(i, j, k)] += sum;
+}
+
+constant double quartic[5] = {-3.0 / 128.0, 22.0 / 128.0, 1.0, -22.0 / 128.0, 3.0 / 128.0};
+
+/* Sets cells to what the mean of quartics through five coarse cells along each direction gives; `dim` is the coarse one. */
+kernel void interpolate_quartic(BOXES, COARSE, int number, int dim) {
+    CELL_OF(2 * dim, 2 * dim)
+    global const double *coarse = VECTOR(ONE_OF(coarse, b), number);
+    int way_x = i & 1 ? -1 : 1, way_y = j & 1 ? -1 : 1, way_z = k & 1 ? -1 : 1;
+    double sum = 0.0;
+    for (int r = -2; r <= 2; r++) {
+        for (int q = -2; q <= 2; q++) {
+            double along = 0.0;
+            for (int p = -2; p <= 2; p++)
+                along += quartic[p + 2] * coarse[INDEX(i / 2 + p * way_x, j / 2 + q * way_y, k / 2 + r * way_z)];
+            sum += quartic[q + 2] * quartic[r + 2] * along;
+        }
+    }
+    dim *= 2;
+    VECTOR(ONE_OF(box, b), number)[INDEX(i, j, k)] = sum;
 }
