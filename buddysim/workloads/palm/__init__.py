@@ -22,7 +22,7 @@ WHY = (
     "fields of the port that are not in use, or of room that isn't used."
 )
 
-PART = "one of a step's three stages: a whole step has 12.0 M at medium, 10 M at 64 MiB"
+PART = "one of a step's three stages: a whole step has 11.8 M at medium, 9.8 M at 64 MiB"
 
 _GHOSTS: Final = 3
 _DX: Final = 50.0  # m
