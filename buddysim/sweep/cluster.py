@@ -28,6 +28,9 @@ _SETTINGS = {
     "distributed.comm.timeouts.connect": f"{ANSWER_S}s",
     "distributed.worker.profile.enabled": False,
     "distributed.admin.log-length": 100,
+    # The scheduler shares the machine with its workers: 50 looks a second at its own health take 3 % of a CPU.
+    "distributed.admin.tick.interval": "5s",
+    "distributed.admin.system-monitor.interval": "5s",
     "distributed.worker.preload": ["buddysim.sweep.worker"],
 }
 
@@ -211,6 +214,7 @@ def run_remotely(spec: Mapping[str, Any], folder: str, grant_bytes: int | None) 
     from distributed import get_worker
 
     worker = get_worker()
+    memory.keep_freed_memory()
     if grant_bytes is None:  # on other machines each worker has a limit of its own
         grant_bytes = worker.memory_manager.memory_limit or None
     return run_point(spec, folder, grant_bytes, lambda text: worker.log_event(WAITING_TOPIC, text))

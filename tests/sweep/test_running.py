@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import platform
 import random
 import shutil
 import signal
@@ -88,6 +89,24 @@ def test_memory_beyond_the_grant_is_told_apart_from_a_bug(store: Store) -> None:
     assert "256 MiB" in outcome["reason"]
     with memory.limited(1 << 30):
         pass  # a grant that is not used up leaves no trace
+
+
+@pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="a sanitizer has an allocator of its own")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
+def test_workers_keep_memory_that_points_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask tells them not to: without `keep_freed_memory` every point faults all of its pages in again."""
+    code = (
+        "import resource\nfrom buddysim.sweep import memory\nmemory.keep_freed_memory()\n"
+        "faults = []\n"
+        "for _ in range(3):\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    bytearray(16 << 20)\n"
+        "    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)\n"
+        "print(faults[-1])"
+    )
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 100  # of 4,096 pages
 
 
 # -- many points, in any executor --------------------------------------------------------------------------------------
