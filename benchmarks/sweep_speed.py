@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import sweep_store
+from benchmarks import sweep_kills, sweep_store
 from benchmarks.measurement import Measurement
 from buddysim.sweep.api import Results, sweep
 from buddysim.synthetic import make_trace
@@ -38,7 +38,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
     rows = _overhead(folder, short, points)
     if not quick:
         rows += _gain(folder, longer, 24)
-    return [*rows, *_dask(), *sweep_store.measure(folder, quick)]
+    return [*rows, *_dask(), *sweep_store.measure(folder, quick), *sweep_kills.measure(folder, quick)]
 
 
 def _swept(folder: Path, trace: Path, points: int, workers: int) -> Results:

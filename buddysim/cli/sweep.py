@@ -204,9 +204,6 @@ def _planned(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.sweep.changed import changes, edited
     from buddysim.sweep.estimate import Estimate
 
-    estimate = Estimate(measured(plan))
-    seconds = [estimate.seconds(plan.points[name]) for name in plan.missing] if args.dry_run else []
-    known = [each for each in seconds if each is not None]
     said = [*plan.store.notes, *changes(plan), edited(plan)]
     event = {
         "event": "planned",
@@ -220,6 +217,9 @@ def _planned(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
     if args.dry_run:
         if plan.missing:
             plan.check_machines()
+        estimate = Estimate(measured(plan) if plan.missing else ())
+        seconds = [estimate.seconds(plan.points[name]) for name in plan.missing]
+        known = [each for each in seconds if each is not None]
         event |= {
             "cpu_s": sum(known) / len(known) * len(plan.missing) if known else None,
             "measured_points": len(known),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Self
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from buddysim.base import plugins
 from buddysim.base.dotted import flat, unknown_key
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
@@ -110,12 +111,11 @@ class MachineFile(Section):
         """
         if key not in self._canonical_figures:
             raise BuddysimError(f"{self.name}: {_unknown(key, self.dotted_keys())}")
-        field = self._fields().get(key)
-        if field is None:  # of a table whose keys the file chooses: a link
+        reader = _reader(type(self), key, len(plugins.modules()))
+        if reader is None:  # of a table whose keys the file chooses: a link
             return canonical_figures(self.with_overrides({key: value})._parts())[key]
         try:
-            kind: Any = Annotated[field.annotation, *field.metadata]
-            parsed: Any = TypeAdapter(kind).validate_python(value)
+            parsed = reader.validate_python(value)
         except ValidationError as error:
             (problem, *_) = error.errors(include_url=False)
             text = str(problem.get("ctx", {}).get("error", problem["msg"]))
@@ -171,6 +171,16 @@ class MachineFile(Section):
         if key not in values:
             raise BuddysimError(f"{self.name}: {_unknown(key, self.dotted_keys())}")
         return values[key]
+
+
+@lru_cache(1024)
+def _reader(machine: type[MachineFile], key: str, plugin_count: int) -> TypeAdapter[Any] | None:
+    """What reads a value given for a dotted key; None for one that the class doesn't have. Plug-ins bring more."""
+    field = machine._fields().get(key)
+    if field is None:
+        return None
+    kind: Any = Annotated[field.annotation, *field.metadata]
+    return TypeAdapter(kind)
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:

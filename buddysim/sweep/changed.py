@@ -45,8 +45,7 @@ def edited(plan: Plan) -> str | None:
         return None
     engine = plan.study.engine
     query = f"SELECT name FROM results WHERE engine = '{engine}' AND sources <> '{sources_checksum(engine)}'"
-    others = {row["name"] for row in plan.table.sql(query).to_pylist()}
-    count = len(others & plan.points.keys())
+    count = len(plan.points.keys() & plan.table.sql(query).column("name").to_pylist())
     if not count:
         return None
     return (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.record import Damaged, body_of
-from buddysim.sweep.rows import rows_table
+from buddysim.sweep.rows import read_parquet, rows_table
 
 if TYPE_CHECKING:
     from buddysim.sweep.store import Store
@@ -45,13 +45,11 @@ def _records(part: str) -> Any:
 
 def _read(part: Path, columns: list[str]) -> Any:
     try:
-        import pyarrow.parquet as parquet
+        return read_parquet(part, columns)
     except ImportError:
         raise BuddysimError(
             f"{part.parent}: compacted results need pyarrow, which is not installed: pip install 'buddysim[sweep]'"
         ) from None
-    try:
-        return parquet.read_table(part, columns=columns, page_checksum_verification=True, partitioning=None)
     except (OSError, ValueError) as error:
         raise BuddysimError(f"{part}: damaged: {' '.join(str(error).split())}: remove it to simulate again") from None
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.sweep.record import Damaged, Newer, body_of, name_of_row
-from buddysim.sweep.rows import rows_table
+from buddysim.sweep.rows import read_parquet, rows_table
 
 if TYPE_CHECKING:
     from buddysim.sweep.store import Store
@@ -61,7 +61,7 @@ class Index:
         parts = {name for part in self.store.part_names() for name in self.store.names_in(part)}
         wanted = {name: stamp for name, stamp in singles.items() if name not in parts}
         known = self._known()
-        kept = {name for name, (stamp, _) in known.items() if wanted.get(name) == stamp}
+        kept = {name for name, stamp in known.items() if wanted.get(name) == stamp}
         if len(kept) < len(known) or len(self._files()) > _MOST_FILES:
             self._drop(kept)
         new = [name for name in wanted if name not in kept]
@@ -83,29 +83,26 @@ class Index:
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob("*.parquet"))
 
-    def _known(self) -> dict[str, tuple[tuple[int, int], Path]]:
-        """What the index has: size and time of the file by name, and where its row is; damaged files are dropped."""
-        import pyarrow.parquet as parquet
-
-        found: dict[str, tuple[tuple[int, int], Path]] = {}
+    def _known(self) -> dict[str, tuple[int, int]]:
+        """What the index has: size and time of the file by name; damaged files of the index are dropped."""
+        found: dict[str, tuple[int, int]] = {}
         for path in self._files():
             try:
-                columns = parquet.read_table(path, columns=["name", SIZE, CHANGED], partitioning=None)
-            except (OSError, ValueError, KeyError):
+                columns = read_parquet(path, ["name", SIZE, CHANGED])
+            except (OSError, ValueError):
                 path.unlink(missing_ok=True)
                 continue
-            values = (columns.column(name).to_pylist() for name in ("name", SIZE, CHANGED))
-            found.update((name, ((size, changed), path)) for name, size, changed in zip(*values, strict=True))
+            name, size, changed = (columns.column(each).to_pylist() for each in ("name", SIZE, CHANGED))
+            found.update(zip(name, zip(size, changed, strict=True), strict=True))
         return found
 
     def _drop(self, kept: set[str]) -> None:
         """Writes the rows of these names anew into one file, each once, and removes the others."""
         import pyarrow as pa
-        import pyarrow.parquet as parquet
 
         tables, seen, old = [], set[str](), self._files()
         for path in old:
-            table = parquet.read_table(path, partitioning=None)
+            table = read_parquet(path)
             keep = []
             for name in table.column("name").to_pylist():
                 keep.append(name in kept and name not in seen)

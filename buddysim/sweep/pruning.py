@@ -8,6 +8,7 @@ from pathlib import Path
 
 from buddysim.sweep.engines import NAMES, find
 from buddysim.sweep.record import Damaged, Newer
+from buddysim.sweep.rows import read_parquet
 from buddysim.sweep.store import Store
 
 #: A file that nobody has written to for so long belongs to no running process.
@@ -43,9 +44,7 @@ def find_old(store: Store) -> dict[str, list[Path]]:
 
 def _only_old(store: Store, part: str, versions: dict[str, int]) -> str:
     """Why a part can go: all of its results are of older versions; else nothing."""
-    import pyarrow.parquet as parquet
-
-    rows = parquet.read_table(store.parts / part, columns=["engine", "model_version"], partitioning=None).to_pylist()
+    rows = read_parquet(store.parts / part, ["engine", "model_version"]).to_pylist()
     if all(row["model_version"] < versions.get(row["engine"], 0) for row in rows):
         return "compacted results of older model versions"
     return ""

@@ -1,13 +1,33 @@
-"""Rows of results, a line of JSON each, as an Arrow table."""
+"""Rows of results as Arrow tables: from lines of JSON, and from Parquet files."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 _BLOCK_BYTES = 1 << 24
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """The Arrow table of a Parquet file, its pages' checksums verified; None: all columns.
+
+    `pyarrow.parquet.read_table` does the same, and imports pandas first, which takes a third of a second.
+
+    Raises
+    ------
+    OSError, ValueError
+        a file that can't be read, is damaged, or lacks a column
+    """
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path, page_checksum_verification=True) as file:
+        missing = set(columns or ()) - {*file.schema_arrow.names}
+        if missing:
+            raise ValueError(f"no column {', '.join(sorted(missing))}")
+        return file.read(columns)
 
 
 def rows_table(lines: Sequence[bytes]) -> Any:

@@ -155,9 +155,11 @@ class Store:
         for folder in self._folders():
             with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
                 for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):
+                    try:
                         status = entry.stat()
-                        found[entry.name] = status.st_size, status.st_mtime_ns
+                    except FileNotFoundError:
+                        continue
+                    found[entry.name] = status.st_size, status.st_mtime_ns
         return found
 
     def names(self) -> set[str]:
@@ -188,8 +190,7 @@ class Store:
 
         if installed():
             self.index = Index(self).refresh()
-            there = self.index.names()
-            return {name for name in names if name in there}
+            return self.index.names().intersection(names)
         there = self.names()
         return {name for name in names if name in there and self.get(name) is not None}
 

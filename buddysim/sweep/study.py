@@ -7,7 +7,6 @@ together (a zip), or whole sets of settings (a list). Exclusions take points out
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,10 +69,7 @@ class Study:
 
     def points(self) -> Iterator[Point]:
         """The points, each once, in the order of the axes; without baselines."""
-        for chosen in itertools.product(*self.axes):
-            settings: Alternative = {}
-            for alternative in chosen:
-                settings.update(alternative)
+        for settings in _product(self.axes):
             if not any(self._matches(settings, each) for each in self.exclude):
                 yield Point(self.engine, settings)
 
@@ -125,6 +121,16 @@ class Study:
             if here not in [self._canonical(settings, name, value) for value in values]:
                 return False
         return True
+
+
+def _product(axes: Sequence[Sequence[Alternative]]) -> Iterator[Alternative]:
+    """One alternative of each axis, in every combination, the last axis fastest; later axes win."""
+    if not axes:
+        yield {}
+        return
+    for before in _product(axes[:-1]):
+        for alternative in axes[-1]:
+            yield {**before, **alternative}
 
 
 class Names:
