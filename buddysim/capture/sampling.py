@@ -1,7 +1,8 @@
-"""Which pages of an allocation are sampled: one of each stratum, the same ones in every snapshot."""
+"""Which pages of an allocation are sampled: one of each stratum, the same ones in every snapshot; and how many."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -34,3 +35,48 @@ def sampled_pages(allocation_bytes: int, sample_bytes: int, seed: int) -> npt.ND
     stratum = -(-pages // wanted)
     chosen = [first + _mix((seed + first) & _MASK) % min(stratum, pages - first) for first in range(0, pages, stratum)]
     return np.array(chosen, np.uint32)
+
+
+def kept_bytes(sizes: Sequence[int], budget: int) -> list[int]:
+    """How much of each allocation's contents is kept, so that all together are within a budget.
+
+    Small ones are kept whole, the others up to the same number of pages: a power of two, so that it rarely changes
+    from snapshot to snapshot. Where there are more allocations than pages, evenly chosen ones get a page.
+
+    Parameters
+    ----------
+    sizes : bytes of the allocations
+    budget : bytes for all of them
+    """
+    pages = [-(-size // PAGE_BYTES) for size in sizes]
+    room = budget // PAGE_BYTES
+    if sum(pages) <= room:
+        return list(sizes)
+    if len(pages) > room:
+        chosen = [(turn + 1) * room // len(pages) > turn * room // len(pages) for turn in range(len(pages))]
+        return [min(size, PAGE_BYTES) if one else 0 for size, one in zip(sizes, chosen, strict=True)]
+    most = 1
+    while sum(min(2 * most, number) for number in pages) <= room:
+        most *= 2
+    return [min(size, most * PAGE_BYTES) for size in sizes]
+
+
+def sampled_again(
+    pages: npt.NDArray[np.uint32] | None, data: npt.NDArray[np.uint8], keep: int, seed: int
+) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8]]:
+    """About `keep` bytes of what was sampled before: pages of it.
+
+    Parameters
+    ----------
+    pages : numbers of the pages in `data`, None where that is all of an allocation
+    data : their bytes, one after the other
+    keep : about so many stay; 0: none
+    seed : chooses them
+    """
+    if len(data) <= keep:
+        return pages, data
+    if not keep:
+        return np.empty(0, np.uint32), np.empty(0, np.uint8)
+    chosen = sampled_pages(len(data), keep, seed)
+    parts = [data[start : start + PAGE_BYTES] for start in chosen.astype(np.int64) * PAGE_BYTES]
+    return chosen if pages is None else pages[chosen], np.concatenate(parts)

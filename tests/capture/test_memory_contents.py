@@ -107,7 +107,7 @@ def test_the_same_run_gives_the_same_file(heat: Path, tmp_path: Path) -> None:
 
 
 def test_pages_are_sampled_and_the_rest_stays_unknown(heat: Path, tmp_path: Path) -> None:
-    capture("--contents", "32KiB", "--every-calls", "malloc:6", "--", heat, folder=tmp_path)
+    capture("--contents", "1MiB", "--every-calls", "malloc:6", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:
         number = allocation(trace, "history")
         pages, data = trace.snapshots[0].read(number)
@@ -128,6 +128,21 @@ def test_pages_are_sampled_and_the_rest_stays_unknown(heat: Path, tmp_path: Path
         known = np.flatnonzero(classes != 15)
         assert np.array_equal(np.unique(known // 64), pages)
         assert np.array_equal(classes[known], entry_classes(expected.view(np.uint8))[known])
+
+
+def test_contents_have_a_budget_for_the_whole_file(heat: Path, tmp_path: Path) -> None:
+    """Whatever the number of snapshots: here of two or three allocations of 160 KB each."""
+    capture("--contents", "1MiB", "--snapshots", "all", "--every-calls", "1", "--", heat, folder=tmp_path)
+    with open_trace(tmp_path / "out.bin") as trace:
+        kept = [one.read()[1].size for snapshot in trace.snapshots for one in snapshot.contents]
+        assert len(trace.snapshots) > 11
+        assert 400_000 < sum(kept) <= 1 << 20
+        assert min(kept) >= 8192
+    (tmp_path / "out.bin").unlink()
+    capture("--contents", "64KiB", "--snapshots", "all", "--every-calls", "malloc:1", "--", heat, folder=tmp_path)
+    with open_trace(tmp_path / "out.bin") as trace:  # less than a page for each snapshot: sizes alone
+        assert not any(snapshot.contents for snapshot in trace.snapshots)
+        assert len(trace.size_maps) > 12
 
 
 KINDS = """

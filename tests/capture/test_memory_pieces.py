@@ -17,7 +17,7 @@ from buddysim.capture.memory.kernels import GROUP_LINES, Footprint, write_interv
 from buddysim.capture.memory.pages import changed_pages, sum_pages
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import Connection, Truncated
-from buddysim.capture.sampling import sampled_pages
+from buddysim.capture.sampling import kept_bytes, sampled_again, sampled_pages
 from buddysim.capture.thinning import over_the_run
 from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 from buddysim.trace.format import PAGE_BYTES
@@ -142,7 +142,7 @@ def test_a_derived_kernel_touches_everything_once(tmp_path_factory, sizes: list[
 def test_a_message_that_ends_early() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.sendall(struct.pack("<8sIIQQQQQQ", b"BUDDYMEM", 1, 2, 1, 2, 3, 4, 5, 0) + b"\3\0\0\0ab")
+        theirs.sendall(struct.pack("<8sII11Q", b"BUDDYMEM", 2, 2, 1, 2, 3, 4, 5, 0, 0, 0, 0, 0, 0) + b"\3\0\0\0ab")
         theirs.shutdown(socket.SHUT_WR)
         connection = Connection(ours)
         assert connection.head().position == 2
@@ -157,3 +157,40 @@ def test_names_of_addresses_that_nobody_knows() -> None:
     assert symbols.call_site([0x1800, 0x3800, 0x9000]) == "file.so+0x800 < 0x3800+0x0 < 0x9000+0x0"
     assert symbols.call_site([]) == "unknown call site"
     assert symbols.demangle(["_ZN5FieldIfEC2Em", "plain"])[1] == "plain"
+
+
+@given(st.lists(st.integers(1, 300_000), min_size=1, max_size=60), st.integers(0, 3_000_000))
+def test_kept_bytes_are_within_the_budget(sizes: list[int], budget: int) -> None:
+    kept = kept_bytes(sizes, budget)
+    pages = [-(-one // PAGE_BYTES) for one in kept]
+    assert sum(pages) * PAGE_BYTES <= max(budget, 0) or kept == sizes
+    assert all(one <= size for one, size in zip(kept, sizes, strict=True))
+    room = budget // PAGE_BYTES
+    cut = [one for one, size in zip(kept, sizes, strict=True) if one < size]
+    if not cut:
+        return
+    if room >= len(sizes):
+        assert len(set(cut)) == 1  # all that are cut keep as much
+        assert all(size >= cut[0] for one, size in zip(kept, sizes, strict=True) if one < size)
+        doubled = sum(min(2 * cut[0] // PAGE_BYTES, -(-size // PAGE_BYTES)) for size in sizes)
+        assert doubled > room  # and twice that would be too much
+    else:
+        assert sum(map(bool, kept)) == room
+        chosen = [index for index, one in enumerate(kept) if one]
+        gaps = np.diff([-1, *chosen, len(sizes)])
+        assert room == 0 or gaps.max() <= -(-len(sizes) // room) + 1  # evenly
+
+
+@given(st.integers(1, 40), st.integers(1, PAGE_BYTES), st.integers(0, 30 * PAGE_BYTES), st.integers(0, 9))
+def test_what_is_sampled_again_are_pages_of_what_was_there(whole: int, last: int, keep: int, seed: int) -> None:
+    data = np.repeat(np.arange(whole, dtype=np.uint8), PAGE_BYTES)[: (whole - 1) * PAGE_BYTES + last]
+    for numbers in (None, np.arange(whole, dtype=np.uint32) * 3):
+        pages, found = sampled_again(numbers, data, keep, seed)
+        if len(data) <= keep:
+            assert pages is numbers
+            assert found is data
+            continue
+        assert pages is not None
+        assert len(pages) <= max(keep // PAGE_BYTES, 1)
+        assert bool(len(pages)) == bool(keep)
+        assert np.array_equal(np.unique(found), pages if numbers is None else pages // 3)

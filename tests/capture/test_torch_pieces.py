@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from buddysim import cli
 from buddysim.base.errors import BuddysimError
+from buddysim.capture.torch.assemble import assemble
 from buddysim.capture.torch.kernels import Operand, write_operator
 from buddysim.capture.torch.schedule import Schedule
 from buddysim.capture.torch.spool import Snapshot, Spool, StorageContents, storage_contents
@@ -150,3 +151,18 @@ def test_wrong_arguments(
     error = capsys.readouterr().err
     assert problem in error
     assert error.count("\n") == 1
+
+
+def test_contents_have_a_budget_for_the_whole_file(tmp_path: Path) -> None:
+    """Twelve snapshots of forty storages: the budget is neither for each storage nor for each snapshot."""
+    spool = Spool.for_trace(tmp_path / "out.bin")
+    data = np.arange(200_000, dtype=np.uint32).view(np.uint8)
+    for iteration in range(12):
+        storages = tuple(storage_contents(f"weight {n}", "weight", data, 1 << 20) for n in range(40))
+        spool.keep(Snapshot(iteration, 1.0, storages))
+    for budget in (8 << 20, 1 << 20, 0):
+        assemble(spool, tmp_path / "out.bin", 12, "", "", "none: ended", contents_bytes=budget)
+        with open_trace(tmp_path / "out.bin") as trace:
+            kept = [one.read()[1].size for snapshot in trace.snapshots for one in snapshot.contents]
+            assert budget // 2 <= sum(kept) <= budget
+            assert len(trace.size_maps) == 12 * 40

@@ -110,9 +110,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--contents",
         type=_size_or_all,
-        default=1 << 20,
+        default=32 << 20,
         metavar="SIZE",
-        help="of an allocation's bytes keep about so much per snapshot, as sampled pages, or all (default 1MiB)",
+        help="keep at most so many bytes of the memory in the file, as much in every snapshot and of large allocations "
+        "sampled pages, or all (default 32MiB)",
     )
     parser.add_argument(
         "--look-at",
@@ -126,6 +127,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_pattern,
         metavar="REGEX",
         help="leave out allocations whose name (call site or symbol) doesn't match",
+    )
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="capture the program's children too (of timeout, mpirun, a shell script); the trace is of the process "
+        "whose memory held most",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses the sampled pages (default 0)")
     add_compressor(parser)
@@ -163,24 +170,41 @@ def run(args: argparse.Namespace) -> int:
         assumptions=ASSUMED | captured(trigger, args),
     )
     part = Output(output, [program, *args.arguments], keep_part=True)
-    record = Record(part, provenance, args.snapshots, args.contents, args.seed, args.level, args.compressor)
-    session = Session(
-        record, library, Request(trigger, args.snapshots, args.min_bytes, args.look_at, args.seed, args.match)
-    )
+
+    def record_in(file: Output) -> Record:
+        return Record(file, provenance, args.snapshots, args.contents, args.seed, args.level, args.compressor)
+
+    records = [record_in(part)]
+
+    def more() -> Record:
+        records.append(record_in(Output(Path(f"{output}.process-{len(records) + 1}"), keep_part=True)))
+        return records[-1]
+
+    request = Request(trigger, args.snapshots, args.min_bytes, args.look_at, args.seed, args.match, args.follow)
+    session = Session(records[0], library, request, more)
     try:
         outcome = session.run(command, program)
     except BuddysimError:
-        record.abort()
-        part.discard()
+        for one in records:
+            one.abort()
+            one.output.discard()
         raise
     if outcome.broken is not None:
-        record.abort()
+        for one in records:
+            one.abort()
         raise broken_off(part, outcome.broken)
-    total = outcome.total or max((taken.position for taken in record.snapshots), default=0)
+    process = outcome.largest()
+    record = process.record or records[0]
     try:
-        record.finish(total, {"end": end_of(outcome)} | problems_of(outcome, record.unreadable_bytes))
+        record.finish(process.length, {"end": end_of(outcome)} | problems_of(outcome, process))
     except BuddysimError as error:
-        raise broken_off(part, error) from None
-    report(output, record, outcome, trigger)
+        raise broken_off(record.output, error) from None
+    for one in records:
+        if one is not record:
+            one.abort()
+            one.output.discard()
+    if record is not records[0]:
+        record.output.part.replace(part.part)
+    report(output, record, outcome, process, trigger)
     settle(part, outcome.returncode, empty=not any(taken.allocations for taken in record.snapshots))
     return exit_code(outcome.returncode)

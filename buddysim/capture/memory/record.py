@@ -17,13 +17,14 @@ from buddysim.capture.memory.addresses import TraceAddresses
 from buddysim.capture.memory.kernels import Footprint, write_interval
 from buddysim.capture.memory.pages import PageSums, changed_pages, sum_pages
 from buddysim.capture.memory.wire import Entry, Values
-from buddysim.capture.sampling import sampled_pages
+from buddysim.capture.sampling import kept_bytes, sampled_again
 from buddysim.capture.thinning import over_the_run
 from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 from buddysim.trace.format import PAGE_BYTES
 
 _ENTRIES_PER_PAGE = PAGE_BYTES // ENTRY_BYTES
+_SNAPSHOTS_EXPECTED = 10  # where every one stays, until it is known how many there are
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Record:
     output : the trace file; its part is written
     provenance : at the beginning; the end adds to it
     wanted : snapshots that stay at the end; 0: all
-    contents_bytes : keep about so much of the contents of an allocation in a snapshot
+    contents_bytes : keep about so many bytes of contents in the file: as much in every snapshot
     seed : chooses the pages that are kept
     level : of zstd
     compressor : of the size maps
@@ -170,9 +171,10 @@ class Record:
         taken = TakenSnapshot(position, label, self._in_file)
         snapshot = self._writer.add_snapshot(self._in_file + 1, label)
         self._in_file += 1
+        keep = self._kept(headers.values())
         for entry, sent in zip(entries, values, strict=True):
             if entry.id in headers:
-                self._add_values(snapshot, indices[entry.id], entry, sent)
+                self._add_values(snapshot, indices[entry.id], entry, sent, keep[entry.id])
                 sums = sum_pages(entry.bytes, sent.pages, sent.data)
                 taken.allocations.append(AllocationState(headers[entry.id], indices[entry.id], sums))
         self.snapshots.append(taken)
@@ -180,11 +182,11 @@ class Record:
             self._choose(position, 2 * self._wanted)
             self._rewrite()
 
-    def _add_values(self, snapshot: int, allocation: int, entry: Entry, sent: Values) -> None:
+    def _add_values(self, snapshot: int, allocation: int, entry: Entry, sent: Values, keep: int) -> None:
         self.bytes_seen += len(sent.data)
         self.unreadable_bytes += sent.unreadable
         found = entry_classes(sent.data, self._compressor)
-        pages, data = sent.pages, sent.data
+        pages = sent.pages
         if pages is None:
             classes = found
         else:
@@ -195,11 +197,16 @@ class Record:
             whole[pages] = padded.reshape(-1, _ENTRIES_PER_PAGE)
             classes = whole.reshape(-1)[:entries]
         self._writer.add_size_map(snapshot, allocation, classes, self._compressor)
-        if len(data) > self._contents_bytes:
-            kept = sampled_pages(len(data), self._contents_bytes, self._seed)  # of those that were seen
-            data = np.concatenate([data[start : start + PAGE_BYTES] for start in kept.astype(np.int64) * PAGE_BYTES])
-            pages = kept if pages is None else pages[kept]
-        self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
+        pages, data = sampled_again(pages, sent.data, keep, self._seed)
+        if len(data):
+            self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
+
+    def _kept(self, headers: Iterable[Header]) -> dict[int, int]:
+        """How many bytes of each allocation of a snapshot are kept, by its number."""
+        ordered = sorted(headers, key=lambda one: one.number)
+        share = self._contents_bytes // (self._wanted or max(len(self.snapshots), _SNAPSHOTS_EXPECTED))
+        kept = kept_bytes([one.bytes for one in ordered], share)
+        return {one.number: size for one, size in zip(ordered, kept, strict=True)}
 
     def _choose(self, total: int, wanted: int) -> None:
         """Keeps the snapshots nearest to equal distances over a run of length `total`."""
@@ -228,6 +235,11 @@ class Record:
         ):
             self._copy(old, writer, kernels=True)
 
+    @property
+    def most_bytes(self) -> int:
+        """Bytes of the allocations of the snapshot that has most."""
+        return max((sum(one.header.bytes for one in taken.allocations) for taken in self.snapshots), default=0)
+
     def abort(self) -> None:
         """Gives up; what has been written stays in the part."""
         self._writer.abort()
@@ -242,13 +254,15 @@ class Record:
             if kernels:
                 write_interval(writer, f"interval {turn} (derived)", _footprints(taken, before), turn)
             snapshot = writer.add_snapshot(turn + 1, taken.label)
+            keep = self._kept([one.header for one in taken.allocations])
             for position, one in enumerate(taken.allocations):
                 index = indices[one.header.number]
                 contents = old.snapshots[taken.in_file].contents_of(one.index)
-                assert contents is not None
                 writer.add_size_map(snapshot, index, maps[taken.in_file, one.index].read(), self._compressor)
-                pages, data = contents.read()
-                writer.add_contents(snapshot, index, data, pages, contents.page_bytes)
+                if contents is not None:
+                    pages, data = sampled_again(*contents.read(), keep[one.header.number], self._seed)
+                    if len(data):
+                        writer.add_contents(snapshot, index, data, pages, contents.page_bytes)
                 taken.allocations[position] = replace(one, index=index)
             before = {one.header.number: one.sums for one in taken.allocations}
         return live

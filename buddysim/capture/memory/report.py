@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections import Counter
+from pathlib import Path
 from typing import Final
 
 from buddysim.base.terminal import say, warn
 from buddysim.capture.memory.record import Record
-from buddysim.capture.memory.session import Outcome, Trigger
+from buddysim.capture.memory.session import Outcome, Process, Trigger
 from buddysim.capture.messages import signal_text
 from buddysim.machine.units import format_size
 
 EVERYTHING: Final = 1 << 62
 _OFFSET: Final = re.compile(r"\+0x[0-9a-f]+")
 _LITTLE_NS: Final = 50_000_000
+_LITTLE_BYTES: Final = 2_000_000
+_LITTLE_SHARE: Final = 0.1
 
 
 def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
@@ -23,7 +27,10 @@ def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
     kept = (
         "all bytes"
         if args.contents >= EVERYTHING
-        else f"of allocations above {format_size(args.contents)} about that much, as pages chosen by seed {args.seed}"
+        else (
+            f"at most {format_size(args.contents)} in the file, as much in every snapshot: small allocations whole, of "
+            f"others pages chosen by seed {args.seed}"
+        )
     )
     seen = (
         "size maps of all bytes"
@@ -36,9 +43,10 @@ def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
             f"copy-on-write images of the process along {axis}, {_distances(args.snapshots)}; {seen}; bytes: {kept}"
         ),
         "allocations": (
-            f"those of at least {format_size(args.min_bytes)} that were live at a snapshot, and static objects of that "
-            f"size{matching}; named by call site; addresses moved to multiples of 128 B; not in the file: smaller "
-            "ones, those that lived between two snapshots only, files that are mapped, stacks, other processes"
+            f"those of at least {format_size(args.min_bytes)} that were live at a snapshot, static objects of that "
+            f"size, and memory that is neither malloc's nor mmap's{matching}; named by call site; addresses moved to "
+            "multiples of 128 B; not in the file: smaller ones, those that lived between two snapshots only, files "
+            "that are mapped, stacks, other processes"
         ),
         "copies": "none: a native program has one memory",
     }
@@ -57,23 +65,43 @@ def end_of(outcome: Outcome) -> str:
     return f"the program was killed by {signal_text(outcome.returncode)} after the last snapshot"
 
 
-def problems_of(outcome: Outcome, unreadable_bytes: int) -> dict[str, str]:
+def problems_of(outcome: Outcome, process: Process) -> dict[str, str]:
     """What went wrong during the capture, where anything did."""
+    unreadable_bytes = process.record.unreadable_bytes if process.record else 0
     problems = []
     if not outcome.answered:
         problems.append("the preload library was not loaded into the program: nothing was captured")
-    if outcome.cut_short:
-        problems.append(f"{outcome.cut_short} snapshots were cut short and left out")
-    if outcome.failed:
-        problems.append(f"{len(outcome.failed)} snapshots could not be taken: {outcome.failed[0]}")
-    if outcome.replaced:
+    if process.cut_short:
+        problems.append(f"{process.cut_short} snapshots were cut short and left out")
+    if process.failed:
+        problems.append(f"{len(process.failed)} snapshots could not be taken: {process.failed[0]}")
+    if process.replaced:
         problems.append("the program replaced itself (exec); only the last one's snapshots are here")
     if unreadable_bytes:
         problems.append(f"{unreadable_bytes} bytes could not be read and stand as zeros")
+    if (missing := _missing(process)) is not None:
+        problems.append(missing)
     return {"problems": "; ".join(problems)} if problems else {}
 
 
-def report(output: object, record: Record, outcome: Outcome, trigger: Trigger) -> None:
+def _missing(process: Process) -> str | None:
+    """What the memory that was resident has beyond what was captured, where that is much."""
+    there = process.residence
+    missing = there.malloc_rest + there.unseen
+    if missing < max(_LITTLE_BYTES, _LITTLE_SHARE * there.resident):
+        return None
+    parts = []
+    if there.malloc_rest:
+        parts.append(f"{there.malloc_rest / 1e6:.1f} MB in malloc's heaps: smaller allocations, freed memory")
+    if there.unseen:
+        parts.append(f"{there.unseen / 1e6:.1f} MB in stretches that are too small")
+    return (
+        f"{missing / 1e6:.1f} MB of the {there.resident / 1e6:.1f} MB of memory that was resident are not captured "
+        f"({'; '.join(parts)}); smaller ones: --min-bytes"
+    )
+
+
+def report(output: object, record: Record, outcome: Outcome, process: Process, trigger: Trigger) -> None:
     """To the standard error, as the standard output is the program's."""
     allocations = {one.header.number: one.header.bytes for snapshot in record.snapshots for one in snapshot.allocations}
     largest = max((sum(one.header.bytes for one in snapshot.allocations) for snapshot in record.snapshots), default=0)
@@ -81,32 +109,49 @@ def report(output: object, record: Record, outcome: Outcome, trigger: Trigger) -
         f"{output}: {_count(len(record.snapshots), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
         f"up to {largest / 1e6:.1f} MB at once; {record.bytes_seen / 1e6:.1f} MB read"
     )
-    for problem in problems_of(outcome, record.unreadable_bytes).values():
+    captured_ones = [one for one in outcome.processes if one.most_bytes]
+    if len(captured_ones) > 1:
+        name = Path(process.program).name
+        say(f"of {len(captured_ones)} processes with memory that is large enough, the one that held most: {name}")
+    elif process is not outcome.processes[0]:
+        say(f"the trace is of a child of the program: {Path(process.program).name}")
+    for problem in problems_of(outcome, process).values():
         warn(problem)
     if outcome.returncode < 0:
         warn(end_of(outcome))
     if not record.snapshots or not allocations:
         warn("nothing large enough was seen; smaller allocations: --min-bytes")
-        if _left_to_children(outcome):
-            warn(
-                "most of the work was done by other processes that the program started, and children are not captured: "
-                "expected the program itself after --, not a wrapper (timeout, mpirun, a shell script)"
-            )
+    if _left_to_children(outcome):
+        warn(
+            f"most of the work was done by other processes that the program started{_named(outcome.children)}, and "
+            "children are not captured: --follow captures them too"
+        )
     if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots[-1:] for one in snapshot.allocations):
         say("names with an offset (+0x..) have no source line: compile the program with -g")
-    if outcome.total and len(record.snapshots) > 1:
-        options = _exact(outcome.total, len(record.snapshots), trigger)
+    if process.total and len(record.snapshots) > 1:
+        options = _exact(process.total, len(record.snapshots), trigger)
         say(f"for that many at exactly equal distances: {options}")
-    if outcome.answered and outcome.total is not None and trigger.calls and outcome.total < trigger.interval:
-        warn(f"{outcome.total} calls of {trigger.function or 'allocating functions'} were counted in all")
+    if outcome.answered and process.total is not None and trigger.calls and process.total < trigger.interval:
+        warn(f"{process.total} calls of {trigger.function or 'allocating functions'} were counted in all")
 
 
 def _left_to_children(outcome: Outcome) -> bool:
-    """Whether the program's children used more processor time than itself.
+    """Whether the program's children used more processor time than the processes that were captured.
 
     A program that ends without a word (`_exit`) and without a snapshot used less than the first interval.
     """
-    return outcome.answered and outcome.all_ns > 2 * (outcome.own_ns or 0) + _LITTLE_NS
+    own_ns = sum(process.own_ns for process in outcome.processes)
+    return outcome.answered and bool(outcome.children) and outcome.all_ns > 2 * own_ns + _LITTLE_NS
+
+
+def _named(children: list[str]) -> str:
+    """What the children ran, the most frequent first: at most three names."""
+    names = Counter(Path(child.split()[0]).name for child in children if child.strip())
+    if not names:
+        return " (copies of itself)"
+    found = [name for name, _ in names.most_common(3)]
+    more = ", and others" if len(names) > len(found) else ""
+    return f" ({', '.join(found)}{more})"
 
 
 def _exact(total: int, wanted: int, trigger: Trigger) -> str:

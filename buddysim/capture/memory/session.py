@@ -10,7 +10,7 @@ import resource
 import selectors
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.capture.child_process import listening, signals_to
 from buddysim.capture.memory.record import Record
 from buddysim.capture.memory.symbols import Symbols
-from buddysim.capture.memory.wire import Connection, Entry, MemoryKind, Message, MessageKind, Truncated
+from buddysim.capture.memory.wire import Connection, Entry, MemoryKind, Message, MessageKind, Residence, Truncated
 from buddysim.trace.format import PAGE_BYTES
 
 _ADDR_NO_RANDOMIZE: Final = 0x0040000  # personality(2)
@@ -57,6 +57,42 @@ class Request:
     look_at_bytes: int
     seed: int
     match: re.Pattern[str] | None = None
+    follow: bool = False
+
+
+@dataclass
+class Process:
+    """One process of the run: the program, or where children are followed one of them.
+
+    Parameters
+    ----------
+    program : its file
+    record : of its snapshots; of a child, from its first one on
+    total : length of its run, where it sent that at its end
+    cut_short, failed : snapshots that didn't arrive whole; that couldn't be taken, with the errors
+    replaced : times that it replaced itself by another program
+    own_ns : its processor time, as far as it is known
+    residence : of the snapshot with the most memory
+    """
+
+    program: str = ""
+    record: Record | None = None
+    total: int | None = None
+    cut_short: int = 0
+    failed: list[str] = field(default_factory=list)
+    replaced: int = 0
+    own_ns: int = 0
+    residence: Residence = field(default_factory=Residence)
+
+    @property
+    def length(self) -> int:
+        """The length of its run, as far as it is known."""
+        return self.total or max((taken.position for taken in self.record.snapshots), default=0) if self.record else 0
+
+    @property
+    def most_bytes(self) -> int:
+        """What its largest snapshot holds."""
+        return 0 if self.record is None else self.record.most_bytes
 
 
 @dataclass
@@ -67,22 +103,22 @@ class Outcome:
     ----------
     returncode : of the program, negative for a signal
     answered : whether the library was loaded at all
-    total : length of the run, where the program sent it at its end
-    cut_short, failed : snapshots that didn't arrive whole; that couldn't be taken, with the errors
-    replaced : times that the program replaced itself by another one
-    own_ns, all_ns : processor time of the program where it sent it at its end, and of it with all its children
+    processes : those that were captured, in the order in which they began
+    children : what children ran that weren't; "" for a copy of their parent
+    all_ns : processor time of the program with all its children
     broken : why nothing more could be written, where that happened; the program ran on
     """
 
     returncode: int = 0
     answered: bool = False
-    total: int | None = None
-    cut_short: int = 0
-    failed: list[str] = field(default_factory=list)
-    replaced: int = 0
-    own_ns: int | None = None
+    processes: list[Process] = field(default_factory=list)
+    children: list[str] = field(default_factory=list)
     all_ns: int = 0
     broken: BuddysimError | None = None
+
+    def largest(self) -> Process:
+        """The process whose snapshots hold most, the first of those that hold as much."""
+        return max(self.processes, key=lambda process: process.most_bytes)
 
 
 def _without_address_randomization() -> None:
@@ -105,12 +141,22 @@ def _drain(stream: socket.socket) -> None:
 
 
 class Session:
-    """Runs one program."""
+    """Runs one program.
 
-    def __init__(self, record: Record, library: Path, request: Request) -> None:
-        self._record, self._library, self._request = record, library, request
-        self._symbols = Symbols(str(library))
-        self.outcome = Outcome()
+    Parameters
+    ----------
+    record : of the program
+    library : to preload
+    request : what is captured
+    more : gives the record of each further process, where children are followed
+    """
+
+    def __init__(self, record: Record, library: Path, request: Request, more: Callable[[], Record]) -> None:
+        self._library, self._request, self._more = library, request, more
+        self._symbols: dict[int, Symbols] = {}  # by process
+        self._first = Process(record=record)
+        self._processes: dict[int, Process] = {}  # those that run, by their number
+        self.outcome = Outcome(processes=[self._first])
 
     def run(self, command: Sequence[str], program: str) -> Outcome:
         """Run the program to its end."""
@@ -135,8 +181,6 @@ class Session:
                     raise
         self.outcome.returncode = process.returncode
         self.outcome.all_ns = _children_ns() - before
-        if not self._request.trigger.calls:
-            self.outcome.own_ns = self.outcome.total
         return self.outcome
 
     def _environment(self, path: Path) -> dict[str, str]:
@@ -153,6 +197,7 @@ class Session:
             "sample": request.look_at_bytes,
             "page": PAGE_BYTES,
             "seed": request.seed,
+            "follow": int(request.follow),
         }
         others = os.environ.get("LD_PRELOAD")
         return os.environ | {
@@ -184,41 +229,71 @@ class Session:
                 stream.setblocking(True)
                 try:
                     self._receive(Connection(stream))
-                except Truncated:
-                    self.outcome.cut_short += 1
                 except BuddysimError as error:
                     self.outcome.broken = self.outcome.broken or error
                     _drain(stream)
 
     def _receive(self, connection: Connection) -> None:
-        message, outcome = connection.head(), self.outcome
-        if outcome.broken is not None:
-            raise outcome.broken
-        if message.kind == MessageKind.HELLO:
-            if outcome.answered:
-                outcome.replaced += 1
-                self._record.restart()
-            outcome.answered, outcome.total = True, None
-        elif message.kind == MessageKind.FAREWELL:
-            outcome.total = message.position
-        elif message.kind == MessageKind.FAILED:
-            outcome.failed.append(os.strerror(message.problem))
-        else:
-            self._receive_snapshot(connection, message)
+        process = self._first
+        try:
+            message, outcome = connection.head(), self.outcome
+            if outcome.broken is not None:
+                raise outcome.broken
+            if message.kind == MessageKind.CHILD:
+                outcome.children.append(message.text)
+                return
+            process = self._process(message)
+            process.own_ns = max(process.own_ns, message.cpu_ns)
+            if message.kind == MessageKind.FAREWELL:
+                process.total = message.position
+            elif message.kind == MessageKind.FAILED:
+                process.failed.append(os.strerror(message.problem))
+            elif message.kind == MessageKind.SNAPSHOT:
+                self._receive_snapshot(connection, process, message)
+        except Truncated:
+            process.cut_short += 1
 
-    def _receive_snapshot(self, connection: Connection, message: Message) -> None:
-        self._symbols.set_maps(connection.maps())
+    def _process(self, message: Message) -> Process:
+        """The one that sent a message."""
+        known = self._processes.get(message.pid)
+        if message.kind != MessageKind.HELLO:
+            return known or self._first
+        if known is not None and known.total is None:
+            known.replaced += 1
+            known.program, known.own_ns = message.text, 0
+            if known.record is not None:
+                known.record.restart()
+        elif not self.outcome.answered:
+            known, self.outcome.answered = self._first, True
+            known.program = message.text
+        else:  # a child, or another one that got the number of a process that has ended
+            known = Process(message.text)
+            self.outcome.processes.append(known)
+        self._processes[message.pid] = known
+        self._symbols[message.pid] = Symbols(str(self._library))
+        return known
+
+    def _receive_snapshot(self, connection: Connection, process: Process, message: Message) -> None:
+        symbols = self._symbols[message.pid]
+        symbols.set_maps(connection.maps())
         entries = connection.entries()
-        self._symbols.learn(address for entry in entries for address in entry.frames)
-        names = {entry.id: self._name_of(entry) for entry in entries}
+        symbols.learn(address for entry in entries for address in entry.frames)
+        names = {entry.id: name for entry in entries if (name := self._name_of(symbols, entry)) is not None}
         if (pattern := self._request.match) is not None:
             names = {number: name for number, name in names.items() if pattern.search(name)}
         values = connection.values(entries, self._request.look_at_bytes)
         label = self._request.trigger.label(message.position)
-        self._record.add(message.position, label, entries, names, values)
+        if process.record is None:
+            process.record = self._more()
+        process.record.add(message.position, label, entries, names, values)
+        process.residence = max(process.residence, message.residence, key=lambda found: found.resident)
 
-    def _name_of(self, entry: Entry) -> str:
-        if entry.kind == MemoryKind.STATIC:
-            return self._symbols.demangle([entry.name])[0]
-        site = self._symbols.call_site(entry.frames)
+    @staticmethod
+    def _name_of(symbols: Symbols, entry: Entry) -> str | None:
+        """None of what a language's library keeps for itself."""
+        if entry.kind in (MemoryKind.STATIC, MemoryKind.UNCLAIMED):
+            return symbols.demangle([entry.name])[0]
+        if symbols.only_runtime(entry.frames):
+            return None
+        site = symbols.call_site(entry.frames)
         return site if entry.kind == MemoryKind.HEAP else f"mmap: {site}"

@@ -200,6 +200,11 @@ class Symbols:
         written = done.stdout.splitlines()
         return [_short(name) for name in written] if len(written) == len(names) else list(names)
 
+    def only_runtime(self, frames: Sequence[int]) -> bool:
+        """Whether all callers that are known are the languages' own libraries."""
+        modules = {frame.module for address in frames for frame in self._frames.get(address, ())} - {self._own}
+        return bool(modules) and all(_RUNTIME.search(module) for module in modules)
+
     def call_site(self, frames: Sequence[int]) -> str:
         """The chain of callers, innermost first, without those that only forward an allocation."""
         chain = [frame for address in frames for frame in self._frames.get(address, ())]

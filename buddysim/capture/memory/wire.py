@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from buddysim.trace.format import PAGE_BYTES
 
-_MESSAGE: Final = struct.Struct("<8sIIQQQQQQ")
+_MESSAGE: Final = struct.Struct("<8sII11Q")
 _ENTRY: Final = struct.Struct("<IIQQQII")
 _PIECE: Final = struct.Struct("<IIQQ")
 _MAGIC: Final = b"BUDDYMEM"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _DATA, _ZERO, _UNREADABLE = 1, 2, 3
 
 
@@ -33,6 +33,7 @@ class MemoryKind(enum.IntEnum):
     MAP = 2
     SHARED_MAP = 3
     STATIC = 4
+    UNCLAIMED = 5
 
 
 class MessageKind(enum.IntEnum):
@@ -42,6 +43,23 @@ class MessageKind(enum.IntEnum):
     SNAPSHOT = 2
     FAREWELL = 3
     FAILED = 4
+    CHILD = 5
+
+
+@dataclass(frozen=True)
+class Residence:
+    """Private anonymous memory that a process had at a snapshot, in bytes.
+
+    Parameters
+    ----------
+    resident : all of it
+    malloc_rest : what lies in glibc's heaps and is in no captured allocation: smaller ones, and what was freed
+    unseen : what else is in no captured allocation
+    """
+
+    resident: int = 0
+    malloc_rest: int = 0
+    unseen: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,9 @@ class Message:
     wall_ns : since the library was loaded
     recorded, recorded_bytes : allocations that were large enough, so far
     problem : errno of what failed
+    cpu_ns : processor time of the process so far; of a snapshot, 0
+    residence : of a snapshot
+    text : of HELLO: the program; of CHILD: what a child of it runs, or "" for a copy of itself
     """
 
     kind: MessageKind
@@ -63,6 +84,9 @@ class Message:
     recorded: int
     recorded_bytes: int
     problem: int
+    cpu_ns: int
+    residence: Residence
+    text: str
 
 
 @dataclass(frozen=True)
@@ -119,7 +143,12 @@ class Connection:
         magic, version, kind, *numbers = _MESSAGE.unpack(self._read(_MESSAGE.size))
         if magic != _MAGIC or version != _VERSION:
             raise Truncated
-        return Message(MessageKind(kind), *numbers)
+        pid, position, wall_ns, recorded, recorded_bytes, problem, cpu_ns = numbers[:7]
+        residence = Residence(*numbers[7:10])
+        text = self._read(numbers[10]).decode("utf-8", "replace")
+        return Message(
+            MessageKind(kind), pid, position, wall_ns, recorded, recorded_bytes, problem, cpu_ns, residence, text
+        )
 
     def maps(self) -> str:
         """/proc/self/maps of the program."""

@@ -67,9 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--contents",
         type=_size,
-        default=1 << 20,
+        default=32 << 20,
         metavar="SIZE",
-        help="of a tensor's bytes keep about so much per snapshot, in pages; all; 0B: sizes only (default 1MiB)",
+        help="keep at most so many bytes of the tensors in the file, as much in every snapshot and of large ones "
+        "sampled pages; all; 0B: sizes only (default 32MiB)",
     )
     parser.add_argument(
         "--values", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     if code and output.exists():
         warn(f"{output}: stays as it was: {end.partition(':')[0]}; what was captured is in {spool.folder}")
         return exit_code(code)
-    summary = _finish(spool, output, args.snapshots, source, shlex.join(["buddysim", *sys.argv[1:]]), end, args)
+    summary = _finish(spool, output, source, shlex.join(["buddysim", *sys.argv[1:]]), end, args)
     _report(output, summary, seconds, end, spool)
     spool.remove()
     return exit_code(code)
@@ -134,7 +135,7 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
         "settings": {
             "snapshots": args.snapshots,
             "steps": args.steps,
-            "contents_bytes": args.contents,
+            "contents_bytes": args.contents // args.snapshots,
             "maps_path": maps,
             "valued": args.values,
             "source": source,
@@ -166,12 +167,14 @@ def end_of(code: int, spool: Spool) -> str:
 
 
 def _finish(
-    spool: Spool, output: Path, snapshots: int, source: str, command: str, end: str, args: argparse.Namespace
+    spool: Spool, output: Path, source: str, command: str, end: str, args: argparse.Namespace
 ) -> Summary:
     from buddysim.base.output import write_bytes
     from buddysim.capture.torch.assemble import assemble
 
-    summary = assemble(spool, output, snapshots, source, command, end, args.licence, args.level)
+    summary = assemble(
+        spool, output, args.snapshots, source, command, end, args.licence, args.level, contents_bytes=args.contents
+    )
     graph = spool.folder / "graph.json"
     if graph.exists():
         write_bytes(output.with_suffix(".graph.json"), graph.read_bytes())
@@ -199,7 +202,7 @@ def capture(
     *,
     steps: int | None = None,
     snapshots: int = 10,
-    contents_bytes: int = 1 << 20,
+    contents_bytes: int = 32 << 20,
     values: int = 1,
     source: str = "",
     compressor: str | None = None,
@@ -211,7 +214,7 @@ def capture(
     output : the trace file; OUT.graph.json and OUT.maps are written next to it
     steps : optimizer steps of the training, where known
     snapshots : points of the training
-    contents_bytes : of a tensor's bytes keep about so many per snapshot
+    contents_bytes : keep at most so many bytes of the tensors in the file, as much in every snapshot
     values : samples of each feature map in OUT.maps
     source : what is trained
     compressor : of the size maps; None: `buddysim.compress.DEFAULT`
@@ -226,7 +229,8 @@ def capture(
     _check_outputs(output, [])
     spool = Spool.for_trace(output)
     maps = str(output.with_suffix(".maps").resolve())
-    observer = Observer(spool, Settings(snapshots, steps, contents_bytes, maps, values, source, compressor or DEFAULT))
+    share = contents_bytes // snapshots
+    observer = Observer(spool, Settings(snapshots, steps, share, maps, values, source, compressor or DEFAULT))
     observer.start()
     end, finished = "none: the block ended", True
     try:
@@ -236,6 +240,6 @@ def capture(
         raise
     finally:
         observer.stop("finished" if finished else end, finished=finished)
-        args = argparse.Namespace(licence="", level=3)
-        _finish(spool, output, snapshots, source or output.stem, "with capture(...)", end, args)
+        args = argparse.Namespace(licence="", level=3, snapshots=snapshots, contents=contents_bytes)
+        _finish(spool, output, source or output.stem, "with capture(...)", end, args)
         spool.remove()

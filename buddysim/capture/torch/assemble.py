@@ -7,6 +7,7 @@ from pathlib import Path
 
 import buddysim
 from buddysim.base.pool import Pool
+from buddysim.capture.sampling import kept_bytes, sampled_again
 from buddysim.capture.thinning import over_the_run
 from buddysim.capture.torch.kernels import ASSUMED, Operand, write_operator
 from buddysim.capture.torch.spool import Snapshot, Spool
@@ -14,6 +15,7 @@ from buddysim.formats.operator_graph import Operator, OperatorGraph
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.trace.format import PAGE_BYTES
 
+CONTENTS_BYTES = 32 << 20
 FIRST_BASE = 0x7F00_0000_0000
 ALIGNMENT = 512
 _ARENA = 1 << 44
@@ -32,7 +34,15 @@ class Summary:
 
 
 def assemble(
-    spool: Spool, output: Path, snapshots: int, source: str, command: str, end: str, licence: str = "", level: int = 3
+    spool: Spool,
+    output: Path,
+    snapshots: int,
+    source: str,
+    command: str,
+    end: str,
+    licence: str = "",
+    level: int = 3,
+    contents_bytes: int = CONTENTS_BYTES,
 ) -> Summary:
     """Writes the trace.
 
@@ -44,6 +54,7 @@ def assemble(
     source, command, licence : for the provenance
     end : how the script ended
     level : of zstd
+    contents_bytes : at most so many bytes of contents are in the file, as much in every snapshot
     """
     graph = spool.graph()
     taken = spool.iterations
@@ -58,7 +69,7 @@ def assemble(
         assumptions=ASSUMED | _assumptions(graph, chosen, done, end),
     )
     with TraceWriter(output, provenance, compression_level=level) as writer:
-        return _Assembly(writer, spool, graph, chosen).write()
+        return _Assembly(writer, spool, graph, chosen, contents_bytes // max(len(chosen), 1)).write()
 
 
 def _chosen(taken: list[int], done: int, wanted: int) -> list[int]:
@@ -76,8 +87,8 @@ def _assumptions(graph: OperatorGraph | None, chosen: list[int], done: int, end:
     found = {
         "contents": f"of iterations {', '.join(map(str, chosen)) or 'none'} of {done}: feature maps, their gradients "
         "and all other temporaries when they were written last, inputs when the backward pass began, weights, their "
-        "gradients and optimizer state before the optimizer's step; of allocations above the limit sampled pages, "
-        "sizes of all",
+        "gradients and optimizer state before the optimizer's step; sizes of all bytes; of the bytes themselves "
+        "as many as the file has room for, of large allocations sampled pages",
         "allocations": "derived: one for each storage of PyTorch, at addresses of our own, in multiples of 512 B; a "
         "feature map keeps its address throughout; temporaries are placed and freed as PyTorch did",
         "copies": "derived: an iteration's inputs are copied to the device before it",
@@ -93,8 +104,11 @@ def _assumptions(graph: OperatorGraph | None, chosen: list[int], done: int, end:
 
 
 class _Assembly:
-    def __init__(self, writer: TraceWriter, spool: Spool, graph: OperatorGraph | None, chosen: list[int]) -> None:
+    def __init__(
+        self, writer: TraceWriter, spool: Spool, graph: OperatorGraph | None, chosen: list[int], share: int
+    ) -> None:
         self.writer, self.spool, self.graph, self.chosen = writer, spool, graph, chosen
+        self.share = share  # bytes of contents of a snapshot
         self.pool = Pool(_ARENA, alignment=ALIGNMENT)
         #: By name and bytes of a storage: the number of its allocation, and its address.
         self.lasting: dict[tuple[str, int], tuple[int, int]] = {}
@@ -147,15 +161,15 @@ class _Assembly:
     def _values(self, snapshot: int, taken: Snapshot, allocations: dict[tuple[str, int], tuple[int, int]]) -> int:
         """Writes the values of these allocations; gives their bytes."""
         total = 0
-        for storage in taken.storages:
+        keep = kept_bytes([storage.bytes for storage in taken.storages], self.share)
+        for storage, kept in zip(taken.storages, keep, strict=True):
             if (storage.name, storage.bytes) not in allocations:
                 continue
             number, _ = allocations[storage.name, storage.bytes]
             self.writer.add_size_map(snapshot, number, storage.classes, taken.compressor)
-            if storage.pages is None:
-                self.writer.add_contents(snapshot, number, storage.data)
-            elif len(storage.pages):
-                self.writer.add_contents(snapshot, number, storage.data, page_bytes=PAGE_BYTES, pages=storage.pages)
+            pages, data = sampled_again(storage.pages, storage.data, kept, 0)
+            if len(data):
+                self.writer.add_contents(snapshot, number, data, page_bytes=PAGE_BYTES, pages=pages)
             total += storage.bytes
         return total
 

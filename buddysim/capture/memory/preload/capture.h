@@ -21,9 +21,16 @@
 /* Messages to the capture command: one connection each; wire.py is the other end. */
 
 #define WIRE_MAGIC "BUDDYMEM"
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
-enum message { HELLO = 1, SNAPSHOT = 2, FAREWELL = 3, FAILED = 4 };
+enum message { HELLO = 1, SNAPSHOT = 2, FAREWELL = 3, FAILED = 4, CHILD = 5 };
+
+/* Bytes of private anonymous memory that the process has: all, and what isn't in the snapshot. */
+struct residence {
+    uint64_t resident;
+    uint64_t malloc_rest; /* in glibc's heaps: smaller allocations, and what was freed */
+    uint64_t unseen;      /* elsewhere: too small a stretch */
+};
 
 struct message_head {
     char magic[8];
@@ -34,6 +41,9 @@ struct message_head {
     uint64_t recorded; /* allocations of at least the least size so far */
     uint64_t recorded_bytes;
     uint64_t problem; /* FAILED: errno */
+    uint64_t cpu_ns;  /* processor time of the process so far */
+    struct residence residence; /* SNAPSHOT */
+    uint64_t text_bytes; /* of the text that follows: HELLO: the program; CHILD: what a child of it runs */
 };
 
 /* After the head of a SNAPSHOT: /proc/self/maps in parts (u32 bytes, bytes; ends with 0), then the allocations (each with
@@ -67,6 +77,7 @@ struct settings {
     uint64_t sample_bytes; /* about this much of them */
     uint64_t page_bytes;   /* of a sampled page */
     uint64_t seed;
+    bool follow;           /* children are captured too */
     char counted[64];      /* hook whose calls are counted; empty: every allocating one */
 };
 
@@ -75,7 +86,7 @@ extern atomic_bool capturing;
 
 /* The table of live allocations (table.c). */
 
-enum kind { KIND_END, KIND_HEAP, KIND_MAP, KIND_SHARED_MAP, KIND_STATIC };
+enum kind { KIND_END, KIND_HEAP, KIND_MAP, KIND_SHARED_MAP, KIND_STATIC, KIND_UNCLAIMED };
 
 struct allocation {
     uintptr_t base;
@@ -83,7 +94,7 @@ struct allocation {
     uint64_t id;
     enum kind kind;
     uint32_t n_frames;
-    const char *name; /* of static data */
+    const char *name; /* of static data, and of what nobody claims */
     uintptr_t frames[MAX_FRAMES];
 };
 
@@ -106,9 +117,24 @@ void table_remove_range(uintptr_t base, uintptr_t end);
 
 void find_static_data(void);
 
+/* What nobody claims (unclaimed.c). */
+
+void prepare_unclaimed(void);
+void leave_out(uintptr_t base, size_t bytes); /* it isn't the program's */
+void leave_in(uintptr_t base);
+void note_break(uintptr_t from, uintptr_t to);
+struct residence find_unclaimed(long page_map); /* in the image */
+uint64_t unclaimed_bytes(void);                 /* that the last image found */
+extern bool malloc_is_libcs;
+
+/* The library's life in a process (image.c). */
+
+bool begin_capture(void); /* false while libc isn't ready for it */
+void start_hooks(void);
+
 /* Snapshots (snapshot.c) and when to take them (trigger.c). */
 
-void send_message(enum message message, uint64_t position, uint64_t problem);
+void send_message(enum message message, uint64_t position, uint64_t problem, const char *text);
 void prepare_snapshots(void);
 bool take_snapshot(uint64_t position);
 void wait_for_last_image(void);
@@ -122,6 +148,8 @@ uint64_t current_position(void);
 extern atomic_uint_fast64_t snapshots_taken;
 extern uint64_t last_image_bytes; /* of the allocations in it */
 extern pid_t owner;
+extern size_t system_page;
+#define PAGE_PRESENT (UINT64_C(7) << 61) /* of an entry of /proc/self/pagemap: present, swapped out, or a file's page */
 
 /* Memory, clocks, call stacks. */
 

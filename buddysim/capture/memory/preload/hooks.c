@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/types.h>
+#include <unistd.h>
 #include <unwind.h>
 
 #define ARENA_BYTES 65536
@@ -19,18 +21,28 @@ static struct {
     void *(*valloc)(size_t), *(*pvalloc)(size_t);
     void *(*mmap)(void *, size_t, int, int, int, off_t), *(*mremap)(void *, size_t, size_t, int, ...);
     int (*munmap)(void *, size_t);
+    void *(*sbrk)(intptr_t);
+    int (*brk)(void *);
 } next;
 
 THREAD_LOCAL int inside; /* in the allocator, or in this library: what is allocated here is not the program's */
-static atomic_bool resolved;
+static atomic_bool resolved, begun;
 static _Alignas(16) char arena[ARENA_BYTES];
 static atomic_size_t arena_used;
 
+static void *module_of(const void *address) {
+    Dl_info where;
+    return dladdr(address, &where) ? where.dli_fbase : NULL;
+}
+
+/* An executable may have a malloc of its own, which comes before the one here. */
 static void resolve(void) {
     inside++;
 #define FIND(name) *(void **)&next.name = dlsym(RTLD_NEXT, #name)
     FIND(malloc); FIND(calloc); FIND(realloc); FIND(free); FIND(reallocarray); FIND(memalign); FIND(aligned_alloc);
-    FIND(posix_memalign); FIND(valloc); FIND(pvalloc); FIND(mmap); FIND(mremap); FIND(munmap);
+    FIND(posix_memalign); FIND(valloc); FIND(pvalloc); FIND(mmap); FIND(mremap); FIND(munmap); FIND(sbrk); FIND(brk);
+    malloc_is_libcs = module_of(*(void **)&next.malloc) == module_of((void *)gnu_get_libc_version) &&
+                      module_of(dlsym(RTLD_DEFAULT, "malloc")) == module_of(&settings);
     inside--;
     atomic_store(&resolved, true);
 }
@@ -45,13 +57,18 @@ static bool in_arena(const void *address) {
     return (const char *)address >= arena && (const char *)address < arena + ARENA_BYTES;
 }
 
+/* The capture begins with the first call: it may be that of a library's constructor, before this one's. */
 static bool ready(void) {
-    if (!atomic_load_explicit(&resolved, memory_order_acquire)) {
-        if (inside) return false;
-        resolve();
-    }
+    if (atomic_load_explicit(&begun, memory_order_acquire)) return true;
+    if (inside) return atomic_load(&resolved);
+    if (!atomic_load(&resolved)) resolve();
+    inside++;
+    if (begin_capture()) atomic_store(&begun, true);
+    inside--;
     return true;
 }
+
+void start_hooks(void) { ready(); }
 
 struct walk {
     uintptr_t *frames;
@@ -263,4 +280,20 @@ PUBLIC void *mremap(void *address, size_t bytes, size_t new_bytes, int flags, ..
         errno = problem;
     }
     return moved;
+}
+
+/* What the program adds to its heap by itself is no allocation, but isn't malloc's either. */
+PUBLIC void *sbrk(intptr_t change) {
+    ready();
+    void *before = next.sbrk(change);
+    if (change && before != (void *)-1) note_break((uintptr_t)before, (uintptr_t)before + (uintptr_t)change);
+    return before;
+}
+
+PUBLIC int brk(void *end) {
+    ready();
+    void *before = next.sbrk(0);
+    int result = next.brk(end);
+    if (!result && before != (void *)-1) note_break((uintptr_t)before, (uintptr_t)end);
+    return result;
 }

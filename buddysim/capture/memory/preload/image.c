@@ -1,12 +1,16 @@
 /* The library's life in a process: it captures the program that the command started and any program that replaces it
- * (exec), but no children. The program sees its environment without the library. */
+ * (exec). The program sees its environment without the library. Of its children it says what they run; where they are
+ * followed, it stays in the environment and captures them too. */
 #include "capture.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define VARIABLE "BUDDYSIM_CAPTURE_MEMORY"
@@ -15,6 +19,7 @@
 extern char **environ;
 struct settings settings = {.least_bytes = SIZE_MAX};
 atomic_bool capturing;
+static unsigned forks;
 static char setting_text[2048], preload_text[4096]; /* as they were found: "NAME=value" */
 
 /* Value of `key` in "key=value;key=value", copied into `value`; false where there is none. */
@@ -44,23 +49,52 @@ static void clean_environment(void) {
     unsetenv(VARIABLE);
 }
 
-static void before_fork(void) { pthread_mutex_lock(&table_lock); }
-static void after_fork(void) { pthread_mutex_unlock(&table_lock); }
-
-static void in_child(void) {
-    pthread_mutex_unlock(&table_lock);
-    atomic_store(&capturing, false);
+static void say_hello(void) {
+    char program[1024];
+    long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    send_message(HELLO, 0, 0, program);
 }
 
-__attribute__((constructor)) static void begin(void) {
+static void before_fork(void) {
+    forks++;
+    pthread_mutex_lock(&table_lock);
+}
+
+static void after_fork(void) { pthread_mutex_unlock(&table_lock); }
+
+/* A child has the parent's allocations, but none of its threads. */
+static void in_child(void) {
+    pthread_mutex_unlock(&table_lock);
+    if (!atomic_exchange(&capturing, false)) return;
+    if (!settings.follow) {
+        if (forks == 1) send_message(CHILD, 0, 0, "");
+        return;
+    }
+    owner = getpid();
+    forks = 0;
+    prepare_snapshots();
+    say_hello();
+    atomic_store(&capturing, true);
+    start_trigger();
+}
+
+/* Called within the first hook, or by the constructor where nothing was allocated before. */
+bool begin_capture(void) {
+    static atomic_bool begun;
+    if (!environ) return false;
+    if (atomic_exchange(&begun, true)) return true;
     const char *text = getenv(VARIABLE), *preload = getenv("LD_PRELOAD");
-    if (!text || !preload) return;
+    if (!text || !preload) return true;
     snprintf(setting_text, sizeof setting_text, VARIABLE "=%s", text);
     snprintf(preload_text, sizeof preload_text, "LD_PRELOAD=%s", preload);
     text = setting_text + sizeof VARIABLE;
-    clean_environment();
-    if ((pid_t)read_number(text, "parent") != getppid()) return;
-    if (!read_setting(text, "socket", settings.socket, sizeof settings.socket)) return;
+    settings.follow = read_number(text, "follow");
+    if (!settings.follow) {
+        clean_environment();
+        if ((pid_t)read_number(text, "parent") != getppid()) return true;
+    }
+    if (!read_setting(text, "socket", settings.socket, sizeof settings.socket)) return true;
     read_setting(text, "counted", settings.counted, sizeof settings.counted);
     settings.trigger = read_number(text, "by_calls") ? BY_CALLS : BY_TIME;
     settings.interval = read_number(text, "interval");
@@ -73,23 +107,30 @@ __attribute__((constructor)) static void begin(void) {
     owner = getpid();
     uintptr_t frames[MAX_FRAMES];
     call_stack(frames); /* the unwinder's first use */
-    find_static_data();
     prepare_snapshots();
+    find_static_data();
     pthread_atfork(before_fork, after_fork, in_child);
-    send_message(HELLO, 0, 0);
+    say_hello();
     atomic_store(&capturing, true);
     start_trigger();
+    return true;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    start_hooks();
 }
 
 __attribute__((destructor)) static void end(void) {
     if (!atomic_load(&capturing) || getpid() != owner) return;
     stop_trigger();
-    send_message(FAREWELL, current_position(), 0);
+    send_message(FAREWELL, current_position(), 0, "");
 }
 
-/* Exec: the program that replaces this one is captured too. */
+/* Exec: the program that replaces this one is captured too, and one that replaces a child that is followed. */
 
 static bool replaces_us(void) { return atomic_load(&capturing) && getpid() == owner; }
+
+static bool in_a_child(void) { return owner && getpid() != owner; }
 
 static size_t length_of(char *const list[]) {
     size_t count = 0;
@@ -101,29 +142,33 @@ static size_t length_of(char *const list[]) {
 static char **our_environment(char *const environment[], char **room, char *preload, size_t preload_bytes) {
     size_t count = 0;
     const char *theirs = "";
+    size_t ours = strcspn(preload_text, ":") - (sizeof "LD_PRELOAD=" - 1);
+    const char *library = preload_text + sizeof "LD_PRELOAD=" - 1;
     room[count++] = setting_text;
     room[count++] = preload;
     for (char *const *at = environment; at && *at; at++) {
+        if (!strncmp(*at, VARIABLE "=", sizeof VARIABLE)) continue;
         if (!strncmp(*at, "LD_PRELOAD=", 11)) theirs = *at + 11;
         else room[count++] = *at;
     }
     room[count] = NULL;
-    size_t ours = strcspn(preload_text, ":");
-    snprintf(preload, preload_bytes, "%.*s%s%s", (int)ours, preload_text, *theirs ? ":" : "", theirs);
+    if (!strncmp(theirs, library, ours)) theirs += ours + (theirs[ours] == ':'); /* it is still there */
+    snprintf(preload, preload_bytes, "LD_PRELOAD=%.*s%s%s", (int)ours, library, *theirs ? ":" : "", theirs);
     return room;
 }
 
-#define WITH_OURS(environment)                                                                                          \
+#define WITH_OURS(program, environment)                                                                                          \
     char preload[8192];                                                                                                 \
     char *room[length_of(environment) + 3];                                                                             \
     bool ours = replaces_us();                                                                                          \
     if (ours) hold_trigger();                                                                                           \
-    char *const *passed = ours ? our_environment(environment, room, preload, sizeof preload) : (environment)
+    else if (in_a_child()) send_message(CHILD, 0, 0, program);                                                          \
+    char *const *passed = ours || (owner && settings.follow) ? our_environment(environment, room, preload, sizeof preload) : (environment)
 
 typedef int exec_function(const char *, char *const[], char *const[]);
 
 static int call_exec(const char *function, const char *path, char *const arguments[], char *const environment[]) {
-    WITH_OURS(environment);
+    WITH_OURS(path, environment);
     exec_function *next;
     *(void **)&next = dlsym(RTLD_NEXT, function);
     int result = next(path, arguments, passed);
@@ -144,7 +189,7 @@ PUBLIC int execv(const char *path, char *const arguments[]) { return call_exec("
 PUBLIC int execvp(const char *file, char *const arguments[]) { return call_exec("execvpe", file, arguments, environ); }
 
 PUBLIC int fexecve(int fd, char *const arguments[], char *const environment[]) {
-    WITH_OURS(environment);
+    WITH_OURS("", environment);
     int (*next)(int, char *const[], char *const[]);
     *(void **)&next = dlsym(RTLD_NEXT, "fexecve");
     int result = next(fd, arguments, passed);
@@ -181,4 +226,45 @@ PUBLIC int execle(const char *path, const char *argument, ...) {
     char *const *environment = va_arg(listed, char *const *);
     va_end(listed);
     return execve(path, list, environment);
+}
+
+/* Children that are started in one call. libc's own functions don't come through the one above. */
+
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                           char *const[], char *const[]);
+
+static int call_spawn(const char *function, pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
+                      const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
+    char preload[8192];
+    char *room[length_of(environment) + 3];
+    if (replaces_us()) send_message(CHILD, 0, 0, path);
+    bool follow = owner && settings.follow;
+    char *const *passed = follow ? our_environment(environment, room, preload, sizeof preload) : environment;
+    spawn_function *next;
+    *(void **)&next = dlsym(RTLD_NEXT, function);
+    return next(child, path, actions, attributes, arguments, passed);
+}
+
+PUBLIC int posix_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
+    return call_spawn("posix_spawn", child, path, actions, attributes, arguments, environment);
+}
+
+PUBLIC int posix_spawnp(pid_t *child, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
+    return call_spawn("posix_spawnp", child, file, actions, attributes, arguments, environment);
+}
+
+PUBLIC int system(const char *command) {
+    if (command && replaces_us()) send_message(CHILD, 0, 0, command);
+    int (*next)(const char *);
+    *(void **)&next = dlsym(RTLD_NEXT, "system");
+    return next(command);
+}
+
+PUBLIC FILE *popen(const char *command, const char *mode) {
+    if (replaces_us()) send_message(CHILD, 0, 0, command);
+    FILE *(*next)(const char *, const char *);
+    *(void **)&next = dlsym(RTLD_NEXT, "popen");
+    return next(command, mode);
 }

@@ -19,14 +19,13 @@
 
 #define SEND_BYTES ((size_t)1 << 20)
 #define WINDOW_PAGES 512
-#define PRESENT (UINT64_C(7) << 61) /* of an entry of /proc/self/pagemap: present, swapped out, or a file's page */
 
 atomic_uint_fast64_t snapshots_taken;
 pid_t owner;
 static uint64_t loaded_ns;
 static pid_t last_image;
 uint64_t last_image_bytes;
-static size_t system_page;
+size_t system_page;
 static const char zeros[4096];
 static _Atomic(uint32_t) *connected; /* shared with the image: it has connected to the capture command */
 
@@ -34,11 +33,6 @@ uint64_t clock_now(int clock) {
     struct timespec now;
     clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-__attribute__((constructor(101))) static void note_start(void) {
-    loaded_ns = clock_now(CLOCK_MONOTONIC);
-    system_page = (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static int connect_to_command(void) {
@@ -74,21 +68,24 @@ static void send_all(int fd, const void *data, size_t bytes, int flags) {
 static struct message_head head_of(enum message message, uint64_t position, uint64_t problem) {
     struct message_head head = {.version = WIRE_VERSION,
                                 .message = message,
-                                .pid = (uint64_t)owner,
+                                .pid = (uint64_t)syscall(SYS_getpid),
                                 .position = position,
                                 .wall_ns = clock_now(CLOCK_MONOTONIC) - loaded_ns,
                                 .recorded = table.recorded,
                                 .recorded_bytes = table.recorded_bytes,
-                                .problem = problem};
+                                .problem = problem,
+                                .cpu_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID)};
     memcpy(head.magic, WIRE_MAGIC, sizeof head.magic);
     return head;
 }
 
-void send_message(enum message message, uint64_t position, uint64_t problem) {
+void send_message(enum message message, uint64_t position, uint64_t problem, const char *text) {
     int fd = connect_to_command();
     if (fd < 0) return;
     struct message_head head = head_of(message, position, problem);
-    send_some(fd, &head, sizeof head, 0);
+    head.text_bytes = strlen(text);
+    send_some(fd, &head, sizeof head, MSG_MORE);
+    send_some(fd, text, head.text_bytes, 0);
     syscall(SYS_close, fd);
 }
 
@@ -140,7 +137,7 @@ static void send_range(int fd, long page_map, const struct allocation *from, siz
     uint64_t entries[WINDOW_PAGES];
     size_t end = offset + bytes, run = offset;
     bool run_is_zero = false;
-    if (page_map < 0 || (from->kind != KIND_HEAP && from->kind != KIND_MAP)) {
+    if (page_map < 0 || from->kind == KIND_SHARED_MAP || from->kind == KIND_STATIC) {
         send_memory(fd, from, offset, bytes);
         return;
     }
@@ -149,11 +146,11 @@ static void send_range(int fd, long page_map, const struct allocation *from, siz
         long got = syscall(SYS_pread64, page_map, entries, sizeof entries, (long)(first * sizeof *entries));
         size_t count = got > 0 ? (size_t)got / sizeof *entries : 0;
         if (!count) {
-            entries[0] = PRESENT;
+            entries[0] = PAGE_PRESENT;
             count = 1;
         }
         for (size_t page = 0; page < count && at < end; page++) {
-            bool zero = !(entries[page] & PRESENT);
+            bool zero = !(entries[page] & PAGE_PRESENT);
             if (zero != run_is_zero) {
                 if (at > run && run_is_zero) send_piece(fd, PIECE_ZERO, run, at - run);
                 else if (at > run) send_memory(fd, from, run, at - run);
@@ -192,10 +189,13 @@ static void send_contents(int fd, long page_map, const struct allocation *from) 
 }
 
 static void send_image(int fd, uint64_t position) {
+    long page_map = syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY);
     struct message_head head = head_of(SNAPSHOT, position, 0);
+    head.pid = (uint64_t)owner;
+    head.cpu_ns = 0; /* the image's own */
+    head.residence = find_unclaimed(page_map);
     send_all(fd, &head, sizeof head, MSG_MORE);
     send_maps(fd);
-    long page_map = syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY);
     for (size_t item = 0; item < table.count; item++) {
         const struct allocation *from = &table.items[item];
         size_t name_bytes = from->name ? strlen(from->name) : 0;
@@ -241,8 +241,13 @@ static void run_image(uint64_t position) {
 /* In the program. */
 
 void prepare_snapshots(void) {
+    loaded_ns = clock_now(CLOCK_MONOTONIC);
+    system_page = (size_t)sysconf(_SC_PAGESIZE);
     long page = syscall(SYS_mmap, NULL, system_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     connected = page == -1 ? NULL : (void *)page;
+    last_image = 0;
+    atomic_store(&snapshots_taken, 0);
+    prepare_unclaimed();
 }
 
 /* At most one image at a time. */
@@ -265,7 +270,7 @@ bool take_snapshot(uint64_t position) {
     sigfillset(&all);
     pthread_mutex_lock(&table_lock);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    last_image_bytes = 0;
+    last_image_bytes = unclaimed_bytes();
     for (size_t item = 0; item < table.count; item++) last_image_bytes += table.items[item].bytes;
     long image = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
     if (image == 0) run_image(position);
@@ -273,7 +278,7 @@ bool take_snapshot(uint64_t position) {
     pthread_mutex_unlock(&table_lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (image < 0) {
-        send_message(FAILED, position, (uint64_t)problem);
+        send_message(FAILED, position, (uint64_t)problem, "");
         return false;
     }
     last_image = (pid_t)image;

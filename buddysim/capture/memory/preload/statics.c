@@ -186,7 +186,7 @@ static int look_at_module(struct dl_phdr_info *info, size_t size, void *data) {
         if ((segment->p_flags & PF_W) && segment->p_memsz >= settings.least_bytes && module->n_segments < MAX_SEGMENTS)
             module->segments[module->n_segments++] = (struct object){base, segment->p_memsz, NULL};
     }
-    if (ours || !module->n_segments || seen_before(module->segments[0].base)) return 0;
+    if (!module->n_segments || seen_before(module->segments[0].base)) return 0;
     const char *path = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "/proc/self/exe";
     long length = -1;
     if (!strcmp(path, "/proc/self/exe"))
@@ -196,7 +196,11 @@ static int look_at_module(struct dl_phdr_info *info, size_t size, void *data) {
         memcpy(module->path, path, (size_t)length);
     }
     module->path[length] = 0;
-    if (!is_runtime(base_name(module->path))) add_module(module);
+    if (!ours && !is_runtime(base_name(module->path))) {
+        add_module(module);
+        return 0;
+    }
+    for (int at = 0; at < module->n_segments; at++) leave_out(module->segments[at].base, module->segments[at].bytes);
     return 0;
 }
 

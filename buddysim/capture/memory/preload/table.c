@@ -27,10 +27,15 @@ static size_t maps_live;
 
 void *pages(size_t bytes) {
     long address = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return address == -1 ? NULL : (void *)address;
+    if (address == -1) return NULL;
+    leave_out((uintptr_t)address, bytes);
+    return (void *)address;
 }
 
-void release_pages(void *address, size_t bytes) { syscall(SYS_munmap, address, bytes); }
+void release_pages(void *address, size_t bytes) {
+    leave_in((uintptr_t)address);
+    syscall(SYS_munmap, address, bytes);
+}
 
 static size_t hash(uintptr_t base) { return (size_t)((base >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20); }
 

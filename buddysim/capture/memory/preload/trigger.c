@@ -76,6 +76,8 @@ static void *watch_the_clock(void *nothing) {
 }
 
 void start_trigger(void) {
+    turn = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* in a child, a thread of the parent's may have held it */
+    kept = 0;
     interval = settings.interval;
     atomic_store(&buddysim_calls, 0); /* without those of this library */
     if (settings.trigger == BY_CALLS) {
@@ -89,7 +91,7 @@ void start_trigger(void) {
     pthread_t thread;
     int problem = pthread_create(&thread, NULL, watch_the_clock, NULL);
     if (!problem) pthread_detach(thread);
-    else send_message(FAILED, 0, (uint64_t)problem);
+    else send_message(FAILED, 0, (uint64_t)problem, "");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

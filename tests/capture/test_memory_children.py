@@ -1,0 +1,115 @@
+"""``capture memory`` of programs that leave the work to children: named, and captured with ``--follow``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from buddysim.trace import open_trace
+from tests.capture.native import capture, compiled, needs
+
+pytestmark = needs("gcc")
+
+WORKER = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv) {
+    int value = argc > 1 ? atoi(argv[1]) : 1;
+    size_t bytes = 1000000 * (size_t)value;
+    unsigned char *field = malloc(bytes);
+    memset(field, value, bytes);
+    for (volatile long i = 0; i < 400000000; i++) {}
+    puts(getenv("LD_PRELOAD") ? "seen" : "unseen");
+    return field[5] != value;
+}
+"""
+
+STARTER = """
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    char *mine = malloc(100000);
+    memset(mine, 1, 100000);
+    char *with[] = {"worker", "3", NULL}, *none[] = {NULL};
+    pid_t child;
+    switch (argv[1][0]) {
+        case 's': posix_spawn(&child, argv[2], NULL, NULL, with, none); break;
+        case 'v': if (!(child = vfork())) { execve(argv[2], with, none); _exit(9); } break;
+        case 'p': { FILE *pipe = popen(argv[2], "r"); return pclose(pipe); }
+        case 'y': return system(argv[2]);
+        case 'f':  /* a copy of itself */
+            if (!(child = fork())) {
+                char *field = malloc(3000000);
+                memset(field, 3, 3000000);
+                for (volatile long i = 0; i < 400000000; i++) {}
+                exit(field[7] != 3);
+            }
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return mine[5] != 1 || status;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("worker"), "worker", WORKER, "-fno-builtin")
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("starter"), "starter", STARTER, "-fno-builtin", "-w")
+
+
+_SLOW = [pytest.param(way, marks=pytest.mark.slow) for way in ("vfork", "popen", "system")]
+
+
+@pytest.mark.parametrize("way", ["timeout", "spawn", "fork", pytest.param("shell", marks=pytest.mark.slow), *_SLOW])
+def test_the_child_that_did_the_work_is_named(worker: Path, starter: Path, tmp_path: Path, way: str) -> None:
+    """Whether or not the program has memory of its own that is captured."""
+    wrapped = {"timeout": ("timeout", "60", worker), "shell": ("sh", "-c", f"{worker}; true")}
+    done = capture("--", *wrapped.get(way, (starter, way if way != "system" else "y", worker)), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    named = "copies of itself" if way == "fork" else "worker"
+    expected = f"done by other processes that the program started ({named}), and children are not captured: --follow"
+    assert expected in done.stderr
+
+
+@pytest.mark.parametrize("way", ["shell", "spawn", "fork", pytest.param("timeout", marks=pytest.mark.slow), *_SLOW])
+def test_children_are_followed(worker: Path, starter: Path, tmp_path: Path, way: str) -> None:
+    """The trace is of the process whose memory held most, here the last one with three megabytes."""
+    wrapped = {
+        "timeout": ("timeout", "60", worker, "3"),
+        "shell": ("sh", "-c", f"{worker} 2; {worker} 3; {worker} 1; true"),
+        "popen": (starter, "popen", f"{worker} 3 >&2"),
+        "system": (starter, "y", f"{worker} 3"),
+    }
+    done = capture("--follow", "--", *wrapped.get(way, (starter, way, worker)), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with open_trace(tmp_path / "out.bin") as trace:
+        sizes = {one.bytes: one.index for one in trace.allocations}
+        assert 3_000_000 in sizes, done.stderr
+        assert set(trace.snapshots[-1].read(sizes[3_000_000])[1]) == {3}
+    process = "starter" if way == "fork" else "worker"
+    if way in ("timeout", "system", "popen"):
+        assert f"child of the program: {process}" in done.stderr or "processes with memory" in done.stderr
+    elif way == "shell":
+        assert f"of 3 processes with memory that is large enough, the one that held most: {process}" in done.stderr
+    assert "most of the work" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.bin"]  # no parts of the others
+
+
+def test_a_followed_program_that_does_all_by_itself(worker: Path, tmp_path: Path) -> None:
+    done = capture("--follow", "--", worker, "2", folder=tmp_path)
+    assert done.returncode == 0
+    assert "process" not in done.stderr
+    with open_trace(tmp_path / "out.bin") as trace:
+        assert [one.bytes for one in trace.allocations] == [2_000_000]
