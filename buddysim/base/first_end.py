@@ -32,6 +32,4 @@ def first_end(text: str, what: str, example: str, most_digits: int | None = None
 
 
 def _are_numbers(parts: Sequence[str], most_digits: int | None) -> bool:
-    return all(
-        part == "" or (part.isdecimal() and (most_digits is None or len(part) <= most_digits)) for part in parts
-    )
+    return all(part == "" or (part.isdecimal() and (most_digits is None or len(part) <= most_digits)) for part in parts)

@@ -62,6 +62,12 @@ def _codes(result: Flat) -> str:
     return f"{spent:,.1f}" if spent else NOTHING
 
 
+def _footprint_ratio(result: Flat) -> str:
+    """Gist's memory footprint ratio, of schemes that have one."""
+    ratio = result["memory.footprint_ratio"]
+    return NOTHING if ratio is None else f"{ratio:.2f}"
+
+
 def training_parts(
     results: Results, full_result: str = "", batches: Mapping[str, int] | None = None, beyond: Results | None = None
 ) -> list[Part]:
@@ -121,6 +127,9 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
     columns = list(COLUMNS)
     if any(result["encode_ms"] + result["decode_ms"] for result in results.values()):
         columns.append(("codes\nms", _codes))
+    if any(result["memory.footprint_ratio"] is not None for result in results.values()):
+        columns.append(("maps\nGiB", _gib("memory.footprint_bytes")))
+        columns.append(("MFR", _footprint_ratio))
     if batches is not None:
         columns.insert(0, ("batch\nsamples", _batch))
     rows = []

@@ -27,6 +27,7 @@ from buddysim.training.trial import capacity_bytes, placed
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
+    from buddysim.machine.training_table import LinkRate
     from buddysim.training.cost import CostModel
 
 
@@ -134,7 +135,16 @@ def carry_out(
     return Outcome(
         plan.scheme, network.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
         capacity_bytes(plan, machine, options), failure, pinned, baseline(network, batch, machine, cost, options),
+        _reference_bytes(network, batch, cost, plan, link_rate(machine, options.link)),
     )  # fmt: skip
+
+
+def _reference_bytes(network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate) -> int | None:
+    """The maps' footprint of the plan that this one is held against."""
+    reference = plan.reference
+    if reference is None:
+        return None
+    return reference.placer.least_bytes(build(network, batch, cost, reference, link), memory.maps_of_layers)
 
 
 def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:

@@ -109,6 +109,7 @@ class Outcome:
     placement : addresses from a pool of that capacity (of unlimited size where it doesn't fit)
     pinned_bytes : the most host memory pinned at once
     baseline : oracle's time, memory of the network-wide baseline
+    reference_bytes : `footprint_bytes` of the plan's reference; None where it has none
     """
 
     scheme: str
@@ -124,6 +125,7 @@ class Outcome:
     failure: Failure | None
     pinned_bytes: int
     baseline: Baseline
+    reference_bytes: int | None = None
 
     def __repr__(self) -> str:
         """One line."""
@@ -164,6 +166,18 @@ class Outcome:
     def stashed_bytes(self) -> int:
         """Bytes of maps, and of codes of maps, that the GPU keeps from the forward to the backward part."""
         return sum(t.byte_count for t in self.program.tensors if self.program.stashed(t.number))
+
+    @cached_property
+    def footprint_bytes(self) -> int:
+        """Bytes that the placer needs for what layers make: maps, codes, decoded copies and gradient maps."""
+        return self.plan.placer.least_bytes(self.program, memory.maps_of_layers)
+
+    @property
+    def footprint_ratio(self) -> float | None:
+        """Gist's MFR: the reference's footprint over this one's; None where there is no reference."""
+        if self.reference_bytes is None:
+            return None
+        return self.reference_bytes / self.footprint_bytes if self.footprint_bytes else 1.0
 
     def pass_ps(self, pass_: Pass) -> int:
         """Computation of all steps of a pass."""

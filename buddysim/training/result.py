@@ -90,6 +90,8 @@ def _counters(outcome: Outcome) -> dict[str, Any]:
         "memory.decoded_map_bytes": peak["decoded_maps"],
         "memory.optimizer_state_bytes": peak["optimizer_state"],
         "memory.stashed_bytes": outcome.stashed_bytes,
+        "memory.footprint_bytes": outcome.footprint_bytes,
+        "memory.footprint_ratio": outcome.footprint_ratio,
         "memory.highest_address_bytes": outcome.placement.high_water,
         "host.pinned_bytes": outcome.pinned_bytes,
         "host.pinned_capacity_bytes": outcome.machine.host_pinned_bytes,

@@ -103,7 +103,7 @@ class Trials:
         least = plan.placer.least_bytes(program)
         excess = least - most, pinned
         if any(tensor.kind == "workspace" for tensor in program.tensors):
-            least = plan.placer.least_bytes(program, workspace=False)
+            least = plan.placer.least_bytes(program, memory.all_but_workspace)
         fits = max(excess) <= 0
         if fits:
             placement = plan.placer.place(program, capacity, self.options.fit)

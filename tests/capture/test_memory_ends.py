@@ -132,9 +132,7 @@ def test_ctrl_c_and_a_capture_that_is_killed(tmp_path: Path) -> None:
             (tmp_path / name).unlink(missing_ok=True)
         process = subprocess.Popen(command, **options)  # type: ignore[call-overload]
         deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not (
-            part.exists() and part.stat().st_size > 2000
-        ):
+        while time.monotonic() < deadline and not (part.exists() and part.stat().st_size > 2000):
             time.sleep(0.02)
         return process  # type: ignore[no-any-return]
 

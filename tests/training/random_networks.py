@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.graph import Layer, Network, Pool
 from tests.training.doubles import Cost
 
 NEEDS = {
@@ -18,6 +18,7 @@ NEEDS = {
     "concat": {"dy"},
     "add": {"dy"},
 }
+_WINDOWS = Pool(2, 2, 2, 2, 0, 0), Pool(5, 4, 5, 4, 0, 0)
 FEATURES = ("conv", "conv", "conv", "maxpool", "avgpool", "lrn", "concat", "add", "dropout")
 
 
@@ -41,6 +42,7 @@ def networks(draw: st.DrawFn) -> Network:
                 part="classifier" if kind == "fc" else "features",
                 needs=frozenset(NEEDS[kind]),
                 saved_sample_bytes=size[0] if kind == "dropout" else 0,
+                pool=_WINDOWS[draw(st.integers(0, 1))] if kind == "maxpool" else None,
             )
         )
 

@@ -78,9 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-maps", action="store_true", help="write no OUT.maps")
     add_compressor(parser)
     add_provenance(parser, "script", level=3)
-    parser.add_argument(
-        "script", metavar="SCRIPT", help="with its arguments"
-    )
+    parser.add_argument("script", metavar="SCRIPT", help="with its arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
 
 

@@ -61,6 +61,10 @@ class _Builder:
     def _saved_bytes(self, layer: Layer) -> int:
         return self.plan.saved_bytes.get(layer.index, layer.saved_bytes(self.batch))
 
+    def _time_ps(self, layer: Layer, pass_: str) -> int:
+        chosen = self.plan.step_ps.get((layer.index, pass_))
+        return self.cost.time_ps(layer, self.batch, pass_) if chosen is None else chosen
+
     def _use(self, step: DraftStep, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
         if not self.plan.layerwise:
             return  # everything lives throughout: nothing follows from uses
@@ -106,7 +110,7 @@ class _Builder:
         elif chosen:
             step = self.draft.step(layer, pass_, chosen["forward"].time_ps, chosen["forward"].workspace_bytes)
         else:
-            step = self.draft.step(layer, pass_, self.cost.time_ps(layer, self.batch, "forward"))
+            step = self.draft.step(layer, pass_, self._time_ps(layer, "forward"))
         for owner in reading:
             if pass_ == "recompute":
                 self._read_again(step, owner)
@@ -161,7 +165,7 @@ class _Builder:
         """A step of the backward pass: the algorithms of `passes` in turn, or the time of the pass `whole`."""
         chosen = self.plan.algorithms.get(layer.index)
         if not chosen:
-            return self.draft.step(layer, "backward", self.cost.time_ps(layer, self.batch, whole))
+            return self.draft.step(layer, "backward", self._time_ps(layer, whole))
         algorithms = [chosen[pass_] for pass_ in passes]
         workspace = max(algorithm.workspace_bytes for algorithm in algorithms)
         return self.draft.step(layer, "backward", sum(algorithm.time_ps for algorithm in algorithms), workspace)

@@ -20,6 +20,23 @@ UNLIMITED = 1 << 62  # bytes
 Levels = npt.NDArray[np.int64]
 #: Asked for a smaller workspace where a step's workspace doesn't fit: bytes (0 for none), or None to give up.
 Relief = Callable[[Step, PoolExhausted], int | None]
+#: Whether a tensor counts.
+Counted = Callable[[Tensor], bool]
+
+
+def every(tensor: Tensor) -> bool:
+    """All tensors count."""
+    return True
+
+
+def all_but_workspace(tensor: Tensor) -> bool:
+    """The workspace of CONV algorithms doesn't count."""
+    return tensor.kind != "workspace"
+
+
+def maps_of_layers(tensor: Tensor) -> bool:
+    """Maps, codes, decoded copies and gradient maps count, those of the input don't (Gist, Section V-A)."""
+    return tensor.layer > 0 and tensor.kind in ("feature_maps", "encoded_maps", "decoded_maps", "gradient_maps")
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,11 @@ class Plan:
     saves : maps that the backward step of a layer reads, by layer index, where the scheme's framework differs from
         ``Layer.needs``
     saved_bytes : bytes of the layer's own saved state (masks, index maps), by layer index, where they differ
+    step_ps : computation of a layer's ``"forward"`` or ``"backward"`` step, by layer index and pass, where it isn't
+        what the cost model gives; not of CONV layers
     offload_saved : names and bytes of tensors that are copied out after a layer's forward step and back before its
         backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
+    reference : the plan whose maps this one's are held against (`Outcome.footprint_ratio`); None: there is none
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
     assumptions : by subject, for the result's provenance; a note that repeats one ("subject: text") isn't shown twice
     """
@@ -64,7 +67,9 @@ class Plan:
     segments: tuple[tuple[int, int], ...] = ()
     saves: Mapping[int, frozenset[str]] = field(default_factory=dict)
     saved_bytes: Mapping[int, int] = field(default_factory=dict)
+    step_ps: Mapping[tuple[int, str], int] = field(default_factory=dict)
     offload_saved: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    reference: Plan | None = None
     notes: tuple[str, ...] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from buddysim.base.pool import FitPolicy
-from buddysim.training.iteration.memory import Placement, Relief
+from buddysim.training.iteration.memory import Counted, Placement, Relief, every
 from buddysim.training.iteration.placers.groups import Groups
 from buddysim.training.iteration.placers.pooled import LiveSet, Pooled
 from buddysim.training.iteration.program import Program
@@ -28,12 +28,12 @@ class Placer(Protocol):
         relief : of a pool that runs over
         """
 
-    def least_bytes(self, program: Program, *, workspace: bool = True) -> int:
+    def least_bytes(self, program: Program, counted: Counted = every) -> int:
         """GPU memory without which the iteration can't be placed.
 
         Parameters
         ----------
-        workspace : False leaves out the workspace of CONV algorithms
+        counted : leaves out the tensors for which it says False
         """
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from buddysim.base.pool import FitPolicy
-from buddysim.training.iteration.memory import Failure, Placement, Relief
+from buddysim.training.iteration.memory import Counted, Failure, Placement, Relief, every
 from buddysim.training.iteration.program import Program, Tensor
 
 
@@ -55,9 +55,9 @@ class Groups:
             )
         return Placement(program, tuple(addresses), total, failure, {}, regions)
 
-    def least_bytes(self, program: Program, *, workspace: bool = True) -> int:
+    def least_bytes(self, program: Program, counted: Counted = every) -> int:
         """The bytes of all groups."""
-        tensors = [t.number for t in program.tensors if workspace or t.kind != "workspace"]
+        tensors = [tensor.number for tensor in program.tensors if counted(tensor)]
         return sum(group.largest.byte_count for group in self._groups(program, tensors))
 
     def _groups(self, program: Program, tensors: range | list[int]) -> list[_Group]:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Protocol
 
 from buddysim.base.pool import ALIGNMENT, FitPolicy, Pool, PoolExhausted
-from buddysim.training.iteration.memory import UNLIMITED, Failure, Placement, Relief
+from buddysim.training.iteration.memory import UNLIMITED, Counted, Failure, Placement, Relief, every
 from buddysim.training.iteration.program import Program, Step, Task, Tensor, defer
 
 
@@ -31,9 +31,9 @@ class Pooled:
         pool = Pool(UNLIMITED if capacity is None else capacity, fit)
         return _Run(program, pool, relief).placement()
 
-    def least_bytes(self, program: Program, *, workspace: bool = True) -> int:
+    def least_bytes(self, program: Program, counted: Counted = every) -> int:
         """The least GPU memory that can hold the iteration, however the pool places it and whichever copies wait."""
-        return _least_bytes(program, ALIGNMENT, workspace)
+        return _least_bytes(program, ALIGNMENT, counted)
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class LiveSet:
         found = _Run(program, _Tally(UNLIMITED if capacity is None else capacity), relief).placement()
         return replace(found, addresses=(-1,) * len(program.tensors))
 
-    def least_bytes(self, program: Program, *, workspace: bool = True) -> int:
+    def least_bytes(self, program: Program, counted: Counted = every) -> int:
         """The most that lives at once, where each map comes back only when it is read."""
-        return _least_bytes(program, 1, workspace)
+        return _least_bytes(program, 1, counted)
 
 
 class _Allocator(Protocol):
@@ -178,12 +178,9 @@ def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> Fa
     return Failure("gpu", layer, pass_, tensor.kind, *sizes)
 
 
-def _least_bytes(program: Program, alignment: int, workspace: bool) -> int:
+def _least_bytes(program: Program, alignment: int, counted: Counted) -> int:
     """The most that lives at once, rounded up, where each map comes back only when it is read."""
-    size = [
-        -(-tensor.byte_count // alignment) * alignment if workspace or tensor.kind != "workspace" else 0
-        for tensor in program.tensors
-    ]
+    size = [-(-tensor.byte_count // alignment) * alignment if counted(tensor) else 0 for tensor in program.tensors]
     change = [0] * (len(program.steps) + 1)
     waiting: dict[int, int] = {}
     for step in program.steps:

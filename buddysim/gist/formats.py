@@ -1,0 +1,60 @@
+"""The formats of delayed precision reduction (Gist, Section IV-A)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+
+WORD_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Format:
+    """A floating-point format: a sign bit, `exponent_bits`, `mantissa_bits`; `per_word` values in 4 bytes.
+
+    The bias is ``2**(exponent_bits - 1) - 1``. The largest exponent is kept for NaN; the smallest, for zero.
+    """
+
+    name: str
+    exponent_bits: int
+    mantissa_bits: int
+    per_word: int
+
+    @property
+    def bias(self) -> int:
+        """What is added to the exponent."""
+        return (1 << (self.exponent_bits - 1)) - 1
+
+    @property
+    def largest(self) -> float:
+        """The largest finite value."""
+        return (2 - 2.0**-self.mantissa_bits) * 2.0**self.bias
+
+    @property
+    def least_normal(self) -> float:
+        """The smallest value above zero."""
+        return 2.0 ** (1 - self.bias)
+
+    def code_bytes(self, count: int) -> int:
+        """Bytes of the code of so many values: FP10 has three in 4 bytes, the last ones padded."""
+        if self.per_word == 3:
+            return -(-count // 3) * WORD_BYTES
+        return count * WORD_BYTES // self.per_word
+
+
+FORMATS = {one.name: one for one in (Format("fp16", 5, 10, 2), Format("fp10", 5, 4, 3), Format("fp8", 4, 3, 4))}
+
+
+def find_format(name: str) -> Format:
+    """The format of that name.
+
+    Raises
+    ------
+    BuddysimError
+        for an unknown one, with the nearest
+    """
+    if name not in FORMATS:
+        raise BuddysimError(f"format {shortened(name)}: expected one of {', '.join(FORMATS)}{hint(name, FORMATS)}")
+    return FORMATS[name]

@@ -1,0 +1,86 @@
+"""Which feature map takes which of Gist's encodings: by the layer that made it and those that read it (Section III).
+
+- ReLU-Pool: a ReLU's output that only max pools read, with windows of at most 16 elements. Their backward steps need
+  the place of each window's largest element, not X and Y; so the ReLU's backward step alone reads it, bit by bit.
+- ReLU/Pool-CONV: a ReLU's or a pooling layer's output that a CONV layer reads.
+- Others. The input isn't a layer's output and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from buddysim.gist.windows import LARGEST_WINDOW, places_bytes
+from buddysim.training.networks import kinds
+from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.layer_kind import Kind
+
+Category = Literal["relu-pool", "relu-conv", "others"]
+
+
+def views(network: Network) -> frozenset[int]:
+    """The layers whose output is the same bytes under another shape: they run in place under every scheme."""
+    return frozenset(
+        layer.index for layer in network.layers if layer.in_place and _rules(layer).runs_in_place == "view"
+    )
+
+
+def relus(network: Network) -> frozenset[int]:
+    """The ReLU layers that may run in place."""
+    return frozenset(layer.index for layer in network.layers if layer.in_place and is_relu(layer))
+
+
+def is_relu(layer: Layer) -> bool:
+    """Whether a layer's backward step asks its output only where that is zero."""
+    return layer.kind != "input" and _rules(layer).reads_zeros and _rules(layer).zeros == "makes"
+
+
+def categories(network: Network) -> dict[int, Category]:
+    """The category of each map but the input, by the layer that owns it.
+
+    Parameters
+    ----------
+    network : with the layers in place that run in place (`Network.in_place_only`)
+    """
+    return {owner: _category(network, owner) for owner in network.buffers if owner}
+
+
+def maker(network: Network, owner: int) -> Layer:
+    """The layer whose output a buffer holds in the end, views of it left out."""
+    chain = [
+        layer
+        for layer in network.layers[owner:]
+        if network.buffer_of(layer.index) == owner and (layer.index == owner or _rules(layer).runs_in_place != "view")
+    ]
+    return chain[-1]
+
+
+def readers(network: Network, owner: int) -> Iterator[Layer]:
+    """The layers that read a map."""
+    for index in network.buffer_readers(owner):
+        yield network.layers[index]
+
+
+def place_bytes(pool: Layer, batch: int) -> int:
+    """Bytes of the places of the largest elements of a max pool's windows."""
+    return places_bytes(pool.output_elements * batch)
+
+
+def _category(network: Network, owner: int) -> Category:
+    made, reading = maker(network, owner), list(readers(network, owner))
+    if is_relu(made) and reading and all(_has_places(layer) for layer in reading):
+        return "relu-pool"
+    sparse = made.kind != "input" and _rules(made).zeros in ("makes", "pools")
+    if sparse and any(layer.kind == "conv" for layer in reading):
+        return "relu-conv"
+    return "others"
+
+
+def _has_places(layer: Layer) -> bool:
+    pool = layer.pool
+    return layer.kind == "maxpool" and pool is not None and pool.kernel_h * pool.kernel_w <= LARGEST_WINDOW
+
+
+def _rules(layer: Layer) -> Kind:
+    return kinds.REGISTRY.find(layer.kind)

@@ -1,0 +1,250 @@
+"""Gist (Jain et al., ISCA 2018): maps are encoded on the GPU between their forward and their backward use.
+
+Every scheme of this file starts from CNTK's baseline: no layer in place, CONV layers without workspace, structures
+whose lives don't meet share memory. Sizes of codes are exact, given the contents of maps; a map whose code isn't
+smaller stays as it is. Times are those of the bytes that each kernel moves, at the bandwidth of the device memory:
+nobody published speeds of the paper's kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.gist.formats import FORMATS, Format
+from buddysim.gist.rows import rows_bytes
+from buddysim.gist.windows import mask_bytes
+from buddysim.training.contents import Codec, MapContents
+from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.contents.options import SOURCES, make_source
+from buddysim.training.iteration.placers import Groups, LiveSet, Placer
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.program import SECOND
+from buddysim.training.iteration.stash import Code, Stash
+from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.option import Option, values
+from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes._gist_maps import categories, maker, place_bytes, readers, relus, views
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+
+
+@dataclass(frozen=True)
+class Encodings:
+    """What a scheme does.
+
+    Attributes
+    ----------
+    binarize, ssdc : whether ReLU-Pool and ReLU/Pool-CONV maps are encoded
+    inplace : whether ReLU runs in place
+    format : of all that is kept of other maps, and of SSDC's values; None: single precision
+    """
+
+    binarize: bool = False
+    ssdc: bool = False
+    inplace: bool = False
+    format: Format | None = None
+
+
+_LOSSLESS = Encodings(binarize=True, ssdc=True, inplace=True)
+ENCODINGS: dict[str, Encodings] = {
+    "gist-base": Encodings(),
+    "binarize": Encodings(binarize=True),
+    "ssdc": Encodings(ssdc=True),
+    "inplace": Encodings(inplace=True),
+    "ssdc-binarize": Encodings(binarize=True, ssdc=True),
+    **{f"dpr-{name}": Encodings(format=one) for name, one in FORMATS.items()},
+    "gist-lossless": _LOSSLESS,
+    **{f"gist-{name}": replace(_LOSSLESS, format=one) for name, one in FORMATS.items()},
+}
+SUMMARY = {
+    "gist-base": "CNTK's baseline: nothing encoded, nothing in place, memory shared by what never lives together",
+    "binarize": "gist-base with ReLU-Pool maps as one bit an element",
+    "ssdc": "gist-base with ReLU/Pool-CONV maps as sparse rows",
+    "inplace": "gist-base with ReLU in place",
+    "ssdc-binarize": "gist-base with both",
+    **{f"dpr-{name}": f"gist-base with all maps in {name.upper()} until their backward use" for name in FORMATS},
+    "gist-lossless": "Gist: Binarize, SSDC, ReLU in place",
+    **{f"gist-{name}": f"gist-lossless with all other values in {name.upper()}" for name in FORMATS},
+}
+ORDER = 90
+
+ALLOCATORS: dict[str, Placer] = {
+    "static": Groups(),
+    "dynamic": LiveSet(),
+    "investigation": Groups(share_stashed=False),
+}
+OPTIONS = {
+    "allocator": Option(
+        str,
+        f"{', '.join(ALLOCATORS)}: CNTK's groups; bytes that live at once; groups, but stashed maps share nothing",
+        "NAME", "static", "Gist",
+    ),
+    "decoded_copies": Option(
+        bool, "decode maps before backward steps read them (if not, these read codes: 'optimized software')",
+        default=True, group="Gist",
+    ),
+    **{name: CONTENTS_OPTIONS[name] for name in (*SOURCES, "epoch", "repeats", "cluster", "seed")},
+}  # fmt: skip
+
+TIMES = "codes are made and undone in the time that their bytes take at the bandwidth of the device memory"
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """One of the schemes, with the contents of maps that the options name."""
+    source = make_source(options.extra) if ENCODINGS[name].ssdc else None
+    contents = source.contents(network, batch, Codec()) if source else {}
+    found = encoded_plan(network, batch, machine, cost, name, options, contents)
+    if source is None:
+        return found
+    notes = (*found.notes, f"activations: {source.description}")
+    return replace(found, notes=notes, assumptions={**found.assumptions, "activations": source.description})
+
+
+def encoded_plan(
+    network: Network,
+    batch: int,
+    machine: TrainingMachine,
+    cost: CostModel,
+    name: str,
+    options: Options,
+    contents: Mapping[int, MapContents],
+) -> Plan:
+    """The plan of one of the schemes.
+
+    Parameters
+    ----------
+    contents : of every layer's output; only densities of ReLU and pooled maps count, where SSDC is used
+    """
+    chosen = values(OPTIONS, options.extra)
+    if chosen["allocator"] not in ALLOCATORS:
+        name = chosen["allocator"]
+        raise BuddysimError(
+            f"allocator {shortened(name)}: expected one of {', '.join(ALLOCATORS)}{hint(name, ALLOCATORS)}"
+        )
+    encodings = ENCODINGS[name]
+    in_place = views(network) | (relus(network) if encodings.inplace else frozenset())
+    making = _Making(
+        network.in_place_only(in_place), batch, machine, cost, encodings, contents, chosen["decoded_copies"]
+    )
+    placer = ALLOCATORS[chosen["allocator"]]
+    algorithms = _algorithms.memory_optimal(network, batch, cost)
+    base = Plan("gist-base", algorithms, in_place=views(network), placer=Groups() if placer == LiveSet() else placer)
+    return replace(
+        base,
+        scheme=name,
+        stash=making.stashes(),
+        placer=placer,
+        in_place=in_place,
+        saves=making.saves(),
+        saved_bytes=making.saved_bytes(),
+        step_ps=making.step_ps(),
+        reference=base,
+        assumptions={"times of encodings": TIMES} if name != "gist-base" else {},
+    )
+
+
+@dataclass(frozen=True)
+class _Making:
+    """Codes of one network's maps."""
+
+    network: Network
+    batch: int
+    machine: TrainingMachine
+    cost: CostModel
+    encodings: Encodings
+    contents: Mapping[int, MapContents]
+    decoded: bool
+
+    def stashes(self) -> dict[int, Stash]:
+        """The maps that are encoded, by owner."""
+        found = {}
+        for owner, category in categories(self.network).items():
+            stash = self._binarized(owner) if self._binarizes(category) else self._coded(owner, category)
+            if stash is not None:
+                found[owner] = stash
+        return found
+
+    def saves(self) -> dict[int, frozenset[str]]:
+        """Max pools behind a binarized map read places and dY alone."""
+        return {pool.index: frozenset({"mask", "dy"}) for pool in self._pools()}
+
+    def saved_bytes(self) -> dict[int, int]:
+        """The bytes of these places."""
+        return {pool.index: place_bytes(pool, self.batch) for pool in self._pools()}
+
+    def step_ps(self) -> dict[tuple[int, str], int]:
+        """Steps that move other bytes than without codes: max pools, and ReLUs that read bits."""
+        found = {}
+        for owner, category in categories(self.network).items():
+            if not self._binarizes(category):
+                continue
+            relu = maker(self.network, owner)
+            found[relu.index, "backward"] = self._scaled(relu, "backward", self._mask(owner) - self._map_bytes(owner))
+        for pool in self._pools():
+            places, y = place_bytes(pool, self.batch), self._map_bytes(pool.index)
+            x = self._map_bytes(pool.inputs[0])
+            found[pool.index, "forward"] = self._scaled(pool, "forward", places)
+            found[pool.index, "backward"] = self._scaled(pool, "backward", places - x - y)
+        return found
+
+    def _binarizes(self, category: str) -> bool:
+        return self.encodings.binarize and category == "relu-pool"
+
+    def _pools(self) -> list[Layer]:
+        owners = [owner for owner, category in categories(self.network).items() if self._binarizes(category)]
+        return [pool for owner in owners for pool in readers(self.network, owner)]
+
+    def _map_bytes(self, layer: int) -> int:
+        return self.network.output_bytes(layer, self.batch)
+
+    def _elements(self, owner: int) -> int:
+        return self.network.layers[owner].output_elements * self.batch
+
+    def _mask(self, owner: int) -> int:
+        return mask_bytes(self._elements(owner))
+
+    def _binarized(self, owner: int) -> Stash:
+        """Bits, written by ReLU's own forward kernel and read by its backward kernel."""
+        size = self._mask(owner)
+        return Stash(Code(size, self._moving_ps(size), 0), decoded=False)
+
+    def _coded(self, owner: int, category: str) -> Stash | None:
+        """The smaller one of the codes that apply, if it is smaller than the map."""
+        raw, count, width = self._map_bytes(owner), self._elements(owner), self.network.element_bytes
+        codes = []
+        if self.encodings.ssdc and category == "relu-conv":
+            kept = self._kept(owner)
+            size = rows_bytes(count, kept, self._value_bytes(kept, width))
+            codes.append(Code(size, self._moving_ps(2 * raw + size), self._moving_ps(size + raw)))  # counted first
+        if self.encodings.format is not None:
+            size = self._value_bytes(count, width)
+            codes.append(Code(size, self._moving_ps(raw + size), self._moving_ps(size + raw)))
+        best = min(codes, key=lambda code: code.byte_count, default=None)
+        return None if best is None or best.byte_count >= raw else Stash(best, self.decoded)
+
+    def _value_bytes(self, count: int, width: int) -> int:
+        raw, one = count * width, self.encodings.format
+        return raw if one is None else min(raw, one.code_bytes(count))
+
+    def _kept(self, owner: int) -> int:
+        """Elements of a map that aren't zero; where only the ratio of its code is known, as many as give that."""
+        count, width = self._elements(owner), self.network.element_bytes
+        contents = self.contents[maker(self.network, owner).index]
+        if contents.density is not None:
+            return round(contents.density * count)
+        rows = rows_bytes(count, 0, 0)
+        return max(0, min(count, round((contents.share * count * width - rows) / (width + 1))))
+
+    def _moving_ps(self, byte_count: int) -> int:
+        return -(-byte_count * SECOND // self.machine.dram_bytes_per_s)
+
+    def _scaled(self, layer: Layer, pass_: str, more: int) -> int:
+        """The time of a step that moves so many bytes more (or fewer), all at the same rate."""
+        spent, moved = self.cost.time_ps(layer, self.batch, pass_), self.cost.dram_bytes(layer, self.batch, pass_)
+        return round(spent * (moved + more) / moved) if moved > 0 else spent

@@ -1,0 +1,27 @@
+"""Naive swapping, as Gist compares with it (Section V-F): every map is copied out and back, and nothing overlaps.
+
+The maps are those that vDNN's `all` policy moves; CONV algorithms without workspace, as in all of that comparison.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes.vdnn import moved_inputs, offloaded
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"naive-swap": "vdnn-all-m whose copies overlap with nothing"}
+ORDER = 85
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """Each X is copied when its last reader is done, and back when it is read."""
+    algorithms = _algorithms.memory_optimal(network, batch, cost)
+    stash = moved_inputs(network, offloaded(network, "all"))
+    return Plan(name, algorithms, stash=stash, prefetch="on-demand", overlap=False)

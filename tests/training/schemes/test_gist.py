@@ -1,0 +1,235 @@
+"""Gist's schemes: who takes which code, its bytes against the real encodings, footprints and times by hand, laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.base.errors import BuddysimError
+from buddysim.gist import binarize, dpr, ssdc
+from buddysim.gist.formats import FORMATS
+from buddysim.training import Network, NetworkBuilder, schemes, simulate
+from buddysim.training.contents import MapContents
+from buddysim.training.driver import carry_out, make_options, simulate_outcome
+from buddysim.training.iteration.placers import LiveSet
+from buddysim.training.networks.graph import Layer
+from buddysim.training.outcome import Outcome
+from buddysim.training.schemes import gist
+from buddysim.training.schemes._gist_maps import categories, views
+from tests.training.doubles import Cost, Link, machine
+from tests.training.random_networks import costs, networks
+
+
+def small() -> Network:
+    """conv 8x16x16, relu, pool 2x2 (8x8x8), conv, relu, conv, relu, pool 5x5 stride 3 (2x2), conv."""
+    net = NetworkBuilder("small", (3, 16, 16), "tests", "CONV, ReLU and pooling layers")
+    net.add("conv", channels=8, kernel=3, pad=1)
+    net.add("relu", name="relu-pool")
+    net.add("maxpool", name="pool-conv", kernel=2)
+    net.add("conv", channels=8, kernel=3, pad=1)
+    net.add("relu", name="relu-conv")
+    net.add("conv", channels=8, kernel=3, pad=1)
+    net.add("relu", name="relu-large")
+    net.add("maxpool", name="pool-large", kernel=5, stride=3)
+    net.add("conv", channels=8, kernel=1)
+    net.add("fc", features=10)
+    net.add("softmax")
+    return net.build()
+
+
+def stashes(scheme: str, density: float = 0.25, batch: int = 4, **options: object) -> dict[str, tuple[int, bool]]:
+    """Bytes of each code by the name of the layer that made the map, and whether it is decoded."""
+    network, cost = small(), Cost()
+    contents = {layer.index: MapContents(density, density, "") for layer in network.layers}
+    plan = gist.encoded_plan(network, batch, machine(), cost, scheme, make_options(**options), contents)
+    inside = network.in_place_only(plan.in_place)
+    return {
+        network.layers[inside.last_writer(owner)].name: (stash.code.byte_count, stash.decoded)
+        for owner, stash in plan.stash.items()
+        if stash.code is not None
+    }
+
+
+def test_every_map_takes_the_code_of_its_neighbours() -> None:
+    large, middle = 4 * 8 * 256, 4 * 8 * 64  # elements
+    sparse = 5 * middle // 4 + 4 * middle // 256
+    assert stashes("binarize") == {"relu-pool": (large // 8, False)}
+    assert stashes("ssdc") == {
+        "pool-conv": (sparse, True), "relu-conv": (sparse, True), "pool-large": (5 * 32 + 4, True),
+    }  # fmt: skip
+    lossless = stashes("gist-lossless")
+    assert lossless == {**stashes("binarize"), **stashes("ssdc")}
+    lossy = stashes("gist-fp8")
+    assert lossy["relu-pool"] == (large // 8, False)  # a bit is control, not data
+    assert lossy["relu-conv"] == (2 * middle // 4 + 4 * middle // 256, True)
+    assert lossy["relu-large"] == (middle, True)  # windows of 25 elements have no places of 4 bits
+    assert stashes("gist-fp8", density=0.6)["relu-conv"] == (middle, True)  # the dense code is smaller
+    assert "relu-conv" not in stashes("ssdc", density=0.9)  # larger than the map
+    assert not any(decoded for _, decoded in stashes("gist-fp16", decoded_copies=False).values())
+    assert stashes("gist-base") == stashes("inplace") == {}
+
+
+def test_pools_behind_bits_keep_places_instead_of_maps() -> None:
+    network = small()
+    plan = gist.encoded_plan(network, 4, machine(), Cost(), "binarize", make_options(), {})
+    (pool,) = plan.saves
+    assert network.layers[pool].name == "pool-conv"
+    assert plan.saves[pool] == {"mask", "dy"}
+    assert plan.saved_bytes == {pool: 4 * 8 * 64 // 2}
+    out = carry_out(network, 4, machine(), Cost(), plan, make_options())
+    backward = {step.layer: step for step in out.program.steps if step.pass_ == "backward"}
+    kinds = {out.program.tensors[tensor].part for tensor in backward[pool].reads}
+    assert kinds == {"features"}
+    assert sorted(out.program.tensors[tensor].byte_count for tensor in backward[pool].reads) == [1024, 4 * 4 * 8 * 64]
+
+
+def test_categories_follow_the_layers_around_a_map() -> None:
+    network = small()
+    found = categories(network.in_place_only(views(network)))
+    by_name = {network.layers[owner].name: category for owner, category in found.items()}
+    assert {name: by_name[name] for name in ("relu-pool", "pool-conv", "relu-conv", "relu-large", "pool-large")} == {
+        "relu-pool": "relu-pool", "pool-conv": "relu-conv", "relu-conv": "relu-conv",
+        "relu-large": "others", "pool-large": "relu-conv",
+    }  # fmt: skip
+    assert 0 not in found
+
+
+@given(st.integers(1, 3000), st.floats(0, 1), st.sampled_from([None, *FORMATS]))
+@settings(max_examples=60, deadline=None)
+def test_bytes_are_those_of_the_real_encodings(elements: int, density: float, name: str | None) -> None:
+    """A CONV layer's ReLU of one sample, encoded for real."""
+    kept = round(density * elements)
+    values = np.zeros(elements, np.float32)
+    values[:kept] = 1
+    np.random.default_rng(elements).shuffle(values)
+    layers = [
+        Layer(0, "input", "input", (), (1,)),
+        Layer(1, "conv1", "conv", (0,), (elements,), needs=frozenset({"x", "dy"})),
+        Layer(2, "relu", "relu", (1,), (elements,), in_place=True, needs=frozenset({"y", "dy"})),
+        Layer(3, "conv2", "conv", (2,), (1,), needs=frozenset({"x", "dy"})),
+    ]
+    network, scheme = Network("one", layers), "gist-lossless" if name is None else f"gist-{name}"
+    contents = dict.fromkeys(range(4), MapContents(density, density, ""))
+    plan = gist.encoded_plan(network, 1, machine(), Cost(), scheme, make_options(), contents)
+    rows = ssdc.encode(values)
+    sizes = [rows.nbytes]
+    if name is not None:
+        sizes = [len(dpr.encode(values, name)), rows.nbytes - rows.values.nbytes + len(dpr.encode(rows.values, name))]
+    smallest = min(sizes)
+    code = plan.stash[1].code.byte_count if 1 in plan.stash and plan.stash[1].code else None
+    assert code == (smallest if smallest < values.nbytes else None)
+    assert gist.mask_bytes(elements) == len(binarize.encode(values))
+
+
+def test_kernels_take_the_time_of_their_bytes() -> None:
+    """At 336 GB/s; Binarize writes its bits alone, SSDC reads the map twice to write it."""
+    network = small()
+    contents = {layer.index: MapContents(0.25, 0.25, "") for layer in network.layers}
+    plan = gist.encoded_plan(network, 4, machine(), Cost(), "gist-lossless", make_options(), contents)
+    by_name = {network.layers[network.last_writer(owner)].name: stash.code for owner, stash in plan.stash.items()}
+    raw, code = 4 * 4 * 8 * 64, by_name["relu-conv"]
+    assert code is not None
+    assert (code.encode_ps, code.decode_ps) == tuple(
+        -(-moved * 10**12 // (336 * 10**9)) for moved in (2 * raw + code.byte_count, code.byte_count + raw)
+    )
+    bits = by_name["relu-pool"]
+    assert bits is not None
+    assert (bits.encode_ps, bits.decode_ps) == (-(-bits.byte_count * 10**12 // (336 * 10**9)), 0)
+
+
+def test_binarize_is_faster_than_its_baseline_and_in_place_as_fast() -> None:
+    times = {name: simulate("vgg16", 16, "titan-x", name).counters["time_ms"] for name in gist.ENCODINGS}
+    assert times["binarize"] < times["gist-base"]
+    assert times["inplace"] == times["gist-base"]
+    assert times["ssdc"] > times["gist-base"]
+    assert times["ssdc"] > times["ssdc-binarize"]
+
+
+def outcome(network: Network, scheme: str, batch: int = 1, cost: Cost | None = None, **options: object) -> Outcome:
+    chosen, cost = make_options(**options), cost or Cost()
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(link=Link()), cost, scheme, chosen)
+    return carry_out(network, batch, machine(link=Link()), cost, plan, chosen)
+
+
+@given(st.data(), st.sampled_from([name for name in gist.ENCODINGS if name != "gist-base"]))
+@settings(max_examples=150, deadline=None)
+def test_without_decoded_copies_no_code_makes_a_dynamic_footprint_larger(data: st.DataObject, scheme: str) -> None:
+    network = data.draw(networks())
+    cost = data.draw(costs(network))
+    density = data.draw(st.sampled_from([0.0, 0.3, 0.7, 1.0]))
+    options = {"allocator": "dynamic", "decoded_copies": False, "density": density}
+    base = outcome(network, "gist-base", cost=cost, allocator="dynamic")
+    encoded = outcome(network, scheme, cost=cost, **options)
+    assert encoded.footprint_bytes <= base.footprint_bytes
+
+
+@given(st.data(), st.sampled_from(list(gist.ENCODINGS)))
+@settings(max_examples=60, deadline=None)
+def test_codes_are_smaller_than_their_maps_and_the_ratio_is_that_of_the_reference(
+    data: st.DataObject, scheme: str
+) -> None:
+    network = data.draw(networks())
+    allocator = data.draw(st.sampled_from(list(gist.ALLOCATORS)))
+    out = outcome(network, scheme, density=0.4, allocator=allocator)
+    for owner, stash in out.plan.stash.items():
+        assert stash.code is not None
+        assert stash.code.byte_count < out.network.output_bytes(owner, 1)
+    against = "investigation" if allocator == "investigation" else "static"
+    base = outcome(network, "gist-base", allocator=against)
+    if out.footprint_bytes:
+        assert out.footprint_ratio == base.footprint_bytes / out.footprint_bytes
+
+
+def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
+    """AlexNet, where stashed maps share nothing: what SSDC's codes save is less than what the decoded copies, which are
+    consumed immediately, add to the shared groups. Without the copies, codes never cost."""
+    footprints = {
+        decoded: simulate_outcome(
+            "alexnet", 16, "titan-x", "ssdc", density=0.38, allocator="investigation", decoded_copies=decoded
+        ).footprint_bytes
+        for decoded in (True, False)
+    }
+    base = simulate_outcome("alexnet", 16, "titan-x", "gist-base", allocator="investigation").footprint_bytes
+    assert footprints[False] < base < footprints[True]
+
+
+def test_footprints_leave_out_the_input_weights_and_workspace() -> None:
+    out = simulate_outcome("vgg16", 4, "titan-x", "gist-base", allocator="dynamic")
+    assert out.footprint_bytes < out.placement.high_water - 2 * out.network.parameter_bytes()
+    assert out.plan.placer == LiveSet()
+
+
+def test_too_little_memory_for_a_decoded_copy_names_it() -> None:
+    """A map that is still there, decoded, for its own ReLU, and its gradient, when another one is decoded."""
+    net = NetworkBuilder("branches", (1, 64, 64), "tests", "two branches of unlike lengths")
+    net.add("conv", channels=16, kernel=3, pad=1)
+    first = net.add("relu")
+    net.add("conv", inputs=first, channels=16, kernel=3, pad=1)
+    net.add("relu", name="second")
+    long = net.add("conv", channels=1, kernel=3, pad=1)
+    short = net.add("conv", inputs=first, channels=1, kernel=3, pad=1)
+    net.add("add", inputs=[long, short])
+    options = {"allocator": "dynamic", "density": 0.3}
+    fits = simulate_outcome(net.build(), 64, "titan-x", "gist-lossless", **options)
+    copy = 64 * 16 * 64 * 64 * 4
+    short_of = simulate_outcome(
+        net.build(), 64, "titan-x", "gist-lossless", memory_bytes=fits.placement.high_water - copy, **options
+    )
+    assert fits.fits
+    assert short_of.failure is not None
+    assert (short_of.failure.kind, short_of.failure.requested_bytes) == ("decoded_maps", copy)
+    assert "of GPU memory missing at layer conv3, decode: 16.0 MiB of decoded maps asked for" in short_of.failure_text()
+
+
+def test_bad_options() -> None:
+    with pytest.raises(BuddysimError, match="allocator 'dinamic': expected one of static, dynamic, investigation"):
+        simulate("alexnet", 4, "titan-x", "gist-fp8", allocator="dinamic")
+    with pytest.raises(BuddysimError, match=r"training scheme 'gist-fp9'.*gist-fp8"):
+        simulate("alexnet", 4, "titan-x", "gist-fp9")
+
+
+def test_half_precision_maps_take_codes_too() -> None:
+    result = simulate("alexnet", 4, "v100", "gist-fp16", precision="fp16")
+    assert result.counters["memory.footprint_ratio"] > 1
