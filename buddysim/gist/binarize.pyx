@@ -160,12 +160,12 @@ def from_indices(const int64_t[::1] indices not None, windows not None):
         where a position isn't one of its window
     """
     cdef Geometry g = geometry_of(windows)
-    cdef int64_t planes = _planes(indices.shape[0], windows.out_plane), plane, row, column, at = 0, i, j, h, w
+    cdef int64_t planes = _planes(indices.shape[0], windows.out_plane), _plane, row, column, at = 0, i, j, h, w
     cdef int64_t wrong = -1
     code = np.zeros(places_bytes(indices.shape[0]), np.uint8)
     cdef uint8_t[::1] out = code
     with nogil:
-        for plane in range(planes):
+        for _plane in range(planes):
             for row in range(g.out_height):
                 for column in range(g.out_width):
                     h = indices[at] // g.width
@@ -195,12 +195,12 @@ cdef inline int64_t position(const Geometry* g, int64_t row, int64_t column, int
 def to_indices(const uint8_t[::1] code not None, int64_t planes, windows not None):
     """Positions in the plane, as an int64 array; undoes `from_indices`."""
     cdef Geometry g = geometry_of(windows)
-    cdef int64_t plane, row, column, at = 0, place
+    cdef int64_t _plane, row, column, at = 0, place
     _check_places(code.shape[0], planes, windows)
     indices = np.empty(planes * windows.out_plane, np.int64)
     cdef int64_t[::1] out = indices
     with nogil:
-        for plane in range(planes):
+        for _plane in range(planes):
             for row in range(g.out_height):
                 for column in range(g.out_width):
                     place = code[at >> 1] >> 4 * (at & 1) & 15

@@ -65,7 +65,7 @@ def _codes(result: Flat) -> str:
 def _footprint_ratio(result: Flat) -> str:
     """Gist's memory footprint ratio, of schemes that have one."""
     ratio = result["memory.footprint_ratio"]
-    return NOTHING if ratio is None else f"{ratio:.2f}"
+    return NOTHING if ratio is None else f"{ratio:.2f} x"
 
 
 def training_parts(
