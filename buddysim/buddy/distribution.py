@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.buddy.entry_sizes import draw_classes
+from buddysim.buddy.entry_sizes import allocation_class, draw_classes
 from buddysim.compress import DEFAULT, STUDY_CLASSES
 
 #: The distribution wherever none is named.
 DEFAULT_DISTRIBUTION = "isca20-hpc"
 
 _LARGEST_SEED = 2**64 - 1
+_COUNTED_AT_ONCE = 2**20  # entries
+_STRAYS = 65536
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,24 @@ class Distribution:
     def write(self, out: NDArray[np.uint8], seed: int, allocation: int, first_entry: int = 0) -> None:
         """Draws the class numbers of an allocation's entries from `first_entry` on into `out`."""
         draw_classes(out, self._ends, seed, allocation, first_entry, self.stray_pages, self.stray_entries)
+
+    def counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
+        """Entries of each class among those that `write` draws, every one looked at."""
+        found = np.zeros(len(self.weights), dtype=np.int64)
+        for first in range(0, entries, _COUNTED_AT_ONCE):
+            classes = np.empty(min(_COUNTED_AT_ONCE, entries - first), dtype=np.uint8)
+            self.write(classes, seed, allocation, first)
+            found += np.bincount(classes, minlength=len(found))
+        return found
+
+    def expected_counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
+        """The mean of `counts` over all draws that give the allocation the same class, as whole numbers."""
+        own_page, own_entry = self.stray_pages / _STRAYS, self.stray_entries / _STRAYS
+        shares = np.array(self.shares) * (own_entry + (1 - own_entry) * own_page)
+        shares[allocation_class(self._ends, seed, allocation)] += (1 - own_entry) * (1 - own_page)
+        ends = np.rint(np.cumsum(shares) * entries).astype(np.int64)
+        ends[-1] = entries
+        return np.diff(ends, prepend=0)
 
 
 def checked_seed(seed: int) -> int:

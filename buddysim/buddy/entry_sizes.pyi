@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+def allocation_class(ends: NDArray[np.uint64], seed: int, allocation: int) -> int: ...
 def draw_classes(
     out: NDArray[np.uint8],
     ends: NDArray[np.uint64],

@@ -34,6 +34,18 @@ cdef inline uint8_t pick(const uint64_t* ends, uint64_t draw) noexcept nogil:
     return number
 
 
+cdef inline uint64_t key_of(uint64_t seed, uint64_t allocation) noexcept nogil:
+    """What all draws of an allocation depend on."""
+    return mix(mix(seed + STEP) ^ (allocation + 1) * STEP)
+
+
+def allocation_class(const uint64_t[::1] ends not None, uint64_t seed, uint64_t allocation):
+    """The class of an allocation, from which pages and entries stray (`draw_classes`)."""
+    if ends.shape[0] != CLASSES or ends[CLASSES - 1] != <uint64_t>1 << 32:
+        raise ValueError("expected eight ends, the last one 2^32")
+    return pick(&ends[0], mix(key_of(seed, allocation)) >> 32)
+
+
 def draw_classes(
     uint8_t[::1] out not None,
     const uint64_t[::1] ends not None,
@@ -56,7 +68,7 @@ def draw_classes(
     """
     if ends.shape[0] != CLASSES or ends[CLASSES - 1] != <uint64_t>1 << 32:
         raise ValueError("expected eight ends, the last one 2^32")
-    cdef uint64_t key = mix(mix(seed + STEP) ^ (allocation + 1) * STEP)
+    cdef uint64_t key = key_of(seed, allocation)
     cdef uint8_t dominant = pick(&ends[0], mix(key) >> 32)
     cdef int64_t n = out.shape[0], i = 0, page, first, end
     cdef uint64_t page_draw, draw

@@ -6,10 +6,10 @@ memory; the share of entries that do is the static estimate of buddy accesses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +38,8 @@ _EIGHT_BYTES = TARGET["16x"].device_bytes_per_entry
 _STATE_OF_CLASS = tuple(
     sectors + (size > _EIGHT_BYTES) for size, sectors in zip(STUDY_CLASSES, SECTORS_OF_CLASS, strict=True)
 )
-_WINDOW = 2**20  # entries
+#: Entries of a trace whose drawn sizes are counted one by one; those of later allocations are their shares.
+COUNTED_ENTRIES = 2**27
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,8 @@ class AllocationProfile:
     def overflow(self, target: Target, aggregate: str = "mean", eight_byte_state: bool = True) -> Fraction:
         """Share of entries that a target doesn't hold: of the worst snapshot, or the mean over them."""
 
-        def overflowing(row: NDArray[np.int64]) -> int:
-            return int(sum(row[c] for c in range(N_CLASSES) if not _fits(c, target, eight_byte_state)))
-
-        shares = self._shares(overflowing)
+        fits = _fitting(target, eight_byte_state)
+        shares = self._shares(lambda row: int(row.sum() - row @ fits))
         return max(shares) if aggregate == "worst" else _mean(shares)
 
     def _shares(self, count: Callable[[NDArray[np.int64]], int]) -> list[Fraction]:
@@ -126,14 +125,7 @@ class Profile:
             return None
         allocations, ratios = self.targets.allocations, []
         for options in self.options.over_seeds():
-            distribution = Distribution.load(options.distribution)
-            redrawn = [
-                replace(row, counts=_drawn(distribution, options.seed, allocations[row.index])[np.newaxis])
-                if row.drawn
-                else row
-                for row in self.rows
-            ]
-            ratios.append(_ratio(allocations, _chosen(allocations, redrawn, options)))
+            ratios.append(_ratio(allocations, _chosen(allocations, _with_drawn(self.rows, options), options)))
         return min(ratios), max(ratios)
 
     def to_dataframe(self) -> pandas.DataFrame:
@@ -315,19 +307,32 @@ def _observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
             counts = np.array([[*[0] * (N_CLASSES - 1), a.entries]], dtype=np.int64)
         else:
             distribution.check_algorithm(options.algorithm, f"{trace.path}: allocation {a.name}")
-            counts = _drawn(distribution, options.seed, a)[np.newaxis]
+            counts = np.zeros((1, N_CLASSES), dtype=np.int64)
         used = tuple(s for s, _ in counted)
         rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, used, counts, unseen=unseen))
-    return rows
+    return _with_drawn(rows, options)
 
 
-def _drawn(distribution: Distribution, seed: int, allocation: Allocation) -> NDArray[np.int64]:
-    counts = np.zeros(N_CLASSES, dtype=np.int64)
-    for first in range(0, allocation.entries, _WINDOW):
-        classes = np.empty(min(_WINDOW, allocation.entries - first), dtype=np.uint8)
-        distribution.write(classes, seed, allocation.index, first)
-        counts += np.bincount(classes, minlength=N_CLASSES)
-    return counts
+def _with_drawn(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
+    """The rows, those of which the trace has no values with counts of drawn sizes."""
+    drawn = _all_drawn(Distribution.load(options.distribution), options.seed, rows)
+    return [
+        replace(row, counts=counts[np.newaxis]) if row.drawn else row for row, counts in zip(rows, drawn, strict=True)
+    ]
+
+
+def _all_drawn(distribution: Distribution, seed: int, rows: Sequence[AllocationProfile]) -> Iterator[NDArray[np.int64]]:
+    """The counts of sizes drawn for each row; zeros for those of which the trace has values."""
+    left = COUNTED_ENTRIES
+    for row in rows:
+        if not row.drawn:
+            yield np.zeros(N_CLASSES, dtype=np.int64)
+            continue
+        if row.entries <= left:
+            left -= row.entries
+            yield distribution.counts(seed, row.index, row.entries)
+        else:
+            yield distribution.expected_counts(seed, row.index, row.entries)
 
 
 def _naive(rows: Sequence[AllocationProfile]) -> Target:
@@ -365,6 +370,12 @@ def _with_mostly_zero(
 
 def _with_target(row: AllocationProfile, target: Target) -> AllocationProfile:
     return replace(row, target=target)
+
+
+@cache
+def _fitting(target: Target, eight_byte_state: bool) -> NDArray[np.int64]:
+    """1 for every size class that a target holds, else 0."""
+    return np.array([_fits(number, target, eight_byte_state) for number in range(N_CLASSES)], dtype=np.int64)
 
 
 def _fits(size_class: int, target: Target, eight_byte_state: bool) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
 from buddysim.buddy.entry_sizes import fill_unsampled
+from buddysim.buddy.known import KnownClasses
 from buddysim.buddy.values import EntryValues, put_classes
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace
@@ -115,15 +116,49 @@ class SizeSource:
             filled = fill_unsampled(out, page_entries, shift)
             if filled < len(out) or not len(out):
                 return filled
-        if described.space != "host":
-            self.distribution.check_algorithm(self.algorithm, f"{self.trace.path}: allocation {described.name}")
-        for first in range(0, len(out), _DRAWN_AT_ONCE):
-            part = out[first : first + _DRAWN_AT_ONCE]
-            drawn = np.full(len(part), _WHOLE, dtype=np.uint8)
-            if described.space != "host":
-                self.distribution.write(drawn, self.seed, allocation, first)
-            put_classes(part, drawn, shift)
+        self._check_drawn(described)
+        self._draw(described, 0, out, shift)
         return 0
+
+    def taken_from_neighbours(self, snapshot: int | None, allocation: int) -> int:
+        """What `write_classes` returns, without the classes; it refuses the same."""
+        described = self.trace.allocations[allocation]
+        parts = self._parts(snapshot, allocation)
+        if parts is None:
+            self._check_drawn(described)
+        return parts.filled if parts else 0
+
+    def write_part(
+        self, snapshot: int | None, allocation: int, first: int, out: NDArray[np.uint8], shift: int = 0
+    ) -> None:
+        """Writes what `write_classes` does, of the entries of an allocation from `first` on.
+
+        Of an allocation of which the trace has sizes, all that it has is looked through at the first call.
+        """
+        parts = self._parts(snapshot, allocation)
+        if parts is None:
+            self._draw(self.trace.allocations[allocation], first, out, shift)
+        else:
+            put_classes(out, parts.part(first, len(out)), shift)
+
+    def _parts(self, snapshot: int | None, allocation: int) -> KnownClasses | None:
+        """The sizes that the trace has of an allocation; None where it has none."""
+        source = self.values.nearest(snapshot, allocation) if snapshot is not None else None
+        parts = self.values.parts(source, allocation) if source is not None else None
+        return parts if parts and parts.filled < self.trace.allocations[allocation].entries else None
+
+    def _check_drawn(self, allocation: Allocation) -> None:
+        if allocation.space != "host":
+            self.distribution.check_algorithm(self.algorithm, f"{self.trace.path}: allocation {allocation.name}")
+
+    def _draw(self, allocation: Allocation, first: int, out: NDArray[np.uint8], shift: int) -> None:
+        """Draws the classes of the entries of an allocation from `first` on; in host memory they aren't compressed."""
+        for at in range(0, len(out), _DRAWN_AT_ONCE):
+            part = out[at : at + _DRAWN_AT_ONCE]
+            drawn = np.full(len(part), _WHOLE, dtype=np.uint8)
+            if allocation.space != "host":
+                self.distribution.write(drawn, self.seed, allocation.index, first + at)
+            put_classes(part, drawn, shift)
 
     @property
     def drawn(self) -> list[str]:

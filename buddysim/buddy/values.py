@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.buddy.known import PAGE_ENTRIES, KnownClasses, classes_of_block
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
 from buddysim.compress.registry import find_for_entries
 from buddysim.trace import Contents, SizeMap, Trace
-from buddysim.trace.format import PAGE_BYTES
 
-PAGE_ENTRIES = PAGE_BYTES // ENTRY_BYTES
 N_CLASSES = len(STUDY_CLASSES)
+_PARTS_KEPT, _BLOCKS_KEPT = 64, 4
 
 
 def put_classes(out: NDArray[np.uint8], classes: NDArray[np.uint8], shift: int) -> None:
@@ -39,6 +40,8 @@ class EntryValues:
         find_for_entries(algorithm)
         self.trace, self.algorithm = trace, algorithm
         self._sources: dict[tuple[int, int], Contents | SizeMap] = {}
+        self.parts = lru_cache(_PARTS_KEPT)(self._make_parts)
+        self._block = lru_cache(_BLOCKS_KEPT)(self._make_block)
         for snapshot in trace.snapshots:
             for contents in snapshot.contents:
                 if contents.n_pages:
@@ -79,6 +82,15 @@ class EntryValues:
     def is_computed(self, snapshot: int, allocation: int) -> bool:
         """Whether the sizes are computed from contents; else they come from a size map."""
         return isinstance(self._sources[snapshot, allocation], Contents)
+
+    def _make_parts(self, snapshot: int, allocation: int) -> KnownClasses:
+        """The classes of an allocation that is too large to be looked at whole, part by part."""
+        entries = self.trace.allocations[allocation].entries
+        block = partial(self._block, snapshot, allocation)
+        return KnownClasses(self._sources[snapshot, allocation], entries, self.algorithm, block)
+
+    def _make_block(self, snapshot: int, allocation: int, number: int) -> NDArray[np.uint8]:
+        return classes_of_block(self._sources[snapshot, allocation], number, self.algorithm)
 
     def write(self, snapshot: int, allocation: int, out: NDArray[np.uint8], shift: int = 0) -> int:
         """Writes the known classes of all entries of an allocation, 15 where unknown.

@@ -66,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         found = table.select(args.where, columns, args.every_version)
     for note in store.notes:
-        print(f"results: {note}", file=sys.stderr)
+        from buddysim.base.terminal import one_line
+        print(one_line(f"results: {note}"), file=sys.stderr)
     if args.output is not None:
         _write(found, args.output)
         print(f"{args.output}: {found.num_rows:,} rows, {found.num_columns:,} columns")

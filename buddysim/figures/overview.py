@@ -89,7 +89,8 @@ def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:
         _annotate(axes, total, row, f"{total:,.0f}")
     axes.set_xlim(0, 1.12 * max(*left, 1e-6))
     axes.set_xlabel("moved, MiB")
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False, handlelength=1)
+    if axes.patches:
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False, handlelength=1)
     _tidy(axes)
 
 

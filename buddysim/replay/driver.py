@@ -18,12 +18,14 @@ from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.feed import ChunkFeed
 from buddysim.replay.footprint import check_capacity, footprint_of
+from buddysim.replay.large import LargeAllocations
 from buddysim.replay.layout import Layout, Placed
 from buddysim.replay.lifetimes import Moment, is_used
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.result import ReplayResult, build_result
 from buddysim.replay.schemes import REGISTRY
 from buddysim.replay.states import EntryStates
+from buddysim.replay.untouched import untouched_bytes
 from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace
 
 OPERATIONS_PER_CALL = 250_000
@@ -54,10 +56,11 @@ class Run:
             check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
         self.sizes = SizeSource(trace, options.algorithm, options.seed, options.distribution)
         self.states: EntryStates | None = None
-        array: NDArray[np.uint8] = np.zeros(0 if self.scheme.uses_sizes else self.layout.n_entries, dtype=np.uint8)
+        self.large = LargeAllocations(self.layout)
         if self.scheme.uses_sizes:
-            self.states = EntryStates(self.layout, self.sizes, self.kernels[0].ordinal if self.kernels else 0)
-            array = self.states.array
+            first = self.kernels[0].ordinal if self.kernels else 0
+            self.states = EntryStates(self.layout, self.sizes, first, self.large)
+        array = self.states.array if self.states else untouched_bytes(self.layout.n_entries)
         self.numbers = engine_numbers(machine, gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES)
         self.engine = Engine(self.numbers, self._regions(), array, self.scheme, queueing)
@@ -144,12 +147,16 @@ class Run:
         moment = self.moments.pop(position, Moment())
         for allocation in moment.ends:
             placed = self.layout.of_allocation[allocation.index]
+            for first, end in self.large.touched(placed, *self.large.middle(placed)):
+                self.engine.touch(placed.region, first, end, live=False)
             self.engine.end(placed.region)
+            self.large.end(placed)
             if self.states is not None:
                 self.states.end(placed)
         for allocation in filter(is_used, moment.begins):
             placed = self.layout.of_allocation[allocation.index]
-            self.engine.begin(placed.region, placed.first_line)
+            self.large.begin(placed)
+            self.engine.begin(placed.region, placed.first_line, *self.large.middle(placed))
             if self.states is not None:
                 self.states.begin(placed)
                 self.engine.written_by(placed.region, *self.states.writers(placed))
@@ -193,6 +200,8 @@ class Run:
             )
         if not len(chunk.blocks):
             return
+        for placed, run in self.large.touch_lines(chunk.lines):
+            self._touch(placed, *run)
         word, number = "", -1
         while word != "taken":
             word, number = self.engine.add_chunk(
@@ -207,6 +216,12 @@ class Run:
                 raise feed.outside(int(chunk.lines[number]), number)
             if word == "sizes":
                 self._sizes(self.layout.placed[number], kernel.ordinal)
+
+    def _touch(self, placed: Placed, first_entry: int, end_entry: int) -> None:
+        """Lines may be at these entries of a large allocation from now on."""
+        self.engine.touch(placed.region, first_entry, end_entry)
+        if self.states is not None:
+            self.states.make(placed, first_entry, end_entry)
 
     def _sizes(self, placed: Placed, ordinal: int) -> None:
         """The engine gets the sizes that the stores of a kernel to an allocation leave."""
@@ -256,5 +271,9 @@ class Run:
             self.engine.written_by(region, *self.states.writers(placed))
         whole = end + offset if end < allocation.end else (last // SECTOR_BYTES + 1) * SECTOR_BYTES
         sectors = -(-first // SECTOR_BYTES), whole // SECTOR_BYTES
-        on_host = self._placement(placed)[0] == Placement.HOST
-        self.engine.overwrite(*entries, *sectors, self.machine.l2.fill_on_memcpy and not on_host)
+        holds = self.machine.l2.fill_on_memcpy and self._placement(placed)[0] != Placement.HOST
+        if holds:
+            held = max(entries[0], entries[1] - self.engine.most_held)
+            for run in self.large.touch(placed, held, entries[1]):
+                self._touch(placed, *run)
+        self.engine.overwrite(*entries, *sectors, holds)

@@ -40,6 +40,8 @@ def change_text(ratio: float) -> str:
     """A time over the baseline's in words: ``2.049x faster``, ``1.013x slower``."""
     if f"{ratio:.3f}" == "1.000":
         return "as fast"
+    if not ratio:
+        return "in no time"
     return f"{1 / ratio:.3f}x faster" if ratio < 1 else f"{ratio:.3f}x slower"
 
 
@@ -47,7 +49,7 @@ def band_text(ratio: float, low: float, high: float) -> str:
     """The band of `change_text`: ``2.010x to 2.081x``; where it contains 1, of the baseline's time."""
     if low <= 1 <= high:
         return f"{low:.3f} to {high:.3f} of its time"
-    ends = sorted((1 / low, 1 / high) if ratio < 1 else (low, high))
+    ends = sorted((1 / low, 1 / high) if 0 < low <= ratio < 1 else (low, high))
     return f"{ends[0]:.3f}x to {ends[1]:.3f}x"
 
 

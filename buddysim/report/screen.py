@@ -108,7 +108,7 @@ def as_text(parts: Iterable[Part], width: int | None = None) -> str:
                 lines += [""] * bool(number) + _drawn(part, block, width)
         else:
             lines += [line for paragraph in part.split("\n") for line in _wrapped(paragraph, width)]
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    return "".join(f"{printable(line.rstrip())}\n" for line in lines)
 
 
 def as_html(parts: Iterable[Part]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -26,6 +26,7 @@ class Contents:
     n_pages: int  # stored
     allocation_bytes: int
     rows: list[int] = field(repr=False)
+    firsts: list[int] = field(repr=False)  # of each row: the pages stored before it
     file: SectionFile = field(repr=False)
 
     @property
@@ -45,11 +46,19 @@ class Contents:
         parts = [numbers for numbers, _ in self.blocks()]
         return np.concatenate(parts) if parts else np.empty(0, np.uint32)
 
-    def blocks(self) -> Iterator[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]]:
-        """(page numbers, their bytes), about 1 MiB at a time; only the allocation's last page can be short."""
+    def blocks(
+        self, first_page: int = 0, end_page: int | None = None
+    ) -> Iterator[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]]:
+        """(page numbers, their bytes), about 1 MiB at a time; only the allocation's last page can be short.
+
+        Parameters
+        ----------
+        first_page, end_page : only the blocks that have some of these, counted among the stored pages
+        """
         where = f"contents of allocation {self.allocation} in snapshot {self.snapshot}"
         last_page = -1
-        for row in self.rows:
+        begin = max(bisect_right(self.firsts, first_page) - 1, 0)
+        for row in self.rows[begin : len(self.rows) if end_page is None else bisect_left(self.firsts, end_page)]:
             offset = int(self.file.index[row]["offset"])
             payload = self.file.row_payload(row, where)
             _, _, _, _, _, first, count, _ = fmt.CONTENTS_HEAD.unpack_from(payload)
@@ -182,7 +191,7 @@ class ValueBlocks:
             self._file.fail("contents", offset, f"pages of {page_bytes} bytes, whole = {whole}")
         contents, done = self._contents.get(
             (snapshot, allocation),
-            (Contents(snapshot, allocation, page_bytes, bool(whole), n_pages, owner.bytes, [], self._file), 0),
+            (Contents(snapshot, allocation, page_bytes, bool(whole), n_pages, owner.bytes, [], [], self._file), 0),
         )
         if n_pages > contents.allocation_pages or (whole and n_pages != contents.allocation_pages):
             self._file.fail("contents", offset, f"{n_pages} pages, the allocation has {contents.allocation_pages}")
@@ -193,6 +202,7 @@ class ValueBlocks:
         if count * page_bytes > fmt.CONTENTS_BLOCK_BYTES:
             self._file.fail("contents", offset, f"{count} pages of {page_bytes} bytes in one block, at most 1 MiB")
         contents.rows.append(row)
+        contents.firsts.append(first)
         self._contents[snapshot, allocation] = contents, done + count
 
     def add_size_map(self, row: int) -> None:

@@ -111,7 +111,7 @@ def run_launches(
         rows[:, 2] = Placement.HOST
     engine = Engine(engine_numbers(machine, gap_scale), rows, array, chosen, queueing)
     for number, row in enumerate(rows):
-        engine.begin(number, int(row[0]))
+        engine.begin(number, int(row[0]), int(row[1]), int(row[1]))
     for handle, launch in enumerate(launches):
         n_blocks = sum(len(blocks) for blocks, _, _, _ in launch.chunks)
         threads = 32 * launch.warps if launch.threads is None else launch.threads

@@ -67,10 +67,15 @@ cdef void l2_rewrite(MemorySystem* m, uint32_t entry) noexcept nogil:
         l2_class(m, &row, way)[0] = m.state[entry] & 7
 
 
+cdef int64_t l2_most_held(const MemorySystem* m) noexcept nogil:
+    """How many of the last entries that a copy or fill has written may be in the L2."""
+    return HELD_FACTOR * <int64_t>m.l2.units * m.l2.sets.by * m.l2.ways
+
+
 cdef void l2_hold(MemorySystem* m, int64_t first_sector, int64_t end_sector, int64_t now) noexcept nogil:
     """A copy or fill has written these sectors at `now`, and dropped them: the L2 holds them, clean."""
     cdef int64_t way, entry, first = first_sector >> 2, end = (end_sector + 3) >> 2
-    cdef int64_t most = HELD_FACTOR * <int64_t>m.l2.units * m.l2.sets.by * m.l2.ways
+    cdef int64_t most = l2_most_held(m)
     cdef uint32_t left
     cdef unsigned int sectors
     cdef Spot spot

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_rewrite
+from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_most_held, l2_rewrite
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
 from buddysim.replay.engine.kinds cimport (
@@ -15,7 +15,7 @@ from buddysim.replay.engine.kinds cimport (
 )
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init
-from buddysim.replay.engine.regions cimport region_begin, region_end, region_of_line
+from buddysim.replay.engine.regions cimport region_begin, region_end, region_of_line, region_touch
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.sm cimport (
     MAX_LATER, MAX_WARPS, LookAhead, Pending, Scheduler, Warp, locate_lines, look_ahead, scheduler_pick, scheduler_put,
@@ -56,13 +56,13 @@ cdef class Engine:
     cdef object keep
 
     def __cinit__(self, dict numbers, regions, state, SchemeBase scheme, bint queueing=False):
-        self.scheme, self.keep = scheme, state
+        self.scheme = scheme
         self.held = []
         gpu_init(&self.gpu, numbers)
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
         self.gpu.m.access, self.gpu.m.may_hold = scheme.access, scheme.may_hold
-        memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, state, scheme.uses_sizes,
-                    scheme.uses_targets)
+        self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, state, scheme.uses_sizes,
+                                scheme.uses_targets)
         if queueing:
             self.gpu.m.waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         scheme.prepare(&self.gpu.m, &self.gpu.arena)
@@ -233,15 +233,20 @@ cdef class Engine:
 
     # Events between kernels
 
-    def begin(self, int region, uint64_t first_line):
+    def begin(self, int region, uint64_t first_line, int64_t first_piece, int64_t end_piece):
         """An allocation is live from now on.
 
         Parameters
         ----------
         region : its number
         first_line : where the trace has it: address / 128
+        first_piece, end_piece : its entries that no line is at before `touch` says so
         """
-        region_begin(&self.gpu.m, &self.gpu.m.regions[region], first_line)
+        region_begin(&self.gpu.m, &self.gpu.m.regions[region], first_line, first_piece, end_piece)
+
+    def touch(self, int region, int64_t first_entry, int64_t end_entry, bint live=True):
+        """Lines may be at these entries of a large allocation from now on; or, before its end, no longer."""
+        region_touch(&self.gpu.m, &self.gpu.m.regions[region], first_entry, end_entry, live)
 
     def end(self, int region):
         """An allocation is freed: its lines leave the L2, and nothing is written back."""
@@ -283,6 +288,11 @@ cdef class Engine:
             l2_rewrite(m, <uint32_t>(end_entry - 1))
             if hold:
                 l2_hold(m, first_sector, end_sector, self.gpu.now_ps)
+
+    @property
+    def most_held(self):
+        """How many of the last entries that a copy or fill has written may be in the L2."""
+        return l2_most_held(&self.gpu.m)
 
     # Results
 

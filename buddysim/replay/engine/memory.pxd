@@ -73,6 +73,8 @@ cdef struct Region:             # an allocation
     uint64_t written_first      # ordinals of the kernels, first and last, whose stores leave the classes after a write-back
     uint64_t written_last       # that `MemorySystem.state` has of its entries now
     uint32_t next               # the region behind it in the 64 entries in which it ends (`regions`)
+    uint32_t first_piece        # its entries that can be looked up once they are touched: the first one
+    uint32_t end_piece          # and the one behind the last
 
 cdef struct Mshrs:              # a ring: the one taken first is next
     int64_t* free_ps            # [n]: when each comes free
@@ -184,7 +186,7 @@ cdef struct MemorySystem:
     bint sized                  # do sizes matter?
     uint8_t* state              # [n_entries]: size class now | class after a store of some kernels << 4 (`Region.written_*`)
     int n_regions
-    Region* regions             # [n_regions + 2]: see `regions`
+    Region* regions             # [n_regions], and one more at each end: see `regions`
     Region* last_region
     uint32_t* region_of_page    # [n_entries / 64]: the first live region that reaches into the 8 KB page
     uint32_t* live              # [n_live]: the live regions, by their addresses in the trace
@@ -262,9 +264,9 @@ cdef inline Region* region_of(MemorySystem* m, uint32_t entry) noexcept nogil:
     """The live region that holds an entry: often the one that held the last."""
     cdef Region* region = m.last_region
     if entry - region.first_entry >= region.entries:
-        region = m.regions + m.region_of_page[entry >> 6]
+        region = m.regions - 1 + m.region_of_page[entry >> 6]
         while entry - region.first_entry >= region.entries:
-            region = m.regions + region.next
+            region = m.regions - 1 + region.next
         m.last_region = region
     return region
 
@@ -419,7 +421,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     return arrival + m.reply_ps
 
 
-cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
-                     bint has_metadata) except -1
+cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
+                        bint has_metadata)
 cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil

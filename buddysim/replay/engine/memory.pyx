@@ -13,9 +13,9 @@ cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
 
 
-cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
-                     bint has_metadata) except -1:
-    """An empty memory system.
+cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
+                        bint has_metadata):
+    """An empty memory system; returns what is to be kept as long as it.
 
     `n`, `regions` and `state` are those of `Engine`; the system points into the last one.
     """
@@ -23,7 +23,7 @@ cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict 
     m.n_entries = states.shape[0]
     m.l1 = l1
     m.state, m.sized = &states[0], sized
-    regions_init(arena, m, regions)
+    kept = regions_init(arena, m, regions)
     crossbar_and_l2_init(arena, m, n)
     compression_init(arena, m, n)
     dram_set_up(arena, &m.dram, n)
@@ -32,7 +32,7 @@ cdef int memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict 
     m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
     m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_packet_bytes"]
     addresses_init(m, l1, n, has_metadata and not m.perfect_metadata)
-    return 0
+    return state, kept
 
 
 cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:

@@ -2,10 +2,11 @@
 
 A region is an allocation at its place in the run's entries. Regions may have the same place, at different times. The live ones are
 found by address in a sorted list (`MemorySystem.live`), and by entry through `region_of_page`: for every 64 entries the live region
-that reaches into them first. Behind a region the one that begins next in the 64 entries in which it ends is its `next`.
+that reaches into them first. Behind a region the one that begins next in the 64 entries in which it ends is its `next`. Both are
+numbers + 1, so that 0 is none: memory that nothing has touched.
 
-Two regions are no allocations: number `n_regions` holds every entry, and is what an entry without an allocation would find; number
-`n_regions + 1` holds none.
+Two regions are no allocations: number -1 holds every entry, and is what an entry without an allocation would find; number
+`n_regions` holds none. The pieces of large allocations (`replay/large.py`) are in `region_of_page` once they have been touched.
 """
 from libc.stdint cimport int64_t, uint64_t
 
@@ -29,6 +30,7 @@ cdef inline Region* region_of_line(const MemorySystem* m, uint64_t line) noexcep
     return region if line - region.first_line < region.entries else NULL
 
 
-cdef int regions_init(Arena* arena, MemorySystem* m, regions) except -1
-cdef void region_begin(MemorySystem* m, Region* region, uint64_t first_line) noexcept nogil
+cdef object regions_init(Arena* arena, MemorySystem* m, regions)
+cdef void region_begin(MemorySystem* m, Region* region, uint64_t first_line, int64_t first_piece, int64_t end_piece) noexcept nogil
+cdef void region_touch(MemorySystem* m, Region* region, int64_t first_entry, int64_t end_entry, bint live) noexcept nogil
 cdef void region_end(MemorySystem* m, Region* region) noexcept nogil

@@ -208,7 +208,7 @@ cdef class Scheme(SchemeBase):
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Makes the pages of lowest address resident."""
         cdef Pages* pages = <Pages*>arena_zeroed(arena, 1, sizeof(Pages))
-        cdef int64_t page, last
+        cdef int64_t page, last, next_page = 0
         cdef int region
         pages[0] = self.shape
         pages.n = (m.n_entries >> pages.entries_shift) + 1
@@ -219,11 +219,12 @@ cdef class Scheme(SchemeBase):
         pages.newer[pages.n] = pages.older[pages.n] = <int32_t>pages.n
         for page in range(pages.n):
             pages.ready_ps[page] = NOT_MANAGED
-        for region in range(m.n_regions):
-            if m.regions[region].placement != HOST:
+        for region in sorted(range(m.n_regions), key=lambda number: m.regions[<int>number].first_entry):
+            if m.regions[region].placement != HOST:     # those of one place at different times are looked at once
                 last = m.regions[region].first_entry + m.regions[region].entries - 1 >> pages.entries_shift
-                for page in range(m.regions[region].first_entry >> pages.entries_shift, last + 1):
+                for page in range(larger(next_page, m.regions[region].first_entry >> pages.entries_shift), last + 1):
                     pages.ready_ps[page] = AWAY
+                next_page = larger(next_page, last + 1)
         for page in range(pages.n):
             if pages.ready_ps[page] == AWAY and pages.resident < pages.capacity:
                 pages.ready_ps[page] = 0

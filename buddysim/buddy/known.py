@@ -1,0 +1,161 @@
+"""Parts of an allocation's size classes: of one that is too large to be looked at whole, what is touched."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.buddy.entry_sizes import fill_unsampled
+from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
+from buddysim.trace import Contents, SizeMap
+from buddysim.trace.format import PAGE_BYTES
+
+PAGE_ENTRIES = PAGE_BYTES // ENTRY_BYTES
+
+
+class KnownClasses:
+    """The classes that a trace gives an allocation in one snapshot, part by part.
+
+    Every part is the same as that of the whole, which `entry_sizes.fill_unsampled` completes.
+
+    Parameters
+    ----------
+    source : contents or a size map
+    entries : of the allocation
+    algorithm : the compressor
+    block : gives the classes of one of the source's blocks (`classes_of_block`), which is asked for again and again
+
+    Attributes
+    ----------
+    filled : entries that aren't known, and take a neighbour's class; all of them where none is known
+    """
+
+    def __init__(
+        self, source: Contents | SizeMap, entries: int, algorithm: str, block: Callable[[int], NDArray[np.uint8]]
+    ) -> None:
+        self._source, self._entries, self._algorithm, self._block = source, entries, algorithm, block
+        self._page_entries = source.page_bytes // ENTRY_BYTES if isinstance(source, Contents) else PAGE_ENTRIES
+        step = self._page_entries if isinstance(source, Contents) else 1
+        self._firsts = [first * step for first in source.firsts]  # of each block: the first entry
+        self._sampled: NDArray[np.uint32] | None = None  # pages of which some entries are known; None: all are
+        self._stored: NDArray[np.uint8] | None = None  # of sampled contents: the classes of these, page after page
+        if isinstance(source, SizeMap):
+            self.filled = self._look_through(source)
+        elif source.whole:
+            self.filled = 0
+        else:
+            self.filled = self._take_pages(source)
+
+    def part(self, first: int, count: int) -> NDArray[np.uint8]:
+        """The classes of `count` entries from `first` on."""
+        page, end = first // self._page_entries, -(-(first + count) // self._page_entries)
+        found = self._pages(page, end)
+        return found[first - page * self._page_entries :][:count]
+
+    def _look_through(self, source: SizeMap) -> int:
+        """Notes which pages of a size map have known entries; returns how many entries are unknown."""
+        unknown = 0
+        pages: list[NDArray[np.int64] | range] = []
+        for first, classes in source.blocks():
+            known = classes != UNKNOWN_CLASS
+            missing = len(classes) - int(np.count_nonzero(known))
+            unknown += missing
+            if missing:
+                pages.append(_each_once((first + np.flatnonzero(known)) // PAGE_ENTRIES))
+            else:
+                pages.append(range(first // PAGE_ENTRIES, -(-(first + len(classes)) // PAGE_ENTRIES)))
+        if unknown:
+            self._sampled = _each_once(np.concatenate([np.asarray(part, np.int64) for part in pages])).astype(np.uint32)
+        return unknown
+
+    def _take_pages(self, source: Contents) -> int:
+        """Keeps the classes of all sampled pages; returns how many entries are in none of them."""
+        numbers, classes = [], []
+        for pages, data in source.blocks():
+            if len(pages):
+                numbers.append(pages)
+                classes.append(entry_classes(data, self._algorithm))
+        self._sampled, self._stored = np.concatenate(numbers), np.concatenate(classes)
+        return self._entries - len(self._stored)
+
+    def _pages(self, page: int, end: int) -> NDArray[np.uint8]:
+        """The classes of some pages, completed."""
+        length = self._page_entries
+        found = np.full(min(end * length, self._entries) - page * length, UNKNOWN_CLASS, dtype=np.uint8)
+        for first, classes in self._known(page, end):
+            skipped = max(page * length - first, 0)
+            at = max(first - page * length, 0)
+            part = classes[skipped:][: len(found) - at]
+            found[at : at + len(part)] = part
+        sampled = self._sampled
+        if sampled is None:
+            return found
+        inside = sampled[np.searchsorted(sampled, page) : np.searchsorted(sampled, end)]
+        for first, last in _runs(inside):  # what is unknown in a page takes a class of the page
+            fill_unsampled(found[(first - page) * length : (last + 1 - page) * length], length)
+        missing = np.setdiff1d(np.arange(page, end, dtype=np.int64), inside)
+        if len(missing):
+            self._fill(found, page, missing)
+        return found
+
+    def _fill(self, found: NDArray[np.uint8], page: int, missing: NDArray[np.int64]) -> None:
+        """Gives pages of which nothing is known the classes of the nearest ones; `found` begins with a page."""
+        length = self._page_entries
+        sources, at = np.unique(self._nearest(missing), return_inverse=True)
+        end = page + -(-len(found) // length)
+        taken = [
+            found[(source - page) * length :][:length] if page <= source < end else self._pages(source, source + 1)
+            for source in sources.tolist()
+        ]
+        rows = np.stack([np.resize(classes, length) for classes in taken])
+        whole = np.resize(found, (end - page, length))
+        whole[missing - page] = rows[at]
+        found[:] = whole.reshape(-1)[: len(found)]
+
+    def _nearest(self, pages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of each page the nearest one of which some entries are known, the lower of two."""
+        assert self._sampled is not None
+        after = np.searchsorted(self._sampled, pages)
+        above = self._sampled[np.minimum(after, len(self._sampled) - 1)].astype(np.int64)
+        below = self._sampled[np.maximum(after - 1, 0)].astype(np.int64)
+        takes_above = (after == 0) | ((after < len(self._sampled)) & (above - pages < pages - below))
+        return np.where(takes_above, above, below)
+
+    def _known(self, page: int, end: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        """First entry and classes of blocks that have some of these pages."""
+        length = self._page_entries
+        if self._stored is not None:
+            assert self._sampled is not None
+            first, last = np.searchsorted(self._sampled, (page, end)).tolist()
+            for at in range(first, last):
+                yield int(self._sampled[at]) * length, self._stored[at * length : (at + 1) * length]
+            return
+        at = max(bisect_right(self._firsts, page * length) - 1, 0)
+        while at < len(self._firsts) and self._firsts[at] < end * length:
+            yield self._firsts[at], self._block(at)
+            at += 1
+
+
+def classes_of_block(source: Contents | SizeMap, number: int, algorithm: str) -> NDArray[np.uint8]:
+    """The classes of a block of a size map, or of whole contents."""
+    first = source.firsts[number]
+    if isinstance(source, SizeMap):
+        end = source.firsts[number + 1] if number + 1 < len(source.firsts) else source.n_entries
+        return next(source.blocks(first, end - first))[1]
+    return entry_classes(next(source.blocks(first, first + 1))[1], algorithm)
+
+
+def _each_once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rising numbers, each once."""
+    return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))] if len(numbers) else numbers
+
+
+def _runs(numbers: NDArray[np.uint32]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of numbers that follow each other."""
+    if len(numbers):
+        ends = np.flatnonzero(np.diff(numbers) != 1)
+        firsts, lasts = np.concatenate(([0], ends + 1)), np.concatenate((ends, [len(numbers) - 1]))
+        yield from zip(numbers[firsts].tolist(), numbers[lasts].tolist(), strict=True)

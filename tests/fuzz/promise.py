@@ -1,0 +1,81 @@
+"""What every command keeps for any input: docs/robustness.md says it in words."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import signal
+import warnings
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+from buddysim.base.result import peak_rss_bytes
+from buddysim.base.terminal import LONGEST_LINE
+from buddysim.cli import main
+
+#: Processor time of a command on a small file after which it counts as hanging; sanitizers take ten times as long.
+LONGEST_S = 60
+#: How much memory a command may take for a small file.
+MOST_BYTES = 1 << 30
+
+_OURS = ("buddysim: ", "sweep: ", "results: ")
+
+
+class Hangs(AssertionError):
+    """A command that doesn't end."""
+
+
+def keeps_its_promise(arguments: Sequence[str]) -> tuple[int, str]:
+    """Runs a command in this process; an AssertionError where it breaks the promise.
+
+    Returns
+    -------
+    tuple of the exit code and what stands on the standard output
+    """
+    out, err = io.StringIO(), io.StringIO()
+    before = peak_rss_bytes()
+    with _ends(), _warnings_shown(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(arguments)
+        except SystemExit as left:
+            code = int(left.code or 0)
+    said = err.getvalue()
+    assert code in (0, 2), f"exit code {code}: {said}"
+    errors = []
+    for line in said.splitlines():
+        assert line.startswith(_OURS), f"a foreign line: {line[:200]!r}"
+        assert len(line) <= LONGEST_LINE + len(_OURS[0]), f"a line of {len(line)} characters"
+        assert line.isprintable(), f"what moves a terminal's cursor: {line!r}"
+        errors += [line] if line.startswith("buddysim: error: ") else []
+    assert len(errors) == (code == 2), f"exit code {code} with {len(errors)} errors: {said[:1000]}"
+    for line in out.getvalue().splitlines():
+        assert line.isprintable() or not set(line) & set("\x1b\x07\x08\x7f\u202e\u202d"), f"output: {line[:200]!r}"
+    grown = peak_rss_bytes() - before
+    assert grown <= MOST_BYTES, f"took {grown >> 20} MiB"
+    return code, out.getvalue()
+
+
+@contextlib.contextmanager
+def _warnings_shown() -> Iterator[None]:
+    """Shows every warning, not each place's first: what a library warns of is no line of ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
+
+
+@contextlib.contextmanager
+def _ends() -> Iterator[None]:
+    """Refuses processor time without end."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Hangs(f"takes more than {LONGEST_S} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

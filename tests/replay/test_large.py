@@ -1,0 +1,170 @@
+"""Large allocations in pieces: the same results, and no more memory or time than what is touched takes."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import buddysim
+import buddysim.trace as bt
+from buddysim.machine import Machine
+from buddysim.replay import large
+from buddysim.replay.frames import Frames
+from buddysim.replay.large import PIECE_ENTRIES
+from buddysim.replay.pieces import first_touched
+from buddysim.replay.schemes import REGISTRY
+from buddysim.replay.states import _Copied
+from buddysim.replay.twins.frames import Frames as NaiveFrames
+from tests.replay.events import BASE, provenance
+from tests.replay.test_dirty_sectors import LINE, accesses
+
+TRACES = Path(__file__).parents[2] / "traces"
+GIB = 1 << 30
+
+
+def counters(path, scheme, **options):
+    result = buddysim.simulate(path, "p100-nvlink2", scheme, sensitivity="none", **options)
+    return {key: value for key, value in result.counters.items() if not key.startswith("speed.")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", REGISTRY.names())
+@pytest.mark.parametrize("name", ["fashion-cnn", "xz"])
+def test_results_in_pieces_are_those_of_the_whole(monkeypatch, name, scheme):
+    path = TRACES / f"{name}.bin"
+    whole = counters(path, scheme)
+    monkeypatch.setattr(large, "LARGE_ENTRIES", PIECE_ENTRIES)
+    made = []
+    monkeypatch.setattr(large.LargeAllocations, "touch_lines", _noting(large.LargeAllocations.touch_lines, made))
+    assert counters(path, scheme) == whole
+    assert made
+
+
+def _noting(method, made):
+    def noted(self, lines):
+        found = method(self, lines)
+        made.extend(found)
+        return found
+
+    return noted
+
+
+def copied_and_stored(path, entries):
+    """Copies to parts of an allocation that kernels touch before and after them, of which snapshots have sizes."""
+    draw = np.random.default_rng(2)
+    with bt.TraceWriter(path, provenance()) as writer:
+        data = writer.add_allocation("data", BASE + 5 * LINE, entries * LINE)
+        for number in range(6):
+            at = draw.integers(0, entries, 40)
+            accesses(
+                writer,
+                [
+                    (int(kind), BASE + (5 + int(n)) * LINE, 15, 15 * int(kind))
+                    for n, kind in zip(at, draw.integers(0, 2, 40), strict=True)
+                ],
+            )
+            first = int(draw.integers(0, entries - 1))
+            length = int(draw.integers(1, entries - first))
+            writer.memset(BASE + (5 + first) * LINE + 3, length * LINE - 3, 0)
+            if number % 2:
+                writer.free_allocation(data)
+                data = writer.add_allocation("again", BASE + 5 * LINE, entries * LINE)
+        for point in range(7):
+            snapshot = writer.add_snapshot(point, "")
+            for allocation in range(4):
+                if point % 3 == 2:
+                    pages = np.unique(draw.integers(0, entries // 64, 20)).astype(np.uint32)
+                    writer.add_contents(
+                        snapshot, allocation, draw.integers(0, 3, 8192 * len(pages)).astype(np.uint8), pages
+                    )
+                else:
+                    classes = draw.integers(0, 8, entries).astype(np.uint8)
+                    classes[draw.random(entries) < 0.9] = 15
+                    writer.add_size_map(snapshot, allocation, classes)
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["bandwidth", "buddy", "um"])
+def test_copies_and_stores_in_pieces_are_those_of_the_whole(monkeypatch, tmp_path, scheme):
+    path = copied_and_stored(tmp_path / "t.bin", 5 * PIECE_ENTRIES + 77)
+    whole = counters(path, scheme)
+    monkeypatch.setattr(large, "LARGE_ENTRIES", PIECE_ENTRIES)
+    assert counters(path, scheme) == whole
+
+
+def write_claims(path, size, space="device", name="data"):
+    """One allocation, of which a kernel reads one line and writes another."""
+    with bt.TraceWriter(path, provenance()) as writer:
+        writer.add_allocation(name, BASE, size, space)
+        accesses(writer, [(0, BASE + size // 2 // LINE * LINE, 15, 0), (1, BASE + (size - 1) // LINE * LINE, 15, 15)])
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["ideal", "bandwidth", "host", "buddy"])
+@pytest.mark.parametrize("space", ["device", "host"])
+def test_sizes_are_claims(tmp_path, scheme, space):
+    path = write_claims(tmp_path / "t.bin", 511 * GIB, space)
+    machine = Machine.load("p100-nvlink2").with_overrides({"dram.capacity": "1 TiB"})
+    tracemalloc.start()
+    found = buddysim.simulate(path, machine, scheme, sensitivity="none", distribution="all-zero").counters
+    peak = tracemalloc.get_traced_memory()[1] - (1 << 28) - (1 << 20)  # pages that nothing touches count there
+    tracemalloc.stop()
+    assert found["line_accesses"] == 2
+    assert peak < 64 << 20
+
+
+lines = st.lists(st.integers(0, 40 * 16), max_size=60)
+
+
+@given(touched=lines, again=lines)
+def test_first_touched_are_the_pieces_of_lines_each_once(touched, again):
+    bits, ranges = (
+        4,
+        [(32, 96, 100), (160, 176, -10), (400, 640, 0)],
+    )  # first, end, what makes a piece of a line's number
+    firsts, ends, pieces = (np.array(column) for column in zip(*ranges, strict=True))
+    state = np.zeros(200, np.uint8)
+    known: set[int] = set()
+    for some in (touched, again):
+        words = np.array(some, np.uint64) << np.uint64(8) | np.uint64(0xF)
+        found = first_touched(
+            words, firsts.astype(np.uint64), ends.astype(np.uint64), pieces.astype(np.int64), state, bits
+        )
+        expected = {piece + (line >> bits) for line in some for first, end, piece in ranges if first <= line < end}
+        assert found.tolist() == sorted(expected - known)
+        known |= expected
+    assert set(np.flatnonzero(state).tolist()) == known
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.integers(0, 3)), max_size=20))
+def test_of_copies_the_last_one_counts(copies):
+    found, expected = _Copied(), [None] * 50
+    for first, length, snapshot in copies:
+        found.add(first, first + length, snapshot)
+        expected[first : first + length] = [snapshot] * length
+    for first, end in ((0, 50), (3, 20), (7, 8)):
+        seen = [None] * 50
+        for begin, stop, snapshot in found.within(first, end):
+            assert first <= begin < stop <= end
+            seen[begin:stop] = [snapshot] * (stop - begin)
+        assert seen[first:end] == expected[first:end]
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 200), st.booleans()), max_size=80))
+def test_frames_are_those_of_the_naive_twin(steps):
+    frames, twin, live = Frames(), NaiveFrames(), []
+    for page, pages, leaves in steps:
+        pages = pages if pages > 150 else pages % 6 + 1
+        if leaves and live:
+            for each in (frames, twin):
+                each.give_back(*live[page % len(live)])
+            del live[page % len(live)]
+        first = frames.take(page, pages)
+        assert first == twin.take(page, pages)
+        live.append((first, pages))
+        assert frames.count == twin.count
