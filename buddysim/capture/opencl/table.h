@@ -16,7 +16,7 @@
 
 namespace capture {
 
-enum ArgumentKind : uint32_t { VALUE = 0, BUFFER = 1, LOCAL = 2, OTHER = 3 };
+enum ArgumentKind : uint32_t { VALUE = 0, BUFFER = 1, LOCAL = 2, OTHER = 3, IMAGE = 4, SAMPLER = 5 };
 enum : uint32_t { NOWHERE = 0xFFFFFFFFu, USED_ELSEWHERE = 0xFFFFFFFFu };
 
 // Instructions between two operations: how many, and the longest chain of dependent ones (execution cycles, waits).

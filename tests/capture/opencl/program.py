@@ -25,9 +25,7 @@ import numpy as np
 cl = ctypes.CDLL("libOpenCL.so.1")
 for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateSubBuffer", "clCreateKernel"):
     getattr(cl, name).restype = c_void_p
-cl.clCreateProgramWithSource.restype = cl.clCreateUserEvent.restype = cl.clSVMAlloc.restype = (
-    cl.clCreateImage2D.restype
-) = c_void_p
+cl.clCreateProgramWithSource.restype = cl.clCreateUserEvent.restype = cl.clCreatePipe.restype = c_void_p
 
 ALL_DEVICES, READ_WRITE, COPY_HOST = 0xFFFFFFFF, 1, 32
 
@@ -91,18 +89,11 @@ class Program:
         memory = made(cl.clCreateBuffer, self.context, flags, c_size_t(len(data)), data.ctypes.data_as(c_void_p))
         self.buffers.append((memory, len(data)))
 
-    def image(self) -> c_void_p:
-        form = (c_uint * 2)(0x10B5, 0x10DE)  # RGBA, float
-        return made(cl.clCreateImage2D, self.context, c_ulong(1), form, *map(c_size_t, (16, 16, 0)), None)
-
     def launch(self, launch: dict[str, Any]) -> None:
         kernel = made(cl.clCreateKernel, self.program, launch["kernel"].encode())
         for index, argument in enumerate(launch["arguments"]):
             ((kind, value),) = argument.items()
-            if kind == "image":
-                image = self.image()
-                error = cl.clSetKernelArg(kernel, index, c_size_t(8), byref(image))
-            elif kind == "buffer":
+            if kind == "buffer":
                 error = cl.clSetKernelArg(kernel, index, c_size_t(8), byref(self.buffers[value][0]))
             elif kind == "local":
                 error = cl.clSetKernelArg(kernel, index, c_size_t(value), None)
@@ -169,10 +160,8 @@ def main() -> None:
         program.buffer(description)
     for step in job["launches"]:
         program.step(step)
-    if job.get("call") == "svm":
-        cl.clSVMAlloc(program.context, c_ulong(1), c_size_t(4096), 0)
-    if job.get("call") == "image":
-        program.image()
+    if job.get("call") == "pipe":
+        cl.clCreatePipe(program.context, c_ulong(1), c_uint(4), c_uint(16), None, None)  # whether or not there are any
     if job.get("call") == "fork":
         fork_and_use(program)
     check(cl.clFinish(program.queue), "clFinish")

@@ -102,6 +102,12 @@ bool only_addresses(const Instruction& i) {
 
 }  // namespace
 
+StringRef type_of(const Argument& argument) {
+  auto* types = argument.getParent()->getMetadata("kernel_arg_type");
+  if (!types || argument.getArgNo() >= types->getNumOperands()) return "";
+  return cast<MDString>(types->getOperand(argument.getArgNo()))->getString();
+}
+
 Space space_of(const Value* pointer) {
   SmallVector<const Value*, 4> objects;
   getUnderlyingObjects(pointer, objects, nullptr, 0);
@@ -114,6 +120,7 @@ Space space_of(const Value* pointer) {
     }
     if (auto* argument = dyn_cast<Argument>(object)) {
       if (argument->hasByValAttr()) continue;
+      if (type_of(*argument).startswith("image")) continue;  // its description, which a GPU's texture units have
       auto* spaces = argument->getParent()->getMetadata("kernel_arg_addr_space");
       if (spaces && argument->getArgNo() < spaces->getNumOperands()) {
         auto* space = mdconst::dyn_extract<ConstantInt>(spaces->getOperand(argument->getArgNo()));

@@ -72,8 +72,7 @@ std::string refusal(const Function& kernel) {
   if (auto* types = kernel.getMetadata("kernel_arg_type"))
     for (const MDOperand& operand : types->operands()) {
       StringRef type = cast<MDString>(operand)->getString();
-      if (type.startswith("image")) return ("it has an image (" + type + ")").str();
-      if (type.startswith("sampler_t") || type.startswith("pipe")) return ("it has a " + type).str();
+      if (type.startswith("pipe")) return ("it has a " + type).str();
     }
   for (const Instruction& i : instructions(kernel)) {
     auto* call = dyn_cast<CallInst>(&i);
@@ -99,14 +98,17 @@ std::vector<Argument> arguments_of(const Function& kernel) {
   const DataLayout& layout = kernel.getParent()->getDataLayout();
   MDNode* spaces = kernel.getMetadata("kernel_arg_addr_space");
   MDNode* names = kernel.getMetadata("kernel_arg_name");
-  MDNode* types = kernel.getMetadata("kernel_arg_type");
   std::vector<Argument> result;
   for (const llvm::Argument& argument : kernel.args()) {
     capture::Argument a;
     unsigned number = argument.getArgNo();
-    StringRef type = types ? cast<MDString>(types->getOperand(number))->getString() : "";
+    StringRef type = type_of(argument);
     unsigned space = mdconst::extract<ConstantInt>(spaces->getOperand(number))->getZExtValue();
-    if (type.startswith("image") || type.startswith("sampler_t") || type.startswith("pipe"))
+    if (type.startswith("image"))
+      a.kind = IMAGE;
+    else if (type.startswith("sampler_t"))
+      a.kind = SAMPLER;
+    else if (type.startswith("pipe"))
       a.kind = OTHER;
     else if (argument.getType()->isPointerTy() && !argument.hasByValAttr())
       a.kind = space == 3 ? LOCAL : BUFFER;

@@ -71,6 +71,20 @@ void complete_printf(Module& module) {
   }
 }
 
+// A sampler that the program's text has is a number, as one that it passes is: clang calls a function to make it one.
+void make_samplers(Module& module) {
+  Function* maker = module.getFunction("__translate_sampler_initializer");
+  if (!maker) return;
+  for (User* user : make_early_inc_range(maker->users())) {
+    auto* call = dyn_cast<CallInst>(user);
+    if (!call) continue;
+    IRBuilder<> builder(call);
+    Value* bits = builder.CreateZExt(call->getArgOperand(0), builder.getInt64Ty());
+    call->replaceAllUsesWith(builder.CreateIntToPtr(bits, call->getType()));
+    call->eraseFromParent();
+  }
+}
+
 }  // namespace
 
 bool stays_call(const Function& f) {
@@ -85,6 +99,7 @@ bool stays_call(const Function& f) {
 
 void prepare(Module& module) {
   complete_printf(module);
+  make_samplers(module);
   SmallVector<Function*> kernels;
   for (Function& f : module)
     if (is_kernel(f)) kernels.push_back(&f);

@@ -78,6 +78,35 @@ void Capture::release(cl_mem memory) {
   if (parent) release(parent);
 }
 
+void Capture::add_shared(void* address, cl_context context, uint64_t bytes) {
+  Lock lock(state);
+  add_buffer((cl_mem)address, context, bytes, false);
+  buffers[(cl_mem)address].shared = true;
+}
+
+void Capture::end_mapping(cl_mem memory, void* address) {
+  Lock lock(state);
+  auto [first, end] = mappings.equal_range(address);
+  for (auto at = first; at != end; ++at)
+    if (at->second.memory == memory) {
+      Mapping m = at->second;
+      mappings.erase(at);
+      if (m.flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) copy(0, memory, m.offset, m.bytes);
+      return;
+    }
+}
+
+cl_mem Capture::shared_at(const void* address) {
+  Lock lock(state);
+  auto after = buffers.upper_bound((cl_mem)address);
+  while (after != buffers.begin()) {  // objects of PoCL's may lie between
+    --after;
+    if (!after->second.shared) continue;
+    return (const char*)address < (const char*)after->first + after->second.bytes ? after->first : nullptr;
+  }
+  return nullptr;
+}
+
 void Capture::copy(int kind, cl_mem memory, uint64_t offset, uint64_t bytes, cl_mem source, uint64_t from) {
   Lock lock(state), streaming(stream);
   auto found = buffers.find(memory);
@@ -258,6 +287,15 @@ void Capture::last_contents(const std::vector<cl_mem>& wanted) {
 
 namespace {
 
+constexpr uint64_t PIECE = 4 << 20;
+
+void send_bytes(Capture& capture, uint64_t number, const char* data, uint64_t bytes) {
+  for (uint64_t offset = 0; offset < bytes; offset += PIECE) {
+    uint64_t head[2] = {number, offset};
+    capture.wire.send(Message::CONTENTS, head, sizeof head, data + offset, std::min(PIECE, bytes - offset));
+  }
+}
+
 struct Contents {  // what a native kernel gets: PoCL replaces the buffers by their addresses
   uint64_t n;
   const Buffer* described;
@@ -268,13 +306,8 @@ void send_from_device(void* data) {
   Contents& contents = *(Contents*)data;
   Capture& capture = Capture::get();
   Lock streaming(capture.stream);
-  constexpr uint64_t PIECE = 4 << 20;
   for (uint64_t i = 0; i < contents.n; i++)
-    for (uint64_t offset = 0; offset < contents.described[i].bytes; offset += PIECE) {
-      uint64_t head[2] = {contents.described[i].number, offset};
-      uint64_t bytes = std::min(PIECE, contents.described[i].bytes - offset);
-      capture.wire.send(Message::CONTENTS, head, sizeof head, (char*)contents.buffers[i] + offset, bytes);
-    }
+    send_bytes(capture, contents.described[i].number, (char*)contents.buffers[i], contents.described[i].bytes);
 }
 
 }  // namespace
@@ -283,8 +316,14 @@ void Capture::send_from_queue(cl_command_queue queue, const std::vector<cl_mem>&
   if (!wire.open() || real.clFinish(queue)) return;
   std::vector<std::pair<uint64_t, cl_mem>> ordered;
   {
-    Lock lock(state);
-    for (cl_mem memory : wanted) ordered.push_back({buffers[memory].number, memory});
+    Lock lock(state), streaming(stream);
+    for (cl_mem memory : wanted) {
+      const Buffer& buffer = buffers[memory];
+      if (buffer.shared)
+        send_bytes(*this, buffer.number, (const char*)memory, buffer.bytes);
+      else
+        ordered.push_back({buffer.number, memory});
+    }
   }
   std::sort(ordered.begin(), ordered.end());
   constexpr size_t AT_ONCE = 64;

@@ -33,6 +33,7 @@ struct Buffer {
   uint64_t origin = 0;
   uint64_t created = 0;        // buffers and sub-buffers made before it
   bool named = false;
+  bool shared = false;         // virtual memory, at the address that it is known by: no object of PoCL's
   uint64_t last_seen = ~0ull;  // launches when its contents were last sent as perhaps the last ones
 };
 
@@ -40,6 +41,7 @@ struct Value {  // of a kernel's argument
   bool set = false;
   std::vector<unsigned char> bytes;
   size_t local_bytes = 0;      // of a __local one
+  bool shared = false;         // a pointer to shared virtual memory
 };
 
 struct KernelObject {
@@ -83,6 +85,9 @@ class Capture {
   void add_sub_buffer(cl_mem memory, cl_mem parent, uint64_t origin, uint64_t bytes);
   void retain(cl_mem memory);
   void release(cl_mem memory);  // before PoCL releases it
+  void add_shared(void* address, cl_context context, uint64_t bytes);
+  void end_mapping(cl_mem memory, void* address);
+  cl_mem shared_at(const void* address);  // the shared virtual memory that an address lies in
   void copy(int kind, cl_mem memory, uint64_t offset, uint64_t bytes, cl_mem source = nullptr, uint64_t from = 0);
   void fill(cl_mem memory, uint64_t offset, uint64_t bytes, const void* pattern, size_t pattern_bytes);
   void note(const std::string& text);  // once each
@@ -112,6 +117,17 @@ class Capture {
 cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
                       const size_t* global, const size_t* local, cl_uint n_waits, const cl_event* waits,
                       cl_event* event);
+
+// An image as PoCL's built-in functions know it: dev_image_t of pocl_image_types.h.
+struct ImageDescription {
+  void* data;
+  int32_t width, height, depth, array_size, row_pitch, slice_pitch, mip_levels, samples, order, type, channels, bytes;
+};
+
+ImageDescription described_image(cl_mem image);  // without its data
+uint64_t sampler_bits(cl_sampler sampler);
+void install_images(cl_icd_dispatch& table);
+void install_shared(cl_icd_dispatch& table);
 
 // Puts the hooks into PoCL's table of functions, which every OpenCL loader calls it through.
 void install_hooks(cl_icd_dispatch& table);

@@ -27,6 +27,8 @@ struct Request {
   std::vector<int> buffer_index;   // per argument: among the buffers, -1 where it is none or null
   std::vector<uint64_t> origin;  // per argument: of a sub-buffer in its buffer
   std::vector<Buffer> buffers;   // whole ones
+  std::vector<ImageDescription> images;  // per argument
+  std::vector<BufferRange> shared;       // virtual memory: a kernel may reach all of it
 };
 
 struct Native {  // what the native kernel gets; PoCL replaces the buffers by their addresses
@@ -68,11 +70,17 @@ void run(Request& request, void** buffer_addresses) {
     }
     if (argument.kind == LOCAL)
       pointers[i] = aligned(memory, request.values[i].local_bytes);
+    else if (argument.kind == SAMPLER || request.values[i].shared)
+      memcpy(&pointers[i], request.values[i].bytes.data(), sizeof pointers[i]);
     else if (request.buffer_index[i] >= 0)
       pointers[i] = (char*)buffer_addresses[request.buffer_index[i]] + request.origin[i];
+    if (argument.kind == IMAGE) {
+      request.images[i].data = pointers[i];
+      pointers[i] = &request.images[i];
+    }
     arguments[i] = &pointers[i];
   }
-  std::vector<BufferRange> ranges;
+  std::vector<BufferRange> ranges = request.shared;
   for (size_t i = 0; i < request.buffers.size(); i++) {
     const Buffer& buffer = request.buffers[i];
     uint64_t begin = (uint64_t)buffer_addresses[i];
@@ -203,6 +211,9 @@ std::unique_ptr<Request> make_request(cl_command_queue queue, cl_kernel kernel, 
   request->name = object->name;
   request->values = object->values;
   request->origin.resize(object->values.size());
+  request->images.resize(object->values.size());
+  for (auto& [address, buffer] : capture.buffers)
+    if (buffer.shared) request->shared.push_back({(uint64_t)address, (uint64_t)address + buffer.bytes, buffer.base});
   request->queue_number = 0;
   request->flushes_denormals = object->flushes_denormals;
   request->shared_bytes = object->kernel->shared_bytes;
@@ -211,9 +222,18 @@ std::unique_ptr<Request> make_request(cl_command_queue queue, cl_kernel kernel, 
     if (!value.set) return nullptr;  // PoCL says what is wrong
     request->buffer_index.push_back(-1);
     request->shared_bytes += value.local_bytes;
-    if (object->kernel->arguments[i].kind != BUFFER || value.bytes.size() != sizeof(cl_mem)) continue;
+    uint32_t kind = object->kernel->arguments[i].kind;
+    if ((kind == VALUE || kind == LOCAL) || value.shared || value.bytes.size() != sizeof(cl_mem)) continue;
+    if (kind == SAMPLER) {
+      cl_sampler sampler;
+      memcpy(&sampler, value.bytes.data(), sizeof sampler);
+      uint64_t bits = sampler_bits(sampler);
+      memcpy(request->values[i].bytes.data(), &bits, sizeof bits);
+      continue;
+    }
     cl_mem memory;
     memcpy(&memory, value.bytes.data(), sizeof memory);
+    if (kind == IMAGE) request->images[i] = described_image(memory);
     auto found = capture.buffers.find(memory);
     if (!memory || found == capture.buffers.end()) continue;
     request->buffer_index.back() = memories.size();

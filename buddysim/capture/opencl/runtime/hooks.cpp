@@ -166,16 +166,7 @@ void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem memory, cl_bool bloc
 cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem memory, void* address, cl_uint n, const cl_event* waits,
                          cl_event* event) {
   cl_int error = c().real.clEnqueueUnmapMemObject(queue, memory, address, n, waits, event);
-  if (error) return error;
-  Lock lock(c().state);
-  auto [first, end] = c().mappings.equal_range(address);
-  for (auto at = first; at != end; ++at)
-    if (at->second.memory == memory) {
-      Mapping m = at->second;
-      c().mappings.erase(at);
-      if (m.flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) c().copy(0, memory, m.offset, m.bytes);
-      break;
-    }
+  if (!error) c().end_mapping(memory, address);
   return error;
 }
 
@@ -256,6 +247,7 @@ cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, size_t bytes,
   if (!object || index >= object->values.size()) return error;
   Value& v = object->values[index];
   v.set = true;
+  v.shared = false;
   v.local_bytes = value ? 0 : bytes;
   v.bytes.assign((const unsigned char*)value, (const unsigned char*)value + (value ? bytes : 0));
   if (!value || bytes != sizeof(cl_mem)) return error;
@@ -300,6 +292,8 @@ void install_hooks(cl_icd_dispatch& table) {
   c().real = table;
   install_unknown(table);
   install_gpu(table);
+  install_images(table);
+  install_shared(table);
   table.clGetDeviceIDs = get_device_ids;
   table.clCreateContextFromType = create_context_from_type;
   table.clCreateBuffer = create_buffer;

@@ -33,28 +33,8 @@ void install(cl_icd_dispatch& table, Function cl_icd_dispatch::*, const char* na
 #define NOTED(function) install<&cl_icd_dispatch::function>(table, &cl_icd_dispatch::function, #function)
 
 void install_unknown(cl_icd_dispatch& table) {
-  NOTED(clCreateImage2D);
-  NOTED(clCreateImage3D);
-  NOTED(clCreateImage);
-  NOTED(clCreateImageWithProperties);
-  NOTED(clEnqueueReadImage);
-  NOTED(clEnqueueWriteImage);
-  NOTED(clEnqueueCopyImage);
-  NOTED(clEnqueueCopyImageToBuffer);
-  NOTED(clEnqueueCopyBufferToImage);
-  NOTED(clEnqueueMapImage);
-  NOTED(clEnqueueFillImage);
   NOTED(clEnqueueNativeKernel);
   NOTED(clCreatePipe);
-  NOTED(clSVMAlloc);
-  NOTED(clEnqueueSVMFree);
-  NOTED(clEnqueueSVMMemcpy);
-  NOTED(clEnqueueSVMMemFill);
-  NOTED(clEnqueueSVMMap);
-  NOTED(clEnqueueSVMUnmap);
-  NOTED(clEnqueueSVMMigrateMem);
-  NOTED(clSetKernelArgSVMPointer);
-  NOTED(clSetKernelExecInfo);
   NOTED(clCreateFromGLBuffer);
   NOTED(clCreateFromGLTexture);
   NOTED(clCreateFromGLTexture2D);
