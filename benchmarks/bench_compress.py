@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.buddy import Distribution
-from buddysim.compress import bpc, compress, decompress, entry_classes
+from buddysim.compress import bdi, bpc, compress, decompress, entry_classes, fpc
 
 BYTES = 64 * 2**20
 CODED_BYTES = 2**20
 DRAWN_ENTRIES = 2**24
 REPEATS = 5
 ASKED_GB_PER_S = 1.0
+
+#: Compressors of entries of which a rate is asked.
+FAST = {"BPC": bpc, "BDI": bdi, "FPC": fpc}
 
 REAL = Path(__file__).parent.parent / "tests" / "compress" / "data"
 
@@ -30,18 +33,21 @@ def run() -> list[Row]:
     """Every measurement: name, value, unit, and what was asked of it (None where nothing was)."""
     rows = []
     for kind, data in kinds().items():
-        for path in bpc.PATHS[: bpc.PATHS.index(bpc.best_path()) + 1]:
-            asked = ASKED_GB_PER_S if path == bpc.best_path() else None
-            seconds = best_seconds(lambda data=data, path=path: bpc.compressed_bits(data, path=path))  # type: ignore[misc]
-            rows.append(_row(f"BPC sizes, {kind}, {path}", len(data) / seconds / 1e9, "GB/s", asked))
+        for name, compressor in FAST.items():
+            for path in compressor.PATHS[: compressor.PATHS.index(compressor.best_path()) + 1]:
+                asked = ASKED_GB_PER_S if path == compressor.best_path() else None
+                seconds = best_seconds(lambda c=compressor, data=data, path=path: c.compressed_bits(data, path=path))  # type: ignore[misc]
+                rows.append(_row(f"{name} sizes, {kind}, {path}", len(data) / seconds / 1e9, "GB/s", asked))
         seconds = best_seconds(lambda data=data: entry_classes(data))  # type: ignore[misc]
         rows.append(_row(f"BPC size classes, {kind}", len(data) / seconds / 1e9, "GB/s", ASKED_GB_PER_S))
     some = kinds()["real pages"][:CODED_BYTES]
-    payload = compress(some)
-    seconds = best_seconds(lambda: compress(some))
-    rows.append(_row("BPC encode, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
-    seconds = best_seconds(lambda: decompress(payload, nbytes=CODED_BYTES))
-    rows.append(_row("BPC decode and check, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
+    for name, compressor in FAST.items():
+        algorithm = compressor.__name__.rpartition(".")[2]
+        payload = compress(some, algorithm)
+        seconds = best_seconds(lambda algorithm=algorithm: compress(some, algorithm))  # type: ignore[misc]
+        rows.append(_row(f"{name} encode, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
+        seconds = best_seconds(lambda p=payload, a=algorithm: decompress(p, a, CODED_BYTES))  # type: ignore[misc]
+        rows.append(_row(f"{name} decode and check, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
     out, distribution = np.empty(DRAWN_ENTRIES, dtype=np.uint8), Distribution.load("isca20-dl")
     seconds = best_seconds(lambda: distribution.write(out, 0, 0))
     rows.append(_row("sizes drawn from isca20-dl", DRAWN_ENTRIES / seconds / 1e6, "M entries/s", None))

@@ -8,6 +8,8 @@ from libc.string cimport memcpy
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
+from buddysim.compress.bit_stream cimport BitStream, put_bits, take_bits
+from buddysim.compress.entry_codes cimport EntryCode, compress_entries, decompress_entries
 
 cdef enum:
     ENTRY = 128                 # bytes
@@ -60,45 +62,30 @@ def compressed_bits(const uint8_t[::1] data not None, *, bint unsigned=False, pa
 
 def compress(const uint8_t[::1] data not None, *, bint unsigned=False):
     """The bit streams of whole entries, one after the other, zero bits up to the last byte's end."""
-    cdef int64_t i, entries = data.shape[0] // ENTRY
-    room = np.zeros((entries * MOST_BITS + 7) // 8, dtype=np.uint8)
-    cdef uint8_t[::1] payload = room
-    cdef BitStream stream
-    if not entries:
-        return b""
-    stream.bytes, stream.position, stream.end = &payload[0], 0, payload.shape[0] * 8
-    with nogil:
-        for i in range(entries):
-            encode_entry(&data[i * ENTRY], unsigned, &stream)
-    return room[: (stream.position + 7) // 8].tobytes()
+    cdef EntryCode code = entry_code(&unsigned)
+    return compress_entries(&code, data)
 
 
 def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, bint unsigned=False):
     """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
-    cdef int64_t i, entries = nbytes // ENTRY, length = payload.shape[0]
-    cdef int64_t failed = -1
-    if entries > length * 8 // LEAST_BITS:
-        raise BuddysimError(f"bpc: payload of {length} bytes: too short for {nbytes} bytes of data")
-    data = np.empty(nbytes, dtype=np.uint8)
-    cdef uint8_t[::1] out = data
-    cdef BitStream stream
-    if entries:
-        # Decoding doesn't write to the stream.
-        stream.bytes, stream.position, stream.end = <uint8_t*>&payload[0], 0, length * 8
-        with nogil:
-            for i in range(entries):
-                if not decode_entry(&stream, &out[i * ENTRY]):
-                    failed = i
-                    break
-        if failed >= 0:
-            raise BuddysimError(f"bpc: payload: entry {failed} is corrupt near bit {stream.position} of {length * 8}")
-    if compress(data, unsigned=unsigned) != bytes(payload):
-        raise BuddysimError(f"bpc: payload of {length} bytes: not what {nbytes} bytes of data compress to (corrupt)")
-    return data.tobytes()
+    cdef EntryCode code = entry_code(&unsigned)
+    return decompress_entries(&code, payload, nbytes)
 
 
-cdef void encode_entry(const uint8_t* entry, bint unsigned_words, BitStream* stream) noexcept nogil:
+cdef EntryCode entry_code(const bint* unsigned_words) noexcept:
+    return EntryCode(
+        name=b"bpc",
+        least_bits=LEAST_BITS,
+        most_bits=MOST_BITS,
+        encode=encode_entry,
+        decode=decode_entry,
+        setting=<const void*>unsigned_words,
+    )
+
+
+cdef void encode_entry(const uint8_t* entry, const void* setting, BitStream* stream) noexcept nogil:
     """Appends one entry: the base, then planes 32 to 0."""
+    cdef bint unsigned_words = (<const bint*>setting)[0]
     cdef uint32_t words[32]
     cdef int64_t deltas[31]
     cdef uint32_t plane[PLANES]
@@ -173,7 +160,7 @@ cdef inline int lowest_one(uint32_t value) noexcept nogil:
     return position
 
 
-cdef bint decode_entry(BitStream* stream, uint8_t* entry) noexcept nogil:
+cdef bint decode_entry(BitStream* stream, const void* setting, uint8_t* entry) noexcept nogil:
     """Takes one entry from the stream; False where the stream ends early or no entry has this code."""
     cdef uint32_t words[32]
     cdef uint32_t plane[PLANES]

@@ -33,6 +33,9 @@ class Compressor(Protocol):
         it takes windows of tensors alone: it has no sizes of entries
     ``TWIN = "package.module"``
         its readable twin, which has the same three functions in plain Python, over bytes (sizes are a list)
+    ``PAYLOAD_OPTIONS``
+        options with which sizes have all bits of a payload, where by default they leave out some that a memory system
+        keeps elsewhere
     ``MASK_BITS_PER_WORD``
         bits per word of the data that only mark zeros; ratios are also given without them
     ``share_of_density(density, masks)``

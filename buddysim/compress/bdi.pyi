@@ -1,0 +1,15 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.compress.registry import Data
+
+ORDER: int
+TWIN: str
+OPTIONS: dict[str, object]
+PAYLOAD_OPTIONS: dict[str, object]
+PATHS: tuple[str, ...]
+
+def best_path() -> str: ...
+def compressed_bits(data: Data, *, count_mask: bool = False, path: str | None = None) -> NDArray[np.uint32]: ...
+def compress(data: Data, *, count_mask: bool = False) -> bytes: ...
+def decompress(payload: Data, nbytes: int, *, count_mask: bool = False) -> bytes: ...
