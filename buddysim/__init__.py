@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from buddysim import compress, sweep
+    from buddysim.analyses import analyse
     from buddysim.base.errors import BuddysimError
     from buddysim.base.plugins import load_plugin
     from buddysim.buddy import Profile, Targets, profile
@@ -28,6 +29,7 @@ __all__ = [
     "ReplayResult",
     "Targets",
     "__version__",
+    "analyse",
     "compare",
     "compress",
     "load_plugin",
@@ -41,6 +43,7 @@ __all__ = [
 _HOMES = {
     "BuddysimError": "buddysim.base.errors",
     "load_plugin": "buddysim.base.plugins",
+    "analyse": "buddysim.analyses",
     "Machine": "buddysim.machine",
     "Comparison": "buddysim.replay",
     "Profile": "buddysim.buddy",

@@ -13,13 +13,12 @@ A figure is a module with
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from buddysim.base.csvfile import csv_text
 from buddysim.base.output import write_text
 from buddysim.base.registry import Registry, modules_with
 from buddysim.figures.drawing.look import Look
@@ -60,11 +59,4 @@ def plot(
     for one in paths:
         save(drawn, one)
     if hasattr(numbers, "csv_rows"):
-        _save_csv(paths[0].with_suffix(".csv"), numbers.csv_rows())
-
-
-def _save_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    """Writes the numbers of a figure beside it."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    write_text(path, text.getvalue())
+        write_text(paths[0].with_suffix(".csv"), csv_text(numbers.csv_rows()))

@@ -22,7 +22,7 @@ DOCUMENTS = sorted([*BESIDE, *(ROOT / "docs").glob("*.md")])
 WIDTH = 80
 #: Headings and row labels of numbers that count something: the thing counted is the unit.
 COUNTED = re.compile(
-    r"accesses|blocks|bytes|chunks|cycles|entries|events|faults|fills|instructions|kernels|launch|layers|lines|"
+    r"accesses|allocations|blocks|bytes|chunks|cycles|entries|events|faults|fills|instructions|kernels|launch|layers|lines|"
     r"pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|"
     r"default|value|points|flops|channels|slices|ways|count"
 )

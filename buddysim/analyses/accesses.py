@@ -1,0 +1,59 @@
+"""What crosses the link to buddy memory, kernel by kernel (Buddy Compression, Fig. 8: over one iteration)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from buddysim.analyses.finding import Finding, Value
+from buddysim.analyses.options import Options
+from buddysim.analyses.over_run import snapshots_of_run
+from buddysim.buddy.values import EntryValues
+from buddysim.compress import SECTOR_BYTES
+from buddysim.machine import Machine
+from buddysim.replay import simulate
+from buddysim.trace import Trace
+
+ORDER = 70
+SUMMARY = "traffic to buddy memory, kernel by kernel (Fig. 8)"
+MOST_SHOWN = 20
+"""Rows on a screen; of more kernels, each row there is several."""
+
+COLUMNS = ("launch", "name", "launched_ps", "time_ps", "device_bytes", "link_bytes", "link_share")
+
+
+def analyse(trace: Trace, options: Options) -> Finding:
+    """A row for each kernel of a replay under Buddy Compression with final targets."""
+    snapshots_of_run(trace, EntryValues(trace, options.compressor))
+    machine = Machine.load(options.machine)
+    result = simulate(trace, machine, "buddy", threshold=options.threshold, compressor=options.compressor)
+    rows: list[tuple[Value, ...]] = []
+    for kernel in result.to_dict()["per_kernel"]:
+        device = (kernel["device_read_sectors"] + kernel["device_write_sectors"]) * SECTOR_BYTES
+        link = kernel["link_read_bytes"] + kernel["link_write_bytes"]
+        share = link / (device + link) if device + link else None
+        rows.append((kernel["ordinal"], kernel["name"], kernel["launched_ps"], kernel["time_ps"], device, link, share))
+    notes = (
+        f"modelled on {machine.name}; targets from this very trace, threshold {options.threshold:g}, sizes by "
+        f"{options.compressor}",
+        "of kernels that overlap, traffic counts for each while it runs; write-backs come when lines are evicted, at "
+        "times in a later kernel",
+    )
+    shown = rows if len(rows) <= MOST_SHOWN else [_together(rows[part]) for part in _parts(len(rows))]
+    return Finding("traffic to buddy memory by kernel", COLUMNS, rows, notes, Finding("", COLUMNS, shown))
+
+
+def _parts(count: int) -> list[slice]:
+    """So many kernels in `MOST_SHOWN` runs of nearly the same length."""
+    ends = [count * part // MOST_SHOWN for part in range(MOST_SHOWN + 1)]
+    return [slice(*pair) for pair in pairwise(ends)]
+
+
+def _together(rows: Sequence[tuple[Any, ...]]) -> tuple[Value, ...]:
+    """One row for several kernels, one after the other."""
+    first, last = rows[0], rows[-1]
+    device, link = (sum(row[column] for row in rows) for column in (4, 5))
+    name = f"{len(rows)} kernels up to {last[0]}"
+    share = link / (device + link) if device + link else None
+    return (first[0], name, first[2], sum(row[3] for row in rows), device, link, share)

@@ -1,0 +1,40 @@
+"""Share of entries of each size class (Buddy Compression, ISCA version, Fig. 5b)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.analyses.finding import Finding, Value
+from buddysim.analyses.options import Options
+from buddysim.analyses.over_run import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
+from buddysim.buddy.values import EntryValues
+from buddysim.compress import STUDY_CLASSES
+from buddysim.trace import Trace
+
+ORDER = 20
+SUMMARY = "share of entries of each size class (Fig. 5b, ISCA version)"
+COLUMNS = ("compressor", "allocation", "snapshots", *(f"share_{size}B" for size in STUDY_CLASSES))
+WHOLE = "all allocations"
+
+
+def analyse(trace: Trace, options: Options) -> Finding:
+    """A row for each compressor and allocation, the mean over the snapshots; the first of each compressor is of all."""
+    rows: list[tuple[Value, ...]] = []
+    sampled = False
+    for name in options.compressors:
+        values = EntryValues(trace, name)
+        shares: dict[int, list[NDArray[np.float64]]] = {}
+        whole = []
+        for snapshot in snapshots_of_run(trace, values):
+            found = list(seen_at(trace, values, snapshot))
+            sampled |= any(seen.sampled for seen in found)
+            total = np.sum([scaled(seen) for seen in found], axis=0)
+            whole.append(total / total.sum())
+            for seen in found:
+                shares.setdefault(seen.allocation.index, []).append(seen.counts / seen.counts.sum())
+        rows.append((name, WHOLE, len(whole), *map(float, np.mean(whole, axis=0))))
+        for index, of_one in shares.items():
+            rows.append((name, trace.allocations[index].name, len(of_one), *map(float, np.mean(of_one, axis=0))))
+    notes = (MEASURED.format(", ".join(options.compressors)), *([SAMPLED] if sampled else ()))
+    return Finding("share of entries of each size class, mean over the snapshots", COLUMNS, rows, notes)

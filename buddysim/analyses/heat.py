@@ -1,0 +1,43 @@
+"""Where compressible entries lie (Buddy Compression, Fig. 6): a row for each page of 8 KB with its 64 entries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from buddysim.analyses.finding import Finding, Value
+from buddysim.analyses.options import Options
+from buddysim.analyses.over_run import MEASURED, classes_at, snapshots_of_run
+from buddysim.buddy.values import PAGE_ENTRIES, EntryValues
+from buddysim.compress import STUDY_CLASSES, UNKNOWN_CLASS
+from buddysim.trace import Trace
+
+ORDER = 40
+SUMMARY = "size of every entry, a row for each page of 8 KB (Fig. 6)"
+COLUMNS = ("allocation", "page", *(f"entry{number}_bytes" for number in range(PAGE_ENTRIES)))
+SHOWN = ("allocation", "pages", "pages_of_one_size_share", "like_its_neighbour_share")
+_BYTES = np.array([*STUDY_CLASSES, *[-1] * (UNKNOWN_CLASS + 1 - len(STUDY_CLASSES))])
+
+
+def analyse(trace: Trace, options: Options) -> Finding:
+    """The snapshot in the middle of the run; an entry's size is None where it isn't known."""
+    values = EntryValues(trace, options.compressor)
+    snapshots = snapshots_of_run(trace, values)
+    snapshot = snapshots[len(snapshots) // 2]
+    rows: list[tuple[Value, ...]] = []
+    shown: list[tuple[Value, ...]] = []
+    for allocation in trace.allocations:
+        if allocation.space != "device" or snapshot.index not in values.snapshots_of(allocation.index):
+            continue
+        sizes = _BYTES[classes_at(values, snapshot, allocation)]
+        pages = [sizes[first : first + PAGE_ENTRIES] for first in range(0, len(sizes), PAGE_ENTRIES)]
+        known = [(number, page) for number, page in enumerate(pages) if (page >= 0).any()]
+        for number, page in known:
+            padded = [int(size) if size >= 0 else None for size in page] + [None] * (PAGE_ENTRIES - len(page))
+            rows.append((allocation.name, number, *padded))
+        if known:
+            alike = np.mean([float((page[1:] == page[:-1]).mean()) if len(page) > 1 else 1.0 for _, page in known])
+            uniform = np.mean([float((page == page[0]).all()) for _, page in known])
+            shown.append((allocation.name, len(known), float(uniform), float(alike)))
+    title = f"size of every entry after {snapshot.point} launches, {len(rows)} pages"
+    notes = (MEASURED.format(options.compressor), "the map itself is written with -o")
+    return Finding(title, COLUMNS, rows, notes, Finding(title, SHOWN, shown))

@@ -1,0 +1,44 @@
+"""Compression ratio over the run (Buddy Compression, Fig. 3), by compressor (ISCA version, Fig. 5a)."""
+
+from __future__ import annotations
+
+from statistics import geometric_mean
+
+from buddysim.analyses.finding import Finding, Value
+from buddysim.analyses.options import Options
+from buddysim.analyses.over_run import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
+from buddysim.buddy.values import EntryValues
+from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
+from buddysim.trace import Trace
+
+ORDER = 10
+SUMMARY = "compression ratio over the run, by compressor (Fig. 3)"
+COLUMNS = ("compressor", "snapshot", "launches", "allocations", "allocated_bytes", "stored_bytes", "ratio")
+
+
+def analyse(trace: Trace, options: Options) -> Finding:
+    """A row for each compressor and snapshot: all bytes of entries / the bytes of their size classes."""
+    rows: list[tuple[Value, ...]] = []
+    sampled = False
+    for name in options.compressors:
+        values = EntryValues(trace, name)
+        for number, snapshot in enumerate(snapshots_of_run(trace, values)):
+            found = list(seen_at(trace, values, snapshot))
+            sampled |= any(seen.sampled for seen in found)
+            allocated = sum(seen.allocation.entries for seen in found) * ENTRY_BYTES
+            stored = round(sum(float(scaled(seen) @ STUDY_CLASSES) for seen in found))
+            ratio = allocated / stored if stored else None
+            rows.append((name, number, snapshot.point, len(found), allocated, stored, ratio))
+    means = (f"{name} {_mean(rows, name)}" for name in options.compressors)
+    notes = (
+        f"geometric mean over the snapshots: {', '.join(means)}",
+        MEASURED.format(", ".join(options.compressors)),
+        *([SAMPLED] if sampled else ()),
+    )
+    return Finding("compression ratio over the run", COLUMNS, rows, notes)
+
+
+def _mean(rows: list[tuple[Value, ...]], compressor: str) -> str:
+    ratios = [row[-1] for row in rows if row[0] == compressor]
+    known = [ratio for ratio in ratios if isinstance(ratio, float)]
+    return f"{geometric_mean(known):.2f}" if len(known) == len(ratios) else "none: at times all is zero"

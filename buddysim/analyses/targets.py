@@ -1,0 +1,44 @@
+"""Naive, per-allocation and final targets: ratio and buddy accesses (Buddy Compression, Fig. 7)."""
+
+from __future__ import annotations
+
+from buddysim.analyses.finding import Finding, Value
+from buddysim.analyses.options import Options
+from buddysim.analyses.over_run import snapshots_of_run
+from buddysim.buddy import profile_with
+from buddysim.buddy.options import POLICIES
+from buddysim.buddy.values import EntryValues
+from buddysim.machine import Machine
+from buddysim.replay import simulate
+from buddysim.trace import Trace
+
+ORDER = 60
+SUMMARY = "naive, per-allocation and final targets: ratio and buddy accesses (Fig. 7)"
+COLUMNS = ("policy", "ratio", "static_share", "replayed_accesses", "replayed_share", "link_bytes")
+
+
+def analyse(trace: Trace, options: Options) -> Finding:
+    """A row for each policy: entries that overflow their target, and accesses to buddy memory of a replay."""
+    snapshots_of_run(trace, EntryValues(trace, options.compressor))
+    machine = Machine.load(options.machine)
+    rows: list[tuple[Value, ...]] = []
+    for policy in POLICIES:
+        found = profile_with(trace, options.profile(policy=policy))
+        counted = simulate(trace, machine, "buddy", found.targets, compressor=options.compressor).counters
+        link = counted["link.read_bytes"] + counted["link.write_bytes"]
+        rows.append(
+            (
+                policy,
+                found.ratio,
+                found.buddy_access_share,
+                counted["buddy.accesses"],
+                counted["buddy.access_share"],
+                link,
+            )
+        )
+    notes = (
+        f"targets from this very trace, threshold {options.threshold:g}, sizes by {options.compressor}",
+        "static: share of entries that overflow their target, mean over the snapshots; replayed: share of fills and "
+        f"write-backs of the L2 that touch buddy memory, modelled on {machine.name}",
+    )
+    return Finding("targets by policy", COLUMNS, rows, notes)

@@ -1,0 +1,129 @@
+"""``python -m buddysim analyse``: what a trace's memory holds, and what Buddy Compression makes of it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from buddysim.analyses import Finding, Options
+
+NAME = "analyse"
+HELP = """analyse the memory contents of traces: ratios over the run, size classes, targets, thresholds
+
+Each analysis is a table on the screen; -o writes all of them as CSV, a file each. 'list analysis' has a line about
+each. Those that replay (metadata, targets, accesses) do so under Buddy Compression on --machine."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.analyses import REGISTRY, Options
+    from buddysim.cli.completion import completes
+
+    default = Options()
+    completes(parser.add_argument("files", metavar="FILE", nargs="+", help="trace files with values"), "file")
+    parser.add_argument(
+        "--only", metavar="NAME[,NAME...]", help=f"analyses: {', '.join(REGISTRY.names())} (default: all)"
+    )
+    parser.add_argument(
+        "--compressor",
+        metavar="NAME[,NAME...]",
+        default=",".join(default.compressors),
+        help="whose sizes entries have; several are compared where an analysis can, else the first counts "
+        "(default: %(default)s)",
+    )
+    completes(
+        parser.add_argument(
+            "--machine", metavar="NAME", default=default.machine, help="machine of replays (default: %(default)s)"
+        ),
+        "machine",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="SHARE",
+        default=default.threshold,
+        help="Buddy Threshold (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", help="write each analysis as FOLDER/TRACE-NAME.csv; the folder is made"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write all of them; -: to standard output, no screen")
+
+
+def run(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from buddysim.analyses import REGISTRY, Options, analyse
+    from buddysim.base.csvfile import csv_text
+    from buddysim.base.output import check_outputs, write_text
+    from buddysim.report.finding import finding_parts
+    from buddysim.report.screen import print_screen
+    from buddysim.trace import open_trace
+
+    names = _names(args.only) if args.only is not None else list(REGISTRY.names())
+    for name in names:
+        REGISTRY.find(name)
+    options = Options(tuple(_names(args.compressor)), args.machine, args.threshold)
+    targets = _targets(args.files, names, args.output)
+    if args.output is not None:
+        Path(args.output).mkdir(parents=True, exist_ok=True)
+    json_file = None if args.json == "-" else args.json
+    check_outputs([*targets.values(), json_file], args.files)
+    found: dict[str, dict[str, Finding]] = {}
+    for file in args.files:
+        found[file] = {}
+        with open_trace(file) as trace:
+            for name in names:
+                one = found[file][name] = analyse(trace, name, options)
+                if args.json != "-":
+                    print_screen([f"{Path(file).name}, {name}", *finding_parts(one), ""])
+    for (file, name), target in targets.items():
+        one = found[file][name]
+        write_text(target, csv_text([one.columns, *one.rows]))
+    _write_json(found, options, args.json)
+    for target in targets.values():
+        print(f"written: {target}")
+    return 0
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _targets(files: Sequence[str], names: Sequence[str], folder: str | None) -> dict[tuple[str, str], str]:
+    """The CSV file of each trace and analysis; two traces of one name are told apart by a number."""
+    from pathlib import Path
+
+    if folder is None:
+        return {}
+    found: dict[tuple[str, str], str] = {}
+    for file in files:
+        for name in names:
+            stem, number = Path(file).stem, 1
+            while (target := str(Path(folder) / f"{stem}-{name}.csv")) in found.values():
+                number += 1
+                stem = f"{Path(file).stem}-{number}"
+            found[file, name] = target
+    return found
+
+
+def _write_json(found: dict[str, dict[str, Finding]], options: Options, target: str | None) -> None:
+    from dataclasses import asdict
+
+    from buddysim.base.jsonfile import print_utf8, to_json, write_json
+
+    if target is None:
+        return
+    content = {
+        file: {
+            "options": asdict(options),
+            **{name: {"title": one.title, "notes": list(one.notes), "rows": one.records()} for name, one in of.items()},
+        }
+        for file, of in found.items()
+    }
+    if target == "-":
+        print_utf8(to_json(content))
+    else:
+        write_json(target, content)

@@ -1,0 +1,46 @@
+"""An analysis on the screen: its table with units in the columns' heads, its notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from buddysim.analyses import Finding
+from buddysim.analyses.finding import Value
+from buddysim.report.quantities import bytes_text, share_text, time_text
+from buddysim.report.screen import NOTHING, Column, Part, Table, printable
+
+#: How a number is written, and what its column is called, by the end of its name.
+_UNITS: dict[str, Callable[[float], str]] = {"_share": share_text, "_bytes": bytes_text, "_ps": time_text}
+_CLASS = "share_"
+
+
+def finding_parts(found: Finding) -> list[Part]:
+    """The screen of one analysis."""
+    shown = found.shown or found
+    columns = [
+        Column(_heading(name), left=any(isinstance(value, str) for value in shown.column(name)))
+        for name in shown.columns
+    ]
+    rows = [[_text(name, value) for name, value in zip(shown.columns, row, strict=True)] for row in shown.rows]
+    return [f"{found.title}:", Table(columns, rows), *found.notes]
+
+
+def _heading(name: str) -> str:
+    if name.startswith(_CLASS):
+        return name.removeprefix(_CLASS).replace("B", " B")
+    for ending in _UNITS:
+        name = name.removesuffix(ending)
+    return name.replace("_", "\n", 1).replace("_", " ")
+
+
+def _text(name: str, value: Value) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, str):
+        return printable(value)
+    for ending, text in _UNITS.items():
+        if name.endswith(ending):
+            return text(value)
+    if name.startswith(_CLASS):
+        return share_text(value)
+    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"

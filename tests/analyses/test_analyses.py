@@ -1,0 +1,201 @@
+"""Analyses of small traces whose numbers follow from the sizes of their entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import buddysim
+from buddysim.analyses import REGISTRY, Finding, Options, analyse
+from buddysim.base.errors import BuddysimError
+from buddysim.trace import Trace, TraceWriter, open_trace
+from tests.buddy.traces import PAGE, entries, write_trace
+from tests.replay.events import BASE, load_block, provenance
+from tests.trace.builders import records
+
+ZERO, EIGHT, SECTOR, TWO, WHOLE = 0, 1, 3, 4, 7  # size classes of 0, 8, 32, 64 and 128 B
+
+
+def found(trace: Trace, name: str, **options: object) -> Finding:
+    return analyse(trace, name, Options(**options))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """Two allocations of 4 and 12 entries, three moments."""
+    moments = [
+        (0, {"a": [ZERO] * 4, "b": [SECTOR] * 12}),
+        (5, {"a": [ZERO, ZERO, SECTOR, WHOLE], "b": [SECTOR] * 6 + [TWO] * 6}),
+        (9, {"a": [SECTOR] * 4, "b": [WHOLE] * 12}),
+    ]
+    return write_trace(tmp_path / "t.bin", {"a": 4, "b": 12}, moments, maps=True)
+
+
+def test_the_ratio_is_bytes_of_entries_over_bytes_of_classes(trace: Trace) -> None:
+    ratio = found(trace, "ratio")
+    assert ratio.column("launches") == [0, 5, 9]
+    assert ratio.column("allocated_bytes") == [16 * 128] * 3
+    assert ratio.column("stored_bytes") == [12 * 32, 32 + 128 + 6 * 32 + 6 * 64, 4 * 32 + 12 * 128]
+    assert ratio.column("ratio") == [2048 / stored for stored in ratio.column("stored_bytes")]
+
+
+def test_zeros_alone_have_no_ratio(tmp_path: Path) -> None:
+    zeros = write_trace(tmp_path / "z.bin", {"a": 4}, [(0, {"a": [ZERO] * 4})], maps=True)
+    ratio = found(zeros, "ratio")
+    assert ratio.column("ratio") == [None]
+    assert "none: at times all is zero" in ratio.notes[0]
+
+
+def test_the_ratio_by_another_compressor_comes_from_the_contents(tmp_path: Path) -> None:
+    """Of 128 B of zeros and as many of sevens, zvc needs 4 B of mask for the ones and 132 B for the others."""
+    with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        index = writer.add_allocation("a", BASE, 256)
+        data = np.repeat(np.array([0, 7], "<u4"), 32)
+        writer.add_contents(writer.add_snapshot(0), index, data.view(np.uint8))
+    with open_trace(tmp_path / "t.bin") as written:
+        ratio = found(written, "ratio", compressors=("bpc", "zvc"))
+    assert ratio.column("compressor") == ["bpc", "zvc"]
+    assert ratio.column("stored_bytes") == [8, 128]  # zeros take nothing; bpc has 14 bits for 32 equal words
+
+
+def test_shares_of_classes_are_means_over_the_snapshots(trace: Trace) -> None:
+    whole, a, b = found(trace, "classes").records()
+    assert whole["allocation"] == "all allocations"
+    assert whole["share_0B"] == pytest.approx((4 / 16 + 2 / 16 + 0) / 3)
+    assert whole["share_128B"] == pytest.approx((0 + 1 / 16 + 12 / 16) / 3)
+    assert a["share_32B"] == pytest.approx((0 + 1 / 4 + 1) / 3)
+    assert b["share_64B"] == pytest.approx((0 + 1 / 2 + 0) / 3)
+    for row in (whole, a, b):
+        assert sum(value for name, value in row.items() if name.startswith("share")) == pytest.approx(1)  # type: ignore
+
+
+def test_changes_of_classes_and_of_sectors(trace: Trace) -> None:
+    first, second = found(trace, "changes").records()
+    assert (first["launches"], first["entries"]) == (5, 16)
+    assert first["other_class_share"] == 8 / 16  # two of a, six of b
+    assert first["more_sectors_share"] == 8 / 16
+    assert first["fewer_sectors_share"] == 0
+    assert second["other_class_share"] == (3 + 12) / 16  # of a the third stays
+    assert second["more_sectors_share"] == (2 + 12) / 16
+    assert second["fewer_sectors_share"] == 1 / 16
+
+
+def test_a_map_of_pages(tmp_path: Path) -> None:
+    """Half a page more than one: sizes by place, unknown ones beyond the end."""
+    classes = [SECTOR] * 64 + [ZERO, WHOLE] * 16
+    trace = write_trace(tmp_path / "t.bin", {"a": 96}, [(0, {"a": classes})], maps=True)
+    heat = found(trace, "heat")
+    assert [row[:2] for row in heat.rows] == [("a", 0), ("a", 1)]
+    assert heat.rows[0][2:] == (32,) * 64
+    assert heat.rows[1][2:] == (0, 128) * 16 + (None,) * 32
+    assert heat.shown is not None
+    assert heat.shown.rows == [("a", 2, 0.5, 0.5)]
+
+
+def test_thresholds_trade_ratio_for_accesses(tmp_path: Path) -> None:
+    """15 of 100 entries are whole: 4x from a threshold of 0.15 on, 1x below; without a bound everything is 4x."""
+    classes = [WHOLE] * 15 + [SECTOR] * 85
+    trace = write_trace(tmp_path / "t.bin", {"a": 100, "b": 100}, [(0, {"a": classes, "b": [WHOLE] * 100})], maps=True)
+    study = found(trace, "threshold", thresholds=(0.14, 0.15, 1.0))
+    assert study.column("ratio") == [1.0, 200 / 125, 4.0]
+    assert study.column("static_share") == [0, 15 / 200, 115 / 200]
+
+
+def replayable(path: Path) -> Trace:
+    """A kernel that loads all 64 entries, of which 16 are whole and 48 need a sector."""
+    with TraceWriter(path, provenance()) as writer:
+        index = writer.add_allocation("a", BASE, 64 * 128)
+        writer.begin_kernel("load", (1, 1, 1), (32, 1, 1))
+        writer.add_blocks(*records([load_block([BASE + 128 * entry for entry in range(64)])]))
+        writer.end_kernel()
+        classes = np.array([WHOLE] * 16 + [SECTOR] * 48, np.uint8)
+        writer.add_size_map(writer.add_snapshot(0), index, classes)
+    return open_trace(path)
+
+
+def test_targets_by_policy_and_what_a_replay_makes_of_them(tmp_path: Path) -> None:
+    """Free placement reaches 2.29: naive takes 2x, the others 4x; sixteen entries overflow either."""
+    with replayable(tmp_path / "t.bin") as trace:
+        targets = found(trace, "targets")
+    assert targets.column("policy") == ["naive", "per-allocation", "final"]
+    assert targets.column("ratio") == [2.0, 4.0, 4.0]
+    assert targets.column("static_share") == [0.25] * 3
+    assert targets.column("replayed_accesses") == [16] * 3
+
+
+def test_traffic_by_kernel(tmp_path: Path) -> None:
+    """Of 16 overflowing entries three sectors cross the link."""
+    with replayable(tmp_path / "t.bin") as trace:
+        (row,) = found(trace, "accesses").records()
+    assert (row["launch"], row["name"]) == (0, "load")
+    assert row["link_bytes"] == 16 * 96
+    assert row["link_share"] == pytest.approx(16 * 96 / (16 * 96 + row["device_bytes"]))  # type: ignore[operator]
+
+
+def test_a_larger_metadata_cache_hits_more(tmp_path: Path) -> None:
+    """Two passes over pages of which a small cache holds a quarter: a large one hits in the second pass."""
+    pages = 4096
+    with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        index = writer.add_allocation("a", BASE, pages * 8192)
+        for entry in range(2):
+            writer.begin_kernel("load", (1, 1, 1), (32, 1, 1))
+            writer.add_blocks(*records([load_block([BASE + 8192 * page + 128 * entry for page in range(pages)])]))
+            writer.end_kernel()
+        writer.add_size_map(writer.add_snapshot(0), index, np.full(pages * 64, SECTOR, np.uint8))
+    with open_trace(tmp_path / "t.bin") as trace:
+        metadata = found(trace, "metadata", metadata_sizes=(1024, 8192), metadata_lines=(32,))
+    assert metadata.column("total_bytes") == [32 * 1024, 32 * 8192]
+    assert metadata.column("accesses") == [2 * pages] * 2
+    small, large = metadata.column("hit_share")
+    assert small < 0.1
+    assert large > 0.4
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_without_values_there_is_nothing_to_analyse(name: str, tmp_path: Path) -> None:
+    empty = write_trace(tmp_path / "t.bin", {"a": 4})
+    if name == "metadata":
+        return  # it counts accesses, and says what its sizes are
+    with pytest.raises(BuddysimError, match=r"has no values: expected a trace with snapshots"):
+        found(empty, name)
+
+
+def test_what_is_wrong_is_named(trace: Trace) -> None:
+    with pytest.raises(BuddysimError, match=r"analysis 'ratios': unknown.*nearest: ratio"):
+        analyse(trace, "ratios")
+    with pytest.raises(BuddysimError, match=r"compressor 'bpcc': unknown"):
+        Options(compressors=("bpcc",))
+    with pytest.raises(BuddysimError, match=r"threshold"):
+        Options(threshold=1.5)
+    with pytest.raises(BuddysimError, match=r"64 B per slice: expected 128 B or more: 4 ways of lines of 32 B"):
+        found(trace, "metadata", metadata_sizes=(64,), metadata_lines=(32,))
+    assert buddysim.analyse is analyse
+
+
+def test_of_sampled_bytes_the_pages_that_are_there_stand_for_the_others(tmp_path: Path) -> None:
+    """Page 0 of 2 is there, zeros; of another allocation, all 64 entries of 128 B: 192 entries, 64 of them stored."""
+    with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        sampled = writer.add_allocation("sampled", BASE, 2 * PAGE)
+        whole = writer.add_allocation("whole", BASE + 2**21, PAGE)
+        snapshot = writer.add_snapshot(0)
+        writer.add_contents(snapshot, sampled, bytes(PAGE), pages=[0])
+        writer.add_contents(snapshot, whole, entries([WHOLE] * 64))
+    with open_trace(tmp_path / "t.bin") as trace:
+        ratio, classes, heat = (found(trace, name) for name in ("ratio", "classes", "heat"))
+    assert ratio.column("ratio") == [192 / 64]
+    assert any("sampled" in note for note in ratio.notes)
+    assert classes.column("share_0B") == pytest.approx([128 / 192, 1, 0])
+    assert [row[:2] for row in heat.rows] == [("sampled", 0), ("whole", 0)]
+
+
+def test_entries_of_unknown_size_are_empty_in_the_map(tmp_path: Path) -> None:
+    """Pages of half the size: the second half of the map's row isn't known."""
+    with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        index = writer.add_allocation("a", BASE, PAGE)
+        half = PAGE // 2
+        writer.add_contents(writer.add_snapshot(0), index, bytes(half), pages=[0], page_bytes=half)
+    with open_trace(tmp_path / "t.bin") as trace:
+        (row,) = found(trace, "heat").rows
+    assert row[2:] == (0,) * 32 + (None,) * 32
