@@ -98,6 +98,11 @@ class Output:
         finally:
             self.give_up()
 
+    def take_over(self, other: Output) -> None:
+        """What another output has written becomes what is written here; the other has nothing any more."""
+        shutil.move(other.part, self.part)
+        _parts.discard(other.part)
+
     def give_up(self) -> None:
         """Removes what was written, or with `keep_part` leaves it."""
         if not self.keep_part:

@@ -266,3 +266,12 @@ def test_bytes_are_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"\0\xff"
     write_text(tmp_path / "out", "a\udcffb")
     assert (tmp_path / "out").read_bytes() == b"a\\udcffb"
+
+
+def test_one_output_takes_over_what_another_has_written(tmp_path: Path) -> None:
+    first, second = Output(tmp_path / "a", keep_part=True), Output(tmp_path / "b", keep_part=True)
+    second.part.write_text("theirs")
+    first.take_over(second)
+    first.put()
+    assert names(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_text() == "theirs"

@@ -204,7 +204,7 @@ def run(args: argparse.Namespace) -> int:
             one.abort()
             one.output.discard()
     if record is not records[0]:
-        record.output.part.replace(part.part)
+        part.take_over(record.output)
     report(output, record, outcome, process, trigger)
     settle(part, outcome.returncode, empty=not any(taken.allocations for taken in record.snapshots))
     return exit_code(outcome.returncode)
