@@ -1,0 +1,328 @@
+"""Trains an unmodified PyTorch module through Gist's encodings, on the CPU; needs the extra ``[torch]``.
+
+```
+gist = Gist(module, "fp8")
+for images, labels in batches:
+    with gist:
+        loss = criterion(module(images), labels)
+        loss.backward()
+    optimizer.step()
+print(gist.report)
+```
+
+What autograd saves goes through `torch.autograd.graph.saved_tensors_hooks`, storage by storage. The first iteration
+encodes nothing: it records which operator made each storage, the last one that reads it in the forward pass, and those
+that read it in the backward pass. From the second on, a storage is encoded once, right after its last forward reader;
+another course of operators is recorded anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from buddysim.base.errors import BuddysimError
+from buddysim.gist.codes import Code, Raw, encoded
+from buddysim.gist.formats import Format, find_format
+from buddysim.gist.policy import Encoding, Origin, choose
+
+
+@dataclass(frozen=True)
+class Report:
+    """Bytes held between the forward and the backward pass, counted once per storage; parameters aren't.
+
+    Attributes
+    ----------
+    raw_bytes : of what autograd saves without encodings, in the recorded iteration
+    held_bytes : of what it holds with them, in the last iteration
+    encoded : storages by the encoding that they had
+    """
+
+    raw_bytes: int = 0
+    held_bytes: int = 0
+    encoded: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        """How much less is held."""
+        return self.raw_bytes / self.held_bytes if self.held_bytes else 1.0
+
+
+@dataclass
+class _Stash:
+    """One storage that autograd saved something of."""
+
+    number: int
+    reference: Any  # weak: it keeps the storage's address from being used again, not its bytes
+    origin: Origin
+    content: Code | None
+    pinned: torch.UntypedStorage | None  # until it is encoded
+    saved: int = 0
+    read: int = 0
+    decoded: torch.Tensor | None = None
+    changed: str = ""  # the operator that changed it after it was saved
+
+
+@dataclass
+class _Handle:
+    """What autograd keeps instead of a tensor."""
+
+    stash: _Stash
+    dtype: torch.dtype
+    size: torch.Size
+    stride: tuple[int, ...]
+    offset: int
+
+
+@dataclass
+class _Record:
+    """What the recorded iteration showed of a storage, by its number."""
+
+    origin: Origin
+    byte_count: int
+    last_use: int
+    readers: set[str] = field(default_factory=set)
+
+
+class Gist:
+    """A context in which forward and backward passes of a module run; one iteration each time.
+
+    Parameters
+    ----------
+    module : whose parameters and buffers are never encoded
+    format : ``"fp16"``, ``"fp10"``, ``"fp8"``: delayed precision reduction; None: lossless encodings alone
+
+    Raises
+    ------
+    BuddysimError
+        an unknown format, a module that isn't on the CPU
+    """
+
+    def __init__(self, module: torch.nn.Module, format: str | None = None) -> None:
+        self.format: Format | None = None if format is None else find_format(format)
+        self.module = module
+        self.report = Report()
+        for name, parameter in module.named_parameters():
+            if parameter.device.type != "cpu":
+                raise BuddysimError(f"{name}: on {parameter.device}: expected a module on the CPU")
+        self._records: dict[int, _Record] | None = None
+        self._iteration: _Iteration | None = None
+
+    def __enter__(self) -> Gist:
+        if self._iteration is not None:
+            raise BuddysimError("Gist: an iteration is under way: expected one at a time")
+        self._iteration = _Iteration(self, self._records)
+        self._iteration.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        iteration, self._iteration = self._iteration, None
+        assert iteration is not None
+        iteration.__exit__(*raised)
+        if raised[0] is None:
+            self.report = iteration.report(self.report)
+            self._records = iteration.records()
+
+
+class _Iteration(TorchDispatchMode):  # type: ignore[misc]
+    """Sees every operator of one iteration, and what autograd saves and reads."""
+
+    def __init__(self, gist: Gist, known: dict[int, _Record] | None) -> None:
+        super().__init__()
+        self.format, self.known = gist.format, known
+        tensors = [*gist.module.parameters(), *gist.module.buffers()]
+        self.kept = {tensor.untyped_storage()._cdata for tensor in tensors}
+        self.operators = 0
+        self.stashes: dict[int, _Stash] = {}
+        self.origins: dict[int, Origin] = {}
+        self.references: dict[int, Any] = {}
+        self.seen: dict[int, _Record] = {}
+        self.due: dict[int, list[_Stash]] = {}
+        self.unread: list[_Stash] = []
+        self.deviates = False
+        self.backward = False
+        self.held = 0
+        self.hooks = saved_tensors_hooks(self.pack, self.unpack)
+
+    def __enter__(self) -> _Iteration:
+        super().__enter__()
+        self.hooks.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.hooks.__exit__(*raised)
+        super().__exit__(*raised)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func.overloadpacket.__name__)
+        self.operators += 1
+        self._note_readers(name)
+        tensors = [one for one in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        for tensor in tensors:
+            stash = self.stashes.get(tensor.untyped_storage()._cdata)
+            if stash is not None and not self.backward:
+                self.seen[stash.number].last_use = self.operators
+        result = func(*args, **(kwargs or {}))
+        self._note_writes(func, name, args, kwargs or {})
+        outputs = [one for one in torch.utils._pytree.tree_leaves(result) if isinstance(one, torch.Tensor)]
+        for position, output in enumerate(outputs):
+            self._note_origin(name, position, output, args)
+        if not self.backward:
+            for stash in self.due.pop(self.operators, ()):
+                self._encode(stash)
+        return result
+
+    # What operators do.
+
+    def _note_origin(self, name: str, position: int, output: torch.Tensor, args: Any) -> None:
+        storage = output.untyped_storage()
+        key = storage._cdata
+        known = key in self.references and not self.references[key].expired()
+        if known and self.origins[key].operator != "" and name not in ("relu_", "relu", "threshold_", "bernoulli_"):
+            return  # a view, or a change in place of what is already known
+        self.references[key] = StorageWeakRef(storage)
+        windows = _windows_of(output, args) if name == "max_pool2d_with_indices" and position == 1 else None
+        self.origins[key] = Origin(name, position, windows)
+
+    def _note_writes(self, func: Any, name: str, args: Any, kwargs: Any) -> None:
+        """A storage that changes after it was saved can't be read any more."""
+        for argument, value in zip(func._schema.arguments, args, strict=False):
+            written = argument.alias_info is not None and argument.alias_info.is_write
+            if written and isinstance(value, torch.Tensor):
+                self._changed(value, name)
+        for argument in func._schema.arguments:
+            value = kwargs.get(argument.name)
+            if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor):
+                self._changed(value, name)
+
+    def _changed(self, tensor: torch.Tensor, name: str) -> None:
+        stash = self.stashes.get(tensor.untyped_storage()._cdata)
+        if stash is not None:
+            stash.changed = name
+
+    # What autograd saves.
+
+    def pack(self, tensor: torch.Tensor) -> Any:
+        """A handle of a tensor; the tensor itself where it is a parameter."""
+        storage = tensor.untyped_storage()
+        if self.backward or storage._cdata in self.kept or tensor.device.type != "cpu":
+            return tensor
+        stash = self.stashes.get(storage._cdata)
+        if stash is None or stash.reference.expired():
+            stash = self._new_stash(tensor, storage)
+        stash.saved += 1
+        if stash.content is not None or stash.changed:
+            # it was encoded too early for this operator, or changed since another one saved it: as it is
+            stash = self._new_stash(tensor, storage, alone=True)
+            stash.saved += 1
+        return _Handle(stash, tensor.dtype, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
+
+    def _new_stash(self, tensor: torch.Tensor, storage: torch.UntypedStorage, alone: bool = False) -> _Stash:
+        number = len(self.seen)
+        origin = self.origins.get(storage._cdata, Origin("", 0, None))
+        stash = _Stash(number, StorageWeakRef(storage), replace(origin, dtype=str(tensor.dtype)), None, storage)
+        self.seen[number] = _Record(stash.origin, storage.nbytes(), self.operators)
+        self.stashes[storage._cdata] = stash
+        self.unread.append(stash)
+        if self.known is not None:
+            before = self.known.get(number)
+            same = before is not None and (before.origin, before.byte_count) == (stash.origin, storage.nbytes())
+            if not same:
+                self.deviates = True
+            elif before is not None and not alone and before.last_use > self.operators:
+                self.due.setdefault(before.last_use, []).append(stash)
+        return stash
+
+    def _encode(self, stash: _Stash) -> None:
+        if stash.content is not None or stash.pinned is None:
+            return
+        before = None if self.known is None or self.deviates else self.known.get(stash.number)
+        encoding = Encoding("raw") if before is None else choose(stash.origin, before.readers, self.format)
+        with _Without():
+            stash.content = encoded(stash.pinned, encoding)
+        stash.pinned = None
+
+    # What autograd reads.
+
+    def unpack(self, handle: Any) -> torch.Tensor:
+        """The tensor of a handle."""
+        if isinstance(handle, torch.Tensor):
+            return handle
+        if not self.backward:
+            self._begin_backward()
+        stash: _Stash = handle.stash
+        if stash.changed:
+            maker = stash.origin.operator or "the input"
+            raise BuddysimError(
+                f"{stash.changed}: changes a tensor of {tuple(handle.size)} that {maker} made and that was saved for a "
+                "backward step: expected it to stay as it is until then"
+            )
+        self._reading.append(stash.number)
+        assert stash.content is not None
+        stash.read += 1
+        with _Without():
+            flat = stash.content.decoded() if stash.decoded is None else stash.decoded
+            stash.decoded = flat if stash.read < stash.saved else None
+            empty = torch.empty(0, dtype=handle.dtype)
+            return empty.set_(flat.untyped_storage(), handle.offset, handle.size, handle.stride)
+
+    _reading: list[int]
+
+    def _begin_backward(self) -> None:
+        self.backward = True
+        self._reading = []
+        for stash in self.unread:
+            self._encode(stash)
+        self.held = sum(stash.content.nbytes for stash in self.unread if stash.content is not None)
+
+    def _note_readers(self, name: str) -> None:
+        if self.backward and name not in ("detach", "set_", "empty"):
+            for number in self._reading:
+                self.seen[number].readers.add(name)
+            self._reading = []
+
+    # The end.
+
+    def records(self) -> dict[int, _Record] | None:
+        """What the next iteration goes by."""
+        if self.known is not None and not self.deviates:
+            return self.known
+        return None if self.deviates else self.seen
+
+    def report(self, before: Report) -> Report:
+        """The bytes of this iteration."""
+        kinds: dict[str, int] = {}
+        for stash in self.unread:
+            name = stash.content.name if stash.content is not None else Raw.name
+            kinds[name] = kinds.get(name, 0) + 1
+        raw = sum(record.byte_count for record in self.seen.values())
+        return Report(raw, self.held, kinds)
+
+
+class _Without:
+    """No dispatch mode and no hooks: what encodings do themselves is nobody's business."""
+
+    def __enter__(self) -> None:
+        self._guard = torch._C._DisableTorchDispatch()
+
+    def __exit__(self, *raised: Any) -> None:
+        del self._guard
+
+
+def _windows_of(output: torch.Tensor, args: Any) -> tuple[Any, ...]:
+    """Extents and window of a max pool, from its arguments."""
+    image, kernel, stride, pad, dilation = (*args[:5], *([], 0, 1)[len(args) - 2 :])[:5]
+    return (
+        tuple(image.shape[-2:]), tuple(output.shape[-2:]), _pair(kernel), _pair(stride or kernel), _pair(pad),
+        _pair(dilation),
+    )  # fmt: skip
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return int(values[0]), int(values[-1])

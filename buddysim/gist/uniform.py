@@ -1,0 +1,45 @@
+"""Uniform precision reduction, for comparison: everything is rounded right after its operator has made it.
+
+Weights, maps, gradients and updates: the way that Gist's delayed reduction is held against (Section III-B). Operators
+compute in single precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from buddysim.gist import dpr
+from buddysim.gist.formats import find_format
+
+
+class Uniform(TorchDispatchMode):  # type: ignore[misc]
+    """A context in which every result of single precision is rounded to a format.
+
+    Parameters
+    ----------
+    module : whose parameters are rounded at once
+    format : ``"fp16"``, ``"fp10"``, ``"fp8"``
+    """
+
+    def __init__(self, module: torch.nn.Module, format: str) -> None:
+        super().__init__()
+        self.format = find_format(format).name
+        for parameter in module.parameters():
+            self._round(parameter.detach())
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        guard = torch._C._DisableTorchDispatch()
+        for output in torch.utils._pytree.tree_leaves(result):
+            if isinstance(output, torch.Tensor) and output.dtype == torch.float32:
+                self._round(output)
+        del guard
+        return result
+
+    def _round(self, tensor: torch.Tensor) -> None:
+        values = tensor.detach().numpy()  # written past autograd's counts of changes: it isn't a change of the program
+        values[...] = dpr.rounded(np.ascontiguousarray(values), self.format).reshape(values.shape)

@@ -1,0 +1,218 @@
+"""Training through the encodings: lossless to the last bit, memory really given back, PyTorch's refusals kept."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.gist import dpr
+
+torch = pytest.importorskip("torch")
+nn, functional = torch.nn, torch.nn.functional
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+from buddysim.gist.adapter import Gist  # noqa: E402
+from buddysim.gist.uniform import Uniform  # noqa: E402
+
+
+class Case(nn.Module):
+    """Layers of one case, on images of 2 x 8 x 8."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.first, self.second = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+        self.norm, self.relu, self.pool = nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2)
+        self.dropout, self.last = nn.Dropout(0.4), nn.Linear(4 * 4 * 4, 3)
+
+    def forward(self, images: Any) -> Any:
+        maps = self.relu(self.first(images))
+        if self.kind == "residual":
+            maps = functional.relu(self.second(maps) + maps)
+        elif self.kind == "residual in place":
+            later = self.norm(self.second(maps))
+            later += maps
+            maps = functional.relu(later)
+        elif self.kind == "pool and conv":
+            return self.last((self.pool(maps) + self.pool(self.second(maps))).flatten(1))
+        elif self.kind == "dropout":
+            maps = self.dropout(maps)
+        elif self.kind == "norm":
+            maps = self.relu(self.norm(self.second(maps)))
+        elif self.kind == "checkpoint":
+            maps = checkpoint(lambda x: functional.relu(self.second(x)), maps, use_reentrant=False)
+            maps = functional.relu(self.second(maps))
+        elif self.kind == "large window":
+            maps = functional.max_pool2d(maps, 5, 1, 2)
+        return self.last(self.pool(maps).flatten(1))
+
+
+KINDS = [
+    "relu pool", "residual", "residual in place", "pool and conv", "dropout", "norm", "checkpoint", "large window",
+]  # fmt: skip
+
+
+def trained(kind: str, encoded: str, iterations: int = 4) -> tuple[Any, list[Any], Gist | None]:
+    """The module after some iterations, all gradients that it had, and the adapter."""
+    torch.manual_seed(3)
+    module = Case(kind)
+    optimizer = torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)
+    gist = None if encoded == "plain" else Gist(module, None if encoded == "lossless" else encoded)
+    gradients = []
+    for number in range(iterations):
+        torch.manual_seed(50 + number)
+        images, labels = torch.randn(6, 2, 8, 8), torch.randint(0, 3, (6,))
+        optimizer.zero_grad()
+        with gist or nullcontext():
+            functional.cross_entropy(module(images), labels).backward()
+        gradients += [None if p.grad is None else p.grad.clone() for p in module.parameters()]
+        optimizer.step()
+    return module, gradients, gist
+
+
+def equal(one: Any, other: Any) -> bool:
+    return (one is None and other is None) or (one.numpy().tobytes() == other.numpy().tobytes())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lossless_encodings_change_no_bit(kind: str) -> None:
+    plain, gradients, _ = trained(kind, "plain")
+    module, others, gist = trained(kind, "lossless")
+    assert all(map(equal, gradients, others))
+    assert all(map(equal, plain.state_dict().values(), module.state_dict().values()))
+    assert gist is not None
+    assert gist.report.held_bytes < gist.report.raw_bytes
+    assert {"bits", "ssdc", "places"} & set(gist.report.encoded)
+
+
+@pytest.mark.parametrize("kind", ["relu pool", "norm", "dropout"])
+def test_fewer_bits_change_gradients_a_little_and_hold_less(kind: str) -> None:
+    _, gradients, lossless = trained(kind, "lossless", 2)
+    held = [lossless.report.held_bytes] if lossless else []
+    for name in ("fp16", "fp8"):
+        _, others, gist = trained(kind, name, 2)
+        wanted = [(a, b) for a, b in zip(gradients, others, strict=True) if a is not None]
+        assert not all(equal(a, b) for a, b in wanted)
+        first = wanted[: len(wanted) // 2]  # of the recorded iteration, in which nothing is encoded yet
+        assert all(equal(a, b) for a, b in first)
+        apart = sum(float((a - b).square().sum()) for a, b in wanted[len(first) :])
+        assert apart < 0.05 * sum(float(a.square().sum()) for a, _ in wanted[len(first) :])
+        assert gist is not None
+        held.append(gist.report.held_bytes)
+    assert held[0] >= held[1] >= held[2]
+
+
+def test_a_map_that_only_relu_and_pool_read_is_bits_and_places() -> None:
+    _, _, gist = trained("relu pool", "lossless", 2)
+    assert gist is not None
+    # The ReLU's 6 x 4 x 8 x 8 elements in bits, the 6 x 4 x 4 x 4 windows' places in halves of a byte; as they are:
+    # the images, the pooled map that the last layer reads, and what the loss saves.
+    assert {name: gist.report.encoded[name] for name in ("bits", "places")} == {"bits": 1, "places": 1}
+    kept = 6 * 2 * 64 * 4 + 6 * 64 * 4 + 6 * 3 * 4 + 6 * 8 + 4
+    assert gist.report.held_bytes == 6 * 4 * 64 // 8 + 6 * 4 * 16 // 2 + kept
+
+
+def test_a_format_rounds_what_backward_steps_read_and_nothing_else() -> None:
+    """dW of a second FC layer is dY^T times the rounded hidden map; the output is that of single precision."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 8))
+    gist, images = Gist(module, "fp8"), torch.randn(16, 64)
+    for _ in range(2):
+        module.zero_grad()
+        with gist:
+            output = module(images)
+            output.sum().backward()
+    hidden = module[0](images).detach()
+    assert equal(output.detach(), module(images).detach())
+    rounded = torch.from_numpy(dpr.rounded(hidden.numpy(), "fp8").reshape(16, 64))
+    assert torch.allclose(module[1].weight.grad, torch.ones(8, 16) @ rounded, rtol=1e-5)
+    assert not torch.allclose(module[1].weight.grad, torch.ones(8, 16) @ hidden, rtol=1e-5)
+
+
+def test_maps_are_given_back_between_the_passes() -> None:
+    """A storage that was encoded is gone once its last forward reader is done."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    torch.manual_seed(0)
+    module, gist = Case("norm"), Gist(module := Case("norm"))
+    references: list[Any] = []
+    module.second.register_forward_pre_hook(
+        lambda _, inputs: references.append(StorageWeakRef(inputs[0].untyped_storage()))
+    )
+    gone = []
+    for _ in range(2):
+        with gist:
+            loss = module(torch.randn(6, 2, 8, 8)).sum()
+            gone.append(references[-1].expired())
+            loss.backward()
+    assert gone == [False, True]
+
+
+def test_another_course_is_recorded_anew() -> None:
+    torch.manual_seed(1)
+    module, reference = Case("norm"), Case("norm")
+    reference.load_state_dict(module.state_dict())
+    gist = Gist(module)
+    for kind in ("norm", "norm", "residual", "residual", "residual"):
+        module.kind = reference.kind = kind
+        images = torch.randn(4, 2, 8, 8)
+        with gist:
+            module(images).square().sum().backward()
+        reference(images).square().sum().backward()
+        assert all(equal(a.grad, b.grad) for a, b in zip(module.parameters(), reference.parameters(), strict=True))
+    assert gist.report.held_bytes < gist.report.raw_bytes
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_what_pytorch_refuses_is_refused(iterations: int) -> None:
+    """The sigmoid's output is saved and then changed in place."""
+
+    class Changes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.wrong = False
+
+        def forward(self, values: Any) -> Any:
+            saved = torch.sigmoid(self.layer(values))
+            if self.wrong:
+                saved.add_(1)
+            return saved.sum()
+
+    module = Changes()
+    gist = Gist(module)
+    for number in range(iterations):
+        module.wrong = number == iterations - 1
+        if not module.wrong:
+            with gist:
+                module(torch.ones(2, 4)).backward()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        module(torch.ones(2, 4)).backward()
+    message = r"add_: changes a tensor of \(2, 4\) that sigmoid made and that was saved for a backward step"
+    with pytest.raises(BuddysimError, match=message), gist:
+        module(torch.ones(2, 4)).backward()
+
+
+def test_bad_input() -> None:
+    with pytest.raises(BuddysimError, match=r"format 'fp12': expected one of fp16, fp10, fp8 \(nearest: fp1\d\)"):
+        Gist(nn.Linear(1, 1), "fp12")
+    gist = Gist(nn.Linear(1, 1))
+    with gist, pytest.raises(BuddysimError, match="an iteration is under way"), gist:
+        pass
+
+
+def test_uniform_rounding_rounds_weights_maps_gradients_and_updates() -> None:
+    torch.manual_seed(0)
+    module = nn.Linear(16, 16)
+    optimizer = torch.optim.SGD(module.parameters(), 0.1)
+    with Uniform(module, "fp8"):
+        output = module(torch.randn(8, 16))
+        output.square().sum().backward()
+        optimizer.step()
+    for tensor in (output.detach(), module.weight.grad, module.weight.detach(), module.bias.detach()):
+        values = np.ascontiguousarray(tensor.numpy())
+        assert dpr.rounded(values, "fp8").tobytes() == values.tobytes()
