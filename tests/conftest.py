@@ -11,6 +11,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 # Screens have no width, as in a pipe, but where a test sets one (xdist sets it in its workers).
 os.environ.pop("COLUMNS", None)
+os.unsetenv("COLUMNS")  # readline, which pytest imports, sets it past Python, for the programs that tests start
 
 # A shell's background job ignores Ctrl-C, and so would every program that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -34,6 +34,10 @@ _OPERATIONS = {
     HOST: "#7f6000",
     "stall": "#e02020",
 }
+_NAMES_ROOM = 0.55  # rows over the streams, for the names of layers that stall
+_LETTER_SHARE = 0.0065  # of the axis's width
+_LEAST_NAMED = 0.002  # of the iteration: a shorter stall is a line
+_MOST_NAMED = 12
 _KINDS: Mapping[Kind, tuple[str, str]] = {
     "weights": ("weights", "#16202b"),
     "weight_gradients": ("their gradients", "#56687a"),
@@ -47,14 +51,18 @@ _KINDS: Mapping[Kind, tuple[str, str]] = {
 
 
 def draw(outcomes: Mapping[str, Outcome]) -> Figure:
-    """Two panels for each scheme, on one axis of time."""
+    """Two panels for each scheme, on one axis of time and one scale of memory."""
     figure = Figure(figsize=(11, 0.6 + 3.4 * len(outcomes)), dpi=110, layout="constrained")
     panels = np.atleast_1d(figure.subplots(2 * len(outcomes), 1, sharex=True, height_ratios=[1, 1.7] * len(outcomes)))
+    length = max(outcome.time_ps for outcome in outcomes.values()) / PS_PER_MS or 1
     for number, (scheme, outcome) in enumerate(outcomes.items()):
-        _draw_streams(panels[2 * number], scheme, outcome)
+        _draw_streams(panels[2 * number], scheme, outcome, length)
         _draw_memory(panels[2 * number + 1], outcome)
+    most = max(float(panel.get_ylim()[1]) for panel in panels[1::2])
+    for panel in panels[1::2]:
+        panel.set_ylim(0, most)
     panels[-1].set_xlabel("time, ms", color=INK)
-    panels[-1].set_xlim(0, max(outcome.time_ps for outcome in outcomes.values()) / PS_PER_MS or 1)
+    panels[-1].set_xlim(0, length)
     first = next(iter(outcomes.values()))
     figure.suptitle(
         f"{first.network.name}, batch {first.batch}, on {first.machine.name}", x=0.01, ha="left", fontsize=11, color=INK
@@ -74,7 +82,7 @@ def write_picture(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome])
     write_with(path, write)
 
 
-def _draw_streams(axes: Axes, scheme: str, outcome: Outcome) -> None:
+def _draw_streams(axes: Axes, scheme: str, outcome: Outcome, length: float) -> None:
     bars: dict[str, list[tuple[float, float, int]]] = {}
     used = {record.stream for record in outcome.schedule.records}
     rows = [stream for stream in STREAMS if stream != HOST or stream in used]
@@ -84,7 +92,8 @@ def _draw_streams(axes: Axes, scheme: str, outcome: Outcome) -> None:
     bars["stall"] = [(stall.start_ps, stall.start_ps + stall.ps, 0) for stall in outcome.schedule.stalls]
     for what, colour in _OPERATIONS.items():
         axes.add_collection(_boxes(bars.get(what, []), colour))
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    _name_stalls(axes, outcome, length)
+    axes.set_ylim(len(rows) - 0.5, -0.5 - _NAMES_ROOM * bool(bars["stall"]))
     axes.set_yticks(range(len(rows)), rows)
     stalled = outcome.whole.stall_ps / PS_PER_MS
     fits = "" if outcome.fits else ", does not fit"
@@ -96,6 +105,21 @@ def _draw_streams(axes: Axes, scheme: str, outcome: Outcome) -> None:
     handles = [Patch(color=_OPERATIONS[what], label=what) for what in shown]
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
     _plain(axes)
+
+
+def _name_stalls(axes: Axes, outcome: Outcome, length: float) -> None:
+    """The layers of the longest stalls, over them, as many as have room on an axis of `length` ms."""
+    named: list[tuple[float, float]] = []
+    for stall in sorted(outcome.schedule.stalls, key=lambda stall: (-stall.ps, stall.start_ps)):
+        name = outcome.network.layers[stall.layer].name
+        middle = (stall.start_ps + stall.ps / 2) / PS_PER_MS
+        half = length * (len(name) + 1) * _LETTER_SHARE / 2
+        if stall.ps < _LEAST_NAMED * length * PS_PER_MS or len(named) == _MOST_NAMED:
+            break
+        if any(middle - half < end and start < middle + half for start, end in named):
+            continue
+        named.append((middle - half, middle + half))
+        axes.annotate(name, (middle, -0.42), ha="center", va="bottom", fontsize=6.5, color=_OPERATIONS["stall"])
 
 
 def _boxes(bars: list[tuple[float, float, int]], colour: str) -> PolyCollection:

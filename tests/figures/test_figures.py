@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.figures import REGISTRY, Source, plot, save
+from buddysim.figures.drawing.look import Look
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 from buddysim.training import simulate
@@ -201,3 +203,39 @@ def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:
         fits = {row["scheme"]: row["fits"] for row in rows if row["network"] == network}
         starred = [label.get_text().endswith("*") for label in panel.get_xticklabels()]
         assert starred == [not each for each in fits.values()]
+
+
+def drawn(name: str, results: Path, look: Look | None = None) -> Figure:
+    module = REGISTRY.find(name)
+    return (look or Look()).apply(module.draw(module.data(Source(Store(results)))))
+
+
+def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None:
+    """Wherever numbers of a paper stand for some of the bars, or for none of them alone."""
+    bars = drawn("vdnn-fig15", results)
+    assert bars.get_supxlabel().startswith("Red marks: 2 of these 10 bars, whose heights the paper's text states;")
+    averages = drawn("vdnn-fig11", results).get_supxlabel()
+    assert averages.count("Red marks: averages of the six networks") == 1
+    assert drawn("vdnn-fig13", results).get_supxlabel().startswith("Red lines: what the paper's text states of all")
+    assert "Red marks: 3 of these 10 bars" in drawn("vdnn-fig1", results).get_supxlabel()
+    assert not drawn("vdnn-fig5", results).get_supxlabel()  # the paper's numbers aren't in it
+    assert not drawn("vdnn-fig15", results, Look(title=False)).get_supxlabel()
+
+
+def test_memory_above_the_papers_is_explained(results: Path) -> None:
+    figure = drawn("vdnn-fig15", results)
+    assert "where the paper states 4.2 for VGG-116 to VGG-416" in figure.get_supxlabel()
+    assert "VGG-16 (32) fits the GPU, so dyn offloads nothing of it" in figure.get_supxlabel()
+
+
+@pytest.mark.parametrize("name", ["vdnn-fig12", "vdnn-fig15"])
+@pytest.mark.parametrize("title", [True, False])
+def test_a_narrow_figure_has_room_for_all_that_it_says(name: str, title: bool, results: Path) -> None:
+    figure = drawn(name, results, Look(width_in=3.3, font_pt=8, title=title))
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert axes.bbox.width > 0.6 * figure.bbox.width
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert all(one.x1 <= other.x0 for one, other in itertools.pairwise(boxes))
+    for box in (axes.get_legend().get_window_extent(), *([figure._suptitle.get_window_extent()] if title else [])):
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width

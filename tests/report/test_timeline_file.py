@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -72,3 +73,24 @@ def test_pictures_are_the_same_bytes_each_time(tmp_path: Path, outcome: Outcome,
 def test_other_names_are_refused_before_anything_runs(tmp_path: Path, name: str):
     with pytest.raises(BuddysimError, match=r"expected a name that ends in|no folder"):
         check_timeline(tmp_path / name)
+
+
+def test_stalls_have_their_layers_names_and_memory_one_scale(outcome: Outcome) -> None:
+    """The longest stalls first; no name lies over another."""
+    small = carry_out(
+        chain("crc"), 1, machine(), Cost(default_ps=MS), vdnn.plan(chain("crc"), 1, machine(), Cost(default_ps=MS),
+        "vdnn-none-p", Options()), Options(),
+    )  # fmt: skip
+    figure = timeline_picture.draw({"vdnn-all-p": outcome, "small": small})
+    streams, memory, no_stalls, little = figure.axes
+    assert outcome.whole.stall_ps > 0 == small.whole.stall_ps
+    longest = max(outcome.schedule.stalls, key=lambda stall: stall.ps)
+    layers = {outcome.network.layers[stall.layer].name for stall in outcome.schedule.stalls}
+    named = {text.get_text(): text for text in streams.texts}
+    assert outcome.network.layers[longest.layer].name in named
+    assert set(named) <= layers
+    assert not no_stalls.texts
+    figure.canvas.draw()
+    boxes = sorted((text.get_window_extent() for text in streams.texts), key=lambda box: box.x0)
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+    assert memory.get_ylim() == little.get_ylim()

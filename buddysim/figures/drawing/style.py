@@ -8,10 +8,12 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from buddysim.figures.drawing.shown import ShownFigure
 
 INK, PALE, STATED = "#222222", "#8a8a8a", "#b3261e"
+LINES_ONLY = "Red lines: what the paper's text states of all its bars; their heights could not be read from its figure."
 SERIES = ("#1f4e79", "#9dc3e6", "#c55a11", "#f4b183", "#4f7942", "#b7d3a8", "#5b4a8a", "#cfc6e6", "#16202b")
 KINDS = {
     "weights": "#16202b",
@@ -95,13 +97,38 @@ def stacked(axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[floa
     return heights
 
 
-def stated(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper") -> None:
-    """Marks numbers that the paper states."""
+def caption(axes: Axes, text: str) -> None:
+    """Adds a paragraph to the caption under the figure, once."""
+    figure = axes.figure
+    before = figure.get_supxlabel()
+    if text in before:
+        return
+    found = figure.supxlabel(f"{before}\n{text}".strip(), x=0.01, ha="left", fontsize=7, color=INK)
+    found.set_wrap(True)
+
+
+def stated(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper", missing: str = "") -> None:
+    """Marks numbers that the paper states, and says in the caption for how many of the bars, which are drawn before.
+
+    Parameters
+    ----------
+    missing : the caption where the marks are something else than heights of these bars
+    """
+    bars = len({round(bar.get_x() + bar.get_width() / 2, 3) for bar in axes.patches if isinstance(bar, Rectangle)})
+    if len(x) < bars or missing:
+        caption(
+            axes,
+            missing
+            or f"Red marks: {len(x)} of these {bars} bars, whose heights the paper's text states; the others could not "
+            "be read from its figure.",
+        )
     axes.scatter(x, y, marker="D", s=26, facecolor="white", edgecolor=STATED, linewidth=1.4, zorder=5, label=label)
 
 
 def stated_line(axes: Axes, y: float, text: str) -> None:
-    """Draws a line where the paper states an average or a bound."""
+    """Draws a line where the paper states an average or a bound; the caption says that its bars couldn't be read."""
+    if "could not be read" not in axes.figure.get_supxlabel():
+        caption(axes, LINES_ONLY)
     axes.axhline(y, color=STATED, linewidth=0.9, linestyle="--", zorder=4)
     axes.annotate(
         textwrap.fill(text, 14), (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
