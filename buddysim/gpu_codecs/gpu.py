@@ -1,0 +1,59 @@
+"""The OpenCL device that codecs run on: kernels by name, buffers, launches of so many work-groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module, resources
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.base.errors import BuddysimError
+
+Words = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The parameters of a launch: work-groups, and work-items of each."""
+
+    grid: int
+    block: int
+
+
+class Gpu:
+    """The first OpenCL device, with the kernels of some source files of this folder."""
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        try:
+            self._cl: Any = import_module("pyopencl")
+        except ImportError:
+            raise BuddysimError("pyopencl is missing: expected it installed (pip install 'buddysim[opencl]')") from None
+        self._context = self._cl.Context(self._cl.get_platforms()[0].get_devices()[:1])
+        self._queue = self._cl.CommandQueue(self._context)
+        folder = resources.files("buddysim.gpu_codecs")
+        text = "\n".join((folder / name).read_text(encoding="utf-8") for name in sources)
+        program = self._cl.Program(self._context, text).build(["-cl-std=CL1.2"])
+        self._kernels = {kernel.function_name: kernel for kernel in program.all_kernels()}
+
+    def buffer(self, words: int, contents: Words | None = None) -> Any:
+        """So many words of 32 bits, zero or with these contents."""
+        flags = self._cl.mem_flags
+        if contents is not None:
+            return self._cl.Buffer(self._context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=contents)
+        made = self._cl.Buffer(self._context, flags.READ_WRITE, 4 * max(words, 1))
+        self._cl.enqueue_fill_buffer(self._queue, made, np.uint32(0), 0, 4 * max(words, 1))
+        return made
+
+    def launch(self, kernel: str, launch: Launch, *arguments: Any) -> None:
+        """Starts a kernel; integers are passed as words."""
+        passed = (np.uint32(value) if isinstance(value, int) else value for value in arguments)
+        self._kernels[kernel](self._queue, (launch.grid * launch.block,), (launch.block,), *passed)
+
+    def read(self, buffer: Any, words: int) -> Words:
+        """The first words of a buffer."""
+        found = np.empty(words, np.uint32)
+        self._cl.enqueue_copy(self._queue, found, buffer)
+        return found

@@ -1,0 +1,115 @@
+"""Searches for launch parameters (CSWAP, Alg. 1, Sec. V-D): Bayesian optimisation, random, expert, the whole grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.gpu_codecs import BLOCKS, GRIDS
+from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.regressors import sklearn
+
+#: Milliseconds, or any other cost, of a launch.
+Objective = Callable[[Launch], float]
+
+#: Random points first, steps of Bayesian optimisation then (Sec. IV-D).
+FIRST, STEPS = 10, 25
+#: What an expert chooses by hand (Sec. V-D): work-groups of 128, one for each SM and scheduler; 80 SMs of a V100.
+EXPERT = Launch(80, 128)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, what it costs, and how many evaluations that took."""
+
+    launch: Launch
+    cost: float
+    evaluations: int
+
+
+@cache
+def space() -> tuple[Launch, ...]:
+    """Every launch."""
+    return tuple(Launch(grid, block) for block in BLOCKS for grid in range(GRIDS[0], GRIDS[1] + 1))
+
+
+def expert(objective: Objective) -> Found:
+    """One launch, by rule."""
+    return Found(EXPERT, objective(EXPERT), 1)
+
+
+def random(objective: Objective, seed: int, tries: int = 1) -> Found:
+    """The best of some launches drawn at random; the paper draws one."""
+    rng = np.random.default_rng(seed)
+    return _best({launch: objective(launch) for launch in _drawn(rng, tries)})
+
+
+def whole_grid(objective: Objective) -> Found:
+    """Every launch, one after the other."""
+    return _best({launch: objective(launch) for launch in space()})
+
+
+def bayesian(objective: Objective, seed: int) -> Found:
+    """A Gaussian process on the logarithm of the grid and on the block; each step where most improvement is expected.
+
+    Raises
+    ------
+    BuddysimError
+        where scikit-learn isn't installed
+    """
+    gaussian, kernels = sklearn("gaussian_process"), sklearn("gaussian_process.kernels")
+    rng = np.random.default_rng(seed)
+    seen = {launch: objective(launch) for launch in _drawn(rng, FIRST)}
+    candidates = _candidates()
+    everywhere = _features(candidates)
+    for _ in range(STEPS):
+        kernel = kernels.Matern(length_scale=(0.2, 1.0), length_scale_bounds=(0.02, 10), nu=2.5)
+        process = gaussian.GaussianProcessRegressor(kernel, alpha=1e-4, normalize_y=True, random_state=seed)
+        costs = np.log([seen[launch] for launch in seen])
+        process.fit(_features(tuple(seen)), costs)
+        mean, deviation = process.predict(everywhere, return_std=True)
+        gain = _expected_improvement(mean, deviation, float(costs.min()))
+        for number in np.argsort(-gain, kind="stable"):
+            launch = candidates[int(number)]
+            if launch not in seen:
+                seen[launch] = objective(launch)
+                break
+    return _best(seen)
+
+
+@cache
+def _candidates() -> tuple[Launch, ...]:
+    """Launches that a step may take: grids at most 2 % apart."""
+    ends = GRIDS[1] / GRIDS[0]
+    grids = sorted({round(GRIDS[0] * ends ** (number / 400)) for number in range(401)})
+    return tuple(Launch(grid, block) for block in BLOCKS for grid in grids)
+
+
+def _drawn(rng: np.random.Generator, count: int) -> list[Launch]:
+    return [space()[int(number)] for number in rng.choice(len(space()), count, replace=False)]
+
+
+def _best(costs: dict[Launch, float]) -> Found:
+    launch = min(costs, key=lambda one: (costs[one], one.block, one.grid))
+    return Found(launch, costs[launch], len(costs))
+
+
+def _features(launches: tuple[Launch, ...]) -> NDArray[np.float64]:
+    """Columns from 0 to 1."""
+    whole = math.log(GRIDS[1])
+    return np.array([[math.log(launch.grid) / whole, BLOCKS.index(launch.block)] for launch in launches], dtype=float)
+
+
+def _expected_improvement(mean: Any, deviation: Any, best: float) -> NDArray[np.float64]:
+    spread = np.maximum(deviation, 1e-12)
+    ahead = (best - mean) / spread
+    density = np.exp(-0.5 * ahead**2) / math.sqrt(2 * math.pi)
+    below = np.array([0.5 * (1 + math.erf(value / math.sqrt(2))) for value in ahead])
+    improvement: NDArray[np.float64] = spread * (ahead * below + density)
+    return improvement

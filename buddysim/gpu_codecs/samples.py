@@ -1,0 +1,77 @@
+"""Simulated times of codecs, one `Sample` for each launch of each tensor, and the file that ships with them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, fields
+from importlib import resources
+from pathlib import Path
+
+from buddysim.base.output import write_text
+from buddysim.base.textfile import csv_rows, read_text
+
+SHIPPED = resources.files("buddysim.gpu_codecs") / "data" / "times.csv"
+LARGEST_FILE = 2**20
+HEAD = (
+    "Kernels of codecs on simulated GPUs, written by tools/measure_codecs.py. Times are picoseconds: encode_ps of the "
+    "passes over the data, sums_ps of the sums between them, decode_ps of decoding. origin: simulated, a replay of the "
+    "captured kernels; extrapolated, from the two largest sizes (buddysim/gpu_codecs/times.py)."
+)
+
+
+@dataclass(frozen=True, order=True)
+class Sample:
+    """The time that a codec took.
+
+    Attributes
+    ----------
+    sparsity : share of zeros
+    encode_ps, sums_ps, decode_ps : of the passes over the data that encode, of the sums between them, of decoding
+    origin : ``"simulated"``, ``"interpolated"`` or ``"extrapolated"``
+    """
+
+    machine: str
+    codec: str
+    layout: str
+    grid: int
+    block: int
+    byte_count: int
+    sparsity: float
+    code_bytes: int
+    encode_ps: int
+    sums_ps: int
+    decode_ps: int
+    origin: str = "simulated"
+
+    @property
+    def compress_ps(self) -> int:
+        """All that encodes."""
+        return self.encode_ps + self.sums_ps
+
+    @property
+    def total_ps(self) -> int:
+        """Both ways."""
+        return self.compress_ps + self.decode_ps
+
+
+NAMES = tuple(field.name for field in fields(Sample))
+
+
+def read_samples(path: str | Path) -> list[Sample]:
+    """The samples of a file."""
+    rows = csv_rows(read_text(Path(path), "times of codecs", LARGEST_FILE), str(path))
+    next(rows)
+    kinds = (str, str, str, int, int, int, float, int, int, int, int, str)
+    return [Sample(*(kind(cell) for kind, cell in zip(kinds, cells, strict=True))) for _, cells in rows]
+
+
+def write_samples(path: Path, samples: Iterable[Sample]) -> None:
+    """Writes samples, in order."""
+    text = io.StringIO()
+    text.write(f"# {HEAD}\n")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(NAMES)
+    writer.writerows(astuple(sample) for sample in sorted(samples))
+    write_text(path, text.getvalue())

@@ -1,0 +1,17 @@
+"""Synthetic tensors: words of a given share of zeros at random places (CSWAP, Sec. IV-C)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from buddysim.gpu_codecs.gpu import Words
+
+
+def synthetic(byte_count: int, sparsity: float, seed: int = 0) -> Words:
+    """Normally distributed numbers of 32 bits, of which exactly this share (rounded) is zero."""
+    rng = np.random.default_rng(seed)
+    count = byte_count // 4
+    values = rng.standard_normal(count, dtype=np.float32)
+    values[values == 0] = 1
+    values[rng.permutation(count)[: round(sparsity * count)]] = 0
+    return values.view(np.uint32)

@@ -1,0 +1,102 @@
+"""CSWAP's time model (Sec. IV-C): linear regression on size and sparsity, in sub-models by range of sparsity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.base.errors import BuddysimError
+
+#: Sparsities that models are fitted to (Sec. IV-C), and sub-models by default: the paper names no number.
+RANGE = (0.2, 0.8)
+SUB_MODELS = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """A tensor and the time that it took, one way."""
+
+    byte_count: int
+    sparsity: float
+    time_ps: int
+
+
+class TimeModel(Protocol):
+    """What predicts times."""
+
+    def predict(self, byte_count: int, sparsity: float) -> float:
+        """Picoseconds."""
+
+
+Fit = Callable[[Sequence[Row]], TimeModel]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """``a + b x size + c x sparsity`` for each range of sparsities; the outer ranges have no outer end."""
+
+    coefficients: tuple[tuple[float, float, float], ...]
+
+    def predict(self, byte_count: int, sparsity: float) -> float:
+        """Picoseconds."""
+        a, b, c = self.coefficients[_range(sparsity, len(self.coefficients))]
+        return a + b * byte_count + c * sparsity
+
+
+def _range(sparsity: float, ranges: int) -> int:
+    low, high = RANGE
+    return min(max(int((sparsity - low) / (high - low) * ranges + 1e-9), 0), ranges - 1)
+
+
+def fit_linear(rows: Sequence[Row], sub_models: int = SUB_MODELS) -> LinearModel:
+    """Least squares in each range, over the rows within `RANGE`.
+
+    Raises
+    ------
+    BuddysimError
+        where a range has fewer than three rows
+    """
+    found = []
+    used = [row for row in rows if RANGE[0] <= row.sparsity <= RANGE[1]]
+    for number in range(sub_models):
+        own = [row for row in used if _range(row.sparsity, sub_models) == number]
+        if len(own) < 3:
+            raise BuddysimError(f"sub-model {number + 1} of {sub_models}: {len(own)} rows: expected three or more")
+        a, b, c = _least_squares(own)
+        found.append((a, b, c))
+    return LinearModel(tuple(found))
+
+
+def _least_squares(rows: Sequence[Row]) -> tuple[float, float, float]:
+    size = max(row.byte_count for row in rows)  # so that columns are of one magnitude
+    matrix: NDArray[np.float64] = np.array([[1.0, row.byte_count / size, row.sparsity] for row in rows])
+    times = np.array([float(row.time_ps) for row in rows])
+    a, b, c = np.linalg.lstsq(matrix, times, rcond=None)[0]
+    return float(a), float(b) / size, float(c)
+
+
+@dataclass(frozen=True)
+class BandwidthModel:
+    """The baseline to beat: bytes over a bandwidth, that of the fitted rows as a whole."""
+
+    bytes_per_ps: float
+
+    def predict(self, byte_count: int, sparsity: float) -> float:
+        """Picoseconds."""
+        return byte_count / self.bytes_per_ps
+
+
+def fit_bandwidth(rows: Sequence[Row]) -> BandwidthModel:
+    """All bytes over all time."""
+    return BandwidthModel(sum(row.byte_count for row in rows) / sum(row.time_ps for row in rows))
+
+
+def relative_absolute_error(model: TimeModel, rows: Sequence[Row]) -> float:
+    """RAE: the sum of errors over that of the distances from the mean (Sec. V-C)."""
+    mean = sum(row.time_ps for row in rows) / len(rows)
+    away = sum(abs(row.time_ps - mean) for row in rows)
+    return sum(abs(model.predict(row.byte_count, row.sparsity) - row.time_ps) for row in rows) / away

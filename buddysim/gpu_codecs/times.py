@@ -1,0 +1,185 @@
+"""How long a codec's kernels take: between and beyond the sizes, sparsities and grids that were simulated.
+
+Every launch was simulated with a tensor of one size at several sparsities; times between these lie on straight lines,
+and so they do between two grids, over the logarithm. Larger tensors were simulated at some grids: how much longer they
+take is carried over to the other grids and sparsities of the layout, on straight lines over size, and beyond the
+largest on the line through the two largest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.gpu_codecs import BLOCKS, GRIDS, LAYOUTS, REGISTRY
+from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
+
+STAGES = ("encode_ps", "sums_ps", "decode_ps")
+
+
+@dataclass(frozen=True, eq=False)
+class CodecTimes:
+    """The times of one codec in one layout on one machine."""
+
+    samples: tuple[Sample, ...]
+
+    def at(self, byte_count: int, sparsity: float, launch: Launch) -> Sample:
+        """The times of a tensor, with their origin.
+
+        Raises
+        ------
+        BuddysimError
+            a launch out of range, a sparsity outside 0 to 1
+        """
+        check_launch(launch)
+        if not 0 <= sparsity <= 1:
+            raise BuddysimError(f"sparsity {sparsity!r}: expected a number from 0 to 1")
+        known = self._by_key.get((byte_count, sparsity, launch.grid, launch.block))
+        if known is not None:
+            return known
+        encode, sums, decode = (round(self._stage(stage, byte_count, sparsity, launch)) for stage in STAGES)
+        first = self.samples[0]
+        return replace(
+            first, grid=launch.grid, block=launch.block, byte_count=byte_count, sparsity=sparsity, code_bytes=0,
+            encode_ps=encode, sums_ps=sums, decode_ps=decode, origin=self._origin(byte_count, sparsity),
+        )  # fmt: skip
+
+    def best_launch(self, byte_count: int, sparsity: float) -> Launch:
+        """The launch that takes least in both directions, of those that were simulated."""
+        return _best_launch(self, byte_count, sparsity)
+
+    @property
+    def launches(self) -> list[Launch]:
+        """Every launch that was simulated."""
+        return sorted({Launch(s.grid, s.block) for s in self._base}, key=lambda one: (one.block, one.grid))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Sizes at which several grids were simulated, ascending."""
+        return sorted({sample.byte_count for sample in self._larger} | {self._base[0].byte_count})
+
+    @cached_property
+    def _by_key(self) -> dict[tuple[int, float, int, int], Sample]:
+        return {(s.byte_count, s.sparsity, s.grid, s.block): s for s in self.samples}
+
+    @cached_property
+    def _base(self) -> tuple[Sample, ...]:
+        """The samples of the size that most launches were simulated with."""
+        sizes = [sample.byte_count for sample in self.samples]
+        size = max(sorted(set(sizes)), key=sizes.count)
+        return tuple(sample for sample in self.samples if sample.byte_count == size)
+
+    @cached_property
+    def _larger(self) -> tuple[Sample, ...]:
+        """The samples of larger tensors whose sparsity every launch was simulated with; the others are held out."""
+        least, sparsities = self._base[0].byte_count, {sample.sparsity for sample in self._base}
+        return tuple(s for s in self.samples if s.byte_count > least and s.sparsity in sparsities)
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str, float, int], list[tuple[float, float]]]:
+        """Times over the logarithm of the grid, by stage, sparsity and block."""
+        found: dict[tuple[str, float, int], list[tuple[float, float]]] = {}
+        for sample in sorted(self._base):
+            for stage in STAGES:
+                point = (math.log(sample.grid), float(getattr(sample, stage)))
+                found.setdefault((stage, sample.sparsity, sample.block), []).append(point)
+        return {key: sorted(points) for key, points in found.items()}
+
+    def _origin(self, byte_count: int, sparsity: float) -> str:
+        sparsities = [sample.sparsity for sample in self._base]
+        inside = min(sparsities) <= sparsity <= max(sparsities) and self.sizes[0] <= byte_count <= self.sizes[-1]
+        return "interpolated" if inside else "extrapolated"
+
+    def _stage(self, stage: str, byte_count: int, sparsity: float, launch: Launch) -> float:
+        at = math.log(launch.grid)
+        by_sparsity = sorted(
+            (known, _line(points, at, beyond=False))
+            for (name, known, block), points in self._lines.items()
+            if name == stage and block == launch.block
+        )
+        if not by_sparsity:
+            raise BuddysimError(f"block {launch.block}: its times weren't simulated")
+        return max(0.0, _line(by_sparsity, sparsity)) * self._growth(stage, byte_count, launch)
+
+    def _growth(self, stage: str, byte_count: int, launch: Launch) -> float:
+        """Time of a tensor over that of the same one of the size that every launch was simulated with."""
+        base = self._base[0].byte_count
+        by_grid = []
+        for grid in sorted({sample.grid for sample in self._larger}):
+            points = [(float(s.byte_count), float(getattr(s, stage))) for s in self._larger if s.grid == grid]
+            first = next((s for s in self._base if (s.grid, s.block, s.sparsity) == _like(self._larger, grid)), None)
+            if first is None or not getattr(first, stage):
+                continue
+            points = sorted([(float(base), float(getattr(first, stage))), *points])
+            by_grid.append((math.log(grid), max(0.0, _line(points, float(byte_count))) / getattr(first, stage)))
+        if not by_grid:
+            return byte_count / base
+        return _line(by_grid, math.log(launch.grid), beyond=False)
+
+
+def _like(larger: Sequence[Sample], grid: int) -> tuple[int, int, float]:
+    sample = next(s for s in larger if s.grid == grid)
+    return sample.grid, sample.block, sample.sparsity
+
+
+@cache
+def _best_launch(times: CodecTimes, byte_count: int, sparsity: float) -> Launch:
+    return min(times.launches, key=lambda launch: times.at(byte_count, sparsity, launch).total_ps)
+
+
+def _line(points: Sequence[tuple[float, float]], at: float, beyond: bool = True) -> float:
+    """A value on lines between ascending points; outside of them on the nearest line, or the nearest point's."""
+    if len(points) == 1 or (not beyond and at <= points[0][0]):
+        return points[0][1]
+    if not beyond and at >= points[-1][0]:
+        return points[-1][1]
+    upper = next((n for n in range(1, len(points)) if at <= points[n][0]), len(points) - 1)
+    (x0, y0), (x1, y1) = points[upper - 1], points[upper]
+    return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+
+
+def check_launch(launch: Launch) -> None:
+    """Refuses a launch out of range."""
+    if not GRIDS[0] <= launch.grid <= GRIDS[1]:
+        raise BuddysimError(f"grid {launch.grid}: expected {GRIDS[0]} to {GRIDS[1]} work-groups")
+    if launch.block not in BLOCKS:
+        raise BuddysimError(f"block {launch.block}: expected {' or '.join(map(str, BLOCKS))} work-items")
+
+
+@cache
+def shipped() -> tuple[Sample, ...]:
+    """The samples that ship."""
+    return tuple(sample for sample in read_samples(str(SHIPPED)) if sample.origin == "simulated")
+
+
+@cache
+def codec_times(machine: str, codec: str, layout: str) -> CodecTimes:
+    """The times that ship, of one codec in one layout on one machine.
+
+    Raises
+    ------
+    BuddysimError
+        where nothing of the kind was simulated
+    """
+    if layout not in LAYOUTS:
+        raise BuddysimError(f"kernels {shortened(layout)}: expected one of {', '.join(LAYOUTS)}")
+    REGISTRY.find(codec)
+    found = tuple(s for s in shipped() if (s.machine, s.codec, s.layout) == (machine, codec, layout))
+    if not found:
+        there = _names(s.machine for s in shipped() if (s.codec, s.layout) == (codec, layout))
+        raise BuddysimError(f"{codec}, {layout}, on {machine}: not simulated: expected one of {there}")
+    return CodecTimes(found)
+
+
+def machines(codec: str, layout: str) -> tuple[str, ...]:
+    """The machines that a codec was simulated on."""
+    return tuple(sorted({s.machine for s in shipped() if (s.codec, s.layout) == (codec, layout)}))
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names))) or "none"

@@ -1,0 +1,107 @@
+"""CSWAP's execution advisor (Chen et al., CLUSTER 2021, Sec. IV-B): is a tensor worth compressing?
+
+It compares what swapping costs beyond the computations that hide it, with compression (T) and without (T'). Hidden_f
+is the forward time of the layer that consumes the tensor, Hidden_b the backward time of the layer during which it comes
+back, the one before its consumer in backward order (Fig. 2). Both are read off the iteration without compression, as
+the paper's profiler takes them from the first iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.build import build
+from buddysim.training.iteration.plan import Plan
+from buddysim.training.iteration.stashing import link_ps
+
+if TYPE_CHECKING:
+    from buddysim.machine.training_table import LinkRate
+    from buddysim.training.cost import CostModel
+    from buddysim.training.iteration.program import Program
+    from buddysim.training.networks.graph import Network
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Computation that a tensor's copies overlap with, in picoseconds."""
+
+    forward_ps: int
+    backward_ps: int
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What swapping a tensor costs beyond what is hidden, with compression and without; in picoseconds."""
+
+    compressed_ps: float
+    plain_ps: float
+
+    @property
+    def compress(self) -> bool:
+        """Whether compression pays."""
+        return self.compressed_ps < self.plain_ps
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The times of a tensor's copies to the host and back, in picoseconds."""
+
+    offload_ps: float
+    prefetch_ps: float
+
+
+def published(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidden, link: LinkRate) -> Advice:
+    """As published: a tensor's code has ``S (1 - sparsity)`` bytes, and a link has a rate alone (equations 1 to 4).
+
+    Parameters
+    ----------
+    codec_ps : predicted time of compression and decompression
+    """
+
+    def copies(moved: float) -> Copies:
+        return Copies(moved * 1e12 / link.offload_bytes_per_s, moved * 1e12 / link.prefetch_bytes_per_s)
+
+    return advice(copies(byte_count * (1 - sparsity)), copies(byte_count), codec_ps, hidden)
+
+
+def exact(byte_count: int, code_bytes: int, codec_ps: float, hidden: Hidden, link: LinkRate) -> Advice:
+    """With the bytes that are stored and the copies' times on the timeline."""
+
+    def copies(moved: int) -> Copies:
+        return Copies(link_ps(link, "offload", moved), link_ps(link, "prefetch", moved))
+
+    return advice(copies(code_bytes), copies(byte_count), codec_ps, hidden)
+
+
+def advice(code: Copies, plain: Copies, codec_ps: float, hidden: Hidden) -> Advice:
+    """Equations 1 and 2."""
+    return Advice(codec_ps + _seen(code, hidden), _seen(plain, hidden))
+
+
+def _seen(copies: Copies, hidden: Hidden) -> float:
+    forward = max(copies.offload_ps - hidden.forward_ps, 0)
+    return forward + max(copies.prefetch_ps - hidden.backward_ps, 0)
+
+
+def profile(network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate) -> dict[int, Hidden]:
+    """What hides the copies of each tensor that a plan moves, by the layer that owns it."""
+    program = build(network, batch, cost, plan, link)
+    forward = _hiding(program, "offload")
+    backward = _hiding(program, "prefetch")
+    return {
+        owner: Hidden(forward.get(layer, 0), backward.get(layer, 0))
+        for owner in plan.stash
+        if (layer := network.last_user(owner)) in forward
+    }
+
+
+def _hiding(program: Program, stream: str) -> Mapping[int, int]:
+    """Computation of the step that a copy overlaps with, by the layer whose X is copied."""
+    found = {}
+    for step in program.steps:
+        for task in (program.tasks[number] for number in step.tasks):
+            if task.stream == stream:
+                found[task.layer] = step.compute_ps if task.timing == "overlapped" else 0
+    return found

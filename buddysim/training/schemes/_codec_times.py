@@ -1,0 +1,106 @@
+"""Codec times for schemes that compress on the GPU: from our own kernels, simulated, or from the CSWAP paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.gpu_codecs import LAYOUTS
+from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
+from buddysim.gpu_codecs.paper_times import PaperTimes
+from buddysim.gpu_codecs.times import CodecTimes, check_launch, codec_times, machines
+from buddysim.training.iteration.stash import Code
+from buddysim.training.option import Option, values
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+
+_GROUP = "compression by the GPU itself, for schemes of CSWAP"
+SIMULATED, PAPER = "simulated", "paper"
+#: A tensor whose best launch is every tensor's: the one of the paper's Fig. 5.
+_TYPICAL = (500 * 2**20, 0.5)
+
+OPTIONS = {
+    "codec": Option(str, "codec that the GPU runs", "NAME", "zvc", _GROUP),
+    "codec_times": Option(
+        str, f"how long the codec takes: {SIMULATED}, as our kernels do; {PAPER}, through three points of the paper",
+        "SOURCE", SIMULATED, _GROUP,
+    ),
+    "kernels": Option(str, f"how the kernels share out work: {', '.join(LAYOUTS)}", "LAYOUT", LAYOUTS[0], _GROUP),
+    "grid": Option(int, "work-groups of a launch, 1 to 4096 (default: the best of those simulated)", "N", group=_GROUP),
+    "block": Option(int, "work-items of a work-group, 64 or 128 (default: the best of both)", "N", group=_GROUP),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GpuCodec:
+    """A codec on a machine.
+
+    Attributes
+    ----------
+    launch : of its kernels
+    slower : by which its times are longer than those of the machine that it was simulated on
+    source : of its times, for results
+    """
+
+    name: str
+    times: CodecTimes | PaperTimes
+    launch: Launch
+    slower: float
+    source: str
+
+    def code(self, byte_count: int, sparsity: float, code_bytes: int) -> Code:
+        """A map's code, with the times that it takes."""
+        found = self.times.at(byte_count, sparsity, self.launch)
+        return Code(code_bytes, round(found.compress_ps * self.slower), round(found.decode_ps * self.slower))
+
+
+def gpu_codec(machine: TrainingMachine, given: Mapping[str, Any]) -> GpuCodec:
+    """The codec that the options choose.
+
+    Raises
+    ------
+    BuddysimError
+        where an option is out of range, or the codec wasn't simulated
+    """
+    chosen = values(OPTIONS, given)
+    source = chosen["codec_times"]
+    if source not in (SIMULATED, PAPER):
+        raise BuddysimError(
+            f"codec_times {shortened(source)}: expected {SIMULATED} or {PAPER}{hint(source, (SIMULATED, PAPER))}"
+        )
+    if source == PAPER:
+        return _with_launch(chosen, PaperTimes(), 1.0, "through three points of the CSWAP paper's Fig. 5")
+    simulated_on, slower = _measured_machine(machine, chosen["codec"], chosen["kernels"])
+    times = codec_times(simulated_on, chosen["codec"], chosen["kernels"])
+    text = f"our OpenCL kernels, {chosen['kernels']}, simulated on {simulated_on}"
+    if slower != 1:
+        text += f", {slower:.2f} times as long (assumed: in proportion to memory bandwidth)"
+    return _with_launch(chosen, times, slower, text)
+
+
+def _with_launch(chosen: Mapping[str, Any], times: CodecTimes | PaperTimes, slower: float, text: str) -> GpuCodec:
+    best = PAPER_LAUNCH if isinstance(times, PaperTimes) else times.best_launch(*_TYPICAL)
+    launch = Launch(
+        best.grid if chosen["grid"] is None else chosen["grid"],
+        best.block if chosen["block"] is None else chosen["block"],
+    )
+    check_launch(launch)
+    return GpuCodec(
+        chosen["codec"], times, launch, slower, f"{text}; grid {launch.grid}, work-groups of {launch.block}"
+    )
+
+
+def _measured_machine(machine: TrainingMachine, codec: str, layout: str) -> tuple[str, float]:
+    """The machine whose times are taken, and how much longer this one takes."""
+    from buddysim.machine.training import TrainingMachine as Machines
+
+    there = machines(codec, layout)
+    if machine.name in there or not there:
+        return machine.name, 1.0
+    like = "v100" if "v100" in there else there[0]
+    return like, Machines.load(like).dram_bytes_per_s / machine.dram_bytes_per_s

@@ -1,0 +1,67 @@
+"""vDNN++ (Shriram et al., IPDPS 2019) as the CSWAP paper compares with it: the host compresses what came (Sec. V).
+
+Copies stay as large as they are; maps with more than 60 % zeros are compressed by 64 threads of the host, which takes
+less pinned memory, and decompressed before they go back. A copy's step waits for the host. The rate of a thread isn't
+published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.contents.options import make_codec, make_source
+from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.program import copy_ps
+from buddysim.training.iteration.stash import Code, Move, Stash
+from buddysim.training.option import Option, values
+from buddysim.training.schemes import vdnn
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"vdnnpp": "vdnn-conv-p, maps with over 60 % zeros compressed by the host (vDNN++)"}
+ORDER = 64
+#: Compression takes host time and less pinned memory.
+THREADS = 64
+LEAST_SPARSITY = 0.6
+_MAKERS = ("relu", "maxpool")
+
+OPTIONS = {
+    "host_thread_rate": Option(
+        float, f"GB/s that each of the host's {THREADS} threads compresses and decompresses (assumed)", "GB/S", 0.05,
+        "vDNN++",
+    ),
+    **CONTENTS_OPTIONS,
+}  # fmt: skip
+
+
+def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+    """vDNN's plan, with the host's work on sparse maps."""
+    below = vdnn.plan(network, batch, machine, cost, "vdnn-conv-p", options)
+    rate = values(OPTIONS, options.extra)["host_thread_rate"]
+    if not 0 < rate < float("inf"):
+        raise BuddysimError(f"host_thread_rate {rate!r}: expected a number of GB/s above 0")
+    source = make_source(options.extra)
+    contents = source.contents(network, batch, make_codec("zvc", options.extra))
+    stash = dict(below.stash)
+    for owner in below.stash:
+        writer = network.layers[network.last_writer(owner)]
+        density = contents[writer.index].density
+        if writer.kind in _MAKERS and density is not None and 1 - density > LEAST_SPARSITY:
+            size = network.output_bytes(owner, batch)
+            spent = copy_ps(size, max(1, round(rate * 1e9 * THREADS)))
+            stash[owner] = Stash(move=Move(host=Code(round(size * contents[writer.index].share), spent, spent)))
+    rates = f"{rate:g} GB/s for each of {THREADS} threads (assumed)"
+    notes = (
+        *below.notes,
+        f"host: compresses {sum(one.move is not None and one.move.host is not None for one in stash.values())} maps "
+        f"with over {LEAST_SPARSITY:.0%} zeros, {rates}",
+        f"activations: {source.description}",
+    )
+    assumptions = {"activations": source.description, "host": rates}
+    return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)

@@ -1,0 +1,37 @@
+"""Searches for launch parameters on costs with a known optimum."""
+
+from __future__ import annotations
+
+import pytest
+
+from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.launch_search import EXPERT, FIRST, STEPS, bayesian, expert, random, whole_grid
+
+
+def bowl(launch: Launch) -> float:
+    """Least at grid 200, as the paper's Fig. 5; larger work-groups cost a little."""
+    return 1000 / launch.grid + launch.grid / 40 + launch.block / 64
+
+
+def test_the_whole_grid_finds_the_least() -> None:
+    found = whole_grid(bowl)
+    assert (found.launch, found.evaluations) == (Launch(200, 64), 8192)
+
+
+def test_an_expert_and_chance() -> None:
+    assert expert(bowl).launch == EXPERT
+    assert expert(bowl).evaluations == 1
+    assert random(bowl, 3) == random(bowl, 3)
+    assert random(bowl, 3, tries=50).cost <= random(bowl, 3).cost
+
+
+@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_bayesian_optimisation_gets_near(seed: int) -> None:
+    pytest.importorskip("sklearn")
+    found = bayesian(bowl, seed)
+    assert found.evaluations == FIRST + STEPS
+    assert found.cost <= 1.15 * whole_grid(bowl).cost
+    assert found.cost < random(bowl, seed, tries=FIRST).cost
+    assert bayesian(bowl, seed) == found

@@ -1,0 +1,85 @@
+"""Times between and beyond what was simulated, by hand; the paper's three points; the samples that ship."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.gpu_codecs import BLOCKS, LAYOUTS
+from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.paper_times import BYTES, PaperTimes
+from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
+from buddysim.gpu_codecs.times import CodecTimes, codec_times, shipped
+
+MIB = 2**20
+
+
+def sample(grid: int, sparsity: float, encode: int, size: int = 8 * MIB, block: int = 64) -> Sample:
+    return Sample("m", "zvc", "chunked", grid, block, size, sparsity, 0, encode, 100, 2 * encode)
+
+
+BY_HAND = CodecTimes(
+    (
+        sample(10, 0.2, 1000), sample(10, 0.6, 2000), sample(1000, 0.2, 3000), sample(1000, 0.6, 6000),
+        sample(10, 0.2, 2000, 16 * MIB), sample(10, 0.2, 5000, 32 * MIB),
+        sample(10, 0.3, 9, 16 * MIB),  # held out: another sparsity
+    )
+)  # fmt: skip
+
+
+def test_between_and_beyond() -> None:
+    assert BY_HAND.at(8 * MIB, 0.6, Launch(10, 64)).origin == "simulated"
+    half = BY_HAND.at(8 * MIB, 0.4, Launch(10, 64))
+    assert (half.encode_ps, half.sums_ps, half.decode_ps, half.origin) == (1500, 100, 3000, "interpolated")
+    # Halfway between grids in the logarithm.
+    assert BY_HAND.at(8 * MIB, 0.2, Launch(100, 64)).encode_ps == 2000
+    # Twice the size took twice as long, four times the size five times: 24 MiB 3.5 times, 48 MiB 8 times.
+    assert BY_HAND.at(24 * MIB, 0.6, Launch(10, 64)).encode_ps == 7000
+    beyond = BY_HAND.at(48 * MIB, 0.6, Launch(10, 64))
+    assert (beyond.encode_ps, beyond.sums_ps, beyond.origin) == (16000, 100, "extrapolated")
+    assert BY_HAND.at(8 * MIB, 0.9, Launch(10, 64)).origin == "extrapolated"
+    assert BY_HAND.best_launch(8 * MIB, 0.5) == Launch(10, 64)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(BuddysimError, match="grid 4097: expected 1 to 4096"):
+        BY_HAND.at(MIB, 0.5, Launch(4097, 64))
+    with pytest.raises(BuddysimError, match="block 128: its times weren't simulated"):
+        BY_HAND.at(MIB, 0.5, Launch(10, 128))
+    with pytest.raises(BuddysimError, match=r"sparsity 1\.5: expected a number from 0 to 1"):
+        BY_HAND.at(MIB, 1.5, Launch(10, 64))
+    with pytest.raises(BuddysimError, match="on titan-x: not simulated: expected one of 2080-ti, v100"):
+        codec_times("titan-x", "zvc", "coalesced")
+
+
+def test_the_papers_three_points() -> None:
+    for grid, ms in ((10, 146), (197, 44), (1024, 150)):
+        found = PaperTimes().at(BYTES, 0.5, Launch(grid, 64))
+        assert found.total_ps == pytest.approx(ms * 1e9, abs=2)
+        assert found.origin == "paper"
+        assert PaperTimes().at(2 * BYTES, 0.1, Launch(grid, 128)).total_ps == pytest.approx(2 * ms * 1e9, abs=2)
+    assert PaperTimes().at(BYTES, 0.5, Launch(199, 64)).origin == "fitted to the paper's three points"
+
+
+@pytest.mark.parametrize("machine", ["v100", "2080-ti"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_ships(machine: str, layout: str) -> None:
+    times = codec_times(machine, "zvc", layout)
+    assert len({launch.grid for launch in times.launches}) >= 20
+    assert {launch.block for launch in times.launches} == set(BLOCKS)
+    for one in times.samples:
+        assert (
+            one.code_bytes
+            == one.byte_count // 32 + (one.byte_count // 4 - round(one.sparsity * (one.byte_count // 4))) * 4
+        )
+    # One work-group takes longer than many.
+    assert times.at(8 * MIB, 0.5, Launch(1, 64)).total_ps > 10 * times.at(8 * MIB, 0.5, Launch(197, 64)).total_ps
+
+
+def test_every_row_says_where_it_is_from() -> None:
+    rows = read_samples(str(SHIPPED))
+    assert {row.origin for row in rows} <= {"simulated", "interpolated", "extrapolated"}
+    assert all(row.origin == "simulated" for row in shipped())
+    assert not any(math.isnan(row.total_ps) for row in rows)

@@ -1,0 +1,199 @@
+"""CSWAP's schemes: the advisor by hand, laws on random networks, decisions against whole simulations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training import schemes, simulate
+from buddysim.training.driver import carry_out, make_options
+from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.outcome import Outcome
+from buddysim.training.schemes import _advisor, cswap
+from buddysim.training.schemes._advisor import Hidden
+from tests.training.doubles import MS, Cost, Link, chain, machine
+from tests.training.random_networks import costs, networks
+
+GB = 10**9
+LINK: Any = Link(offload_bytes_per_s=10 * GB, prefetch_bytes_per_s=5 * GB)
+
+
+def run(network: Network, cost: Any, scheme: str, link: Any = LINK, **extra: Any) -> Outcome:
+    options, on = make_options(**extra), machine(link=link)
+    plan = schemes.REGISTRY.find(scheme).plan(network, 1, on, cost, scheme, options)  # type: ignore[arg-type]
+    return carry_out(network, 1, on, cost, plan, options)  # type: ignore[arg-type]
+
+
+def test_the_advisor_by_hand() -> None:
+    # 10 MB, 60 % zeros: out 1 ms for 0.4, back 2 ms for 0.8; hidden are 0.5 out, 1.5 back.
+    hidden = Hidden(MS // 2, 3 * MS // 2)
+    advice = _advisor.published(10_000_000, 0.6, 0.9 * MS, hidden, LINK)
+    assert advice.plain_ps == MS  # 0.5 of the way out, 0.5 of the way back
+    assert advice.compressed_ps == pytest.approx(0.9 * MS)  # nothing but the codec: both copies are hidden
+    assert advice.compress
+    assert not _advisor.published(10_000_000, 0.6, 1.1 * MS, hidden, LINK).compress
+    # Stored bytes with a mask, and the link's latency.
+    late: Any = replace(LINK, latency_ps=7)
+    exact = _advisor.exact(10_000_000, 4_312_500, 0, Hidden(0, 0), late)
+    assert exact.compressed_ps == 431_250_000 + 862_500_000 + 2 * 7
+    assert exact.plain_ps == 3 * MS + 2 * 7
+
+
+def test_what_hides_a_copy_is_read_off_the_iteration_without_compression() -> None:
+    network = chain("crcrcr", elements=2_500_000)
+    times = {("conv3", "forward"): 3, ("conv5", "forward"): 5}
+    times |= {(f"conv{n}", f"backward_{which}"): n * 10 for n in (3, 5) for which in ("data", "filter")}
+    cost: Any = Cost(times, 1)
+    on: Any = machine()
+    plan = schemes.REGISTRY.find("vdnn-conv-p").plan(network, 1, on, cost, "vdnn-conv-p", make_options())
+    found = _advisor.profile(network, 1, cost, plan, LINK)
+    # X of conv3 (made by conv1 and relu2) is copied during conv3, and comes back during conv5, before it in backward
+    # order; X of conv5 has relu6 before it.
+    assert found[1] == Hidden(3, 100)
+    assert found[3] == Hidden(5, 1)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data(), networks(), st.integers(0, 100))
+def test_laws(data: st.DataObject, network: Network, percent: int) -> None:
+    cost = data.draw(costs(network))
+    link = Link(*data.draw(st.tuples(st.integers(10**5, 10**9), st.integers(10**5, 10**9))))
+    given_density = {"density": percent / 100}
+    plain = run(network, cost, "vdnn-conv-p", link)
+    free = run(network, cost, "cswap-oracle", link, **given_density)
+    for scheme, outcome in (("cswap", run(network, cost, "cswap", link, **given_density)), ("free", free)):
+        program = outcome.program
+        coded = {owner for owner, stash in outcome.plan.stash.items() if stash.code is not None}
+        stored = sum(stash.code.byte_count for stash in outcome.plan.stash.values() if stash.code is not None)
+        moved = {task.layer: task for task in program.tasks if task.stream == "offload"}
+        # Bytes over the link are the bytes stored.
+        kept = {owner for owner in coded if any(s.layer == owner and s.pass_ == "encode" for s in program.steps)}
+        sizes = {owner: outcome.plan.stash[owner].code.byte_count for owner in kept}  # type: ignore[union-attr]
+        for owner, size in sizes.items():
+            assert program.tasks[moved[network.last_user(owner)].number].moved_bytes == size
+        assert stored >= sum(sizes.values())
+        # No tensor is read before it is decoded.
+        decoded = {s.layer: s.index for s in program.steps if s.pass_ == "decode"}
+        assert set(decoded) == kept
+        for step in program.steps[program.first_backward :]:
+            for tensor in (program.tensors[number] for number in step.reads):
+                if tensor.layer in kept and tensor.kind == "decoded_maps":
+                    assert step.index > decoded[tensor.layer]
+                assert not (tensor.layer in kept and tensor.kind == "feature_maps")
+        if scheme == "cswap" and not coded:
+            assert outcome.time_ps == plain.time_ps
+            assert program == plain.program
+    assert free.time_ps <= plain.time_ps
+
+
+def flipped(network: Network, cost: Any, link: Any, options: Any) -> tuple[list[cswap.Decision], list[int]]:
+    """The decisions, and by how much the iteration takes longer when each is flipped."""
+    on: Any = machine(link=link)
+    taken = cswap.decisions(network, 1, on, cost, "cswap", options)
+
+    def time_ps(chosen: list[cswap.Decision]) -> int:
+        plan = cswap.plan_of(network, 1, on, cost, "cswap", options, chosen)
+        return carry_out(network, 1, on, cost, plan, options).time_ps
+
+    here = time_ps(taken)
+    flips = [[replace(o, compress=o.compress != (o is one)) for o in taken] for one in taken]
+    return taken, [time_ps(flip) - here for flip in flips]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data(), st.sampled_from(["crcrcrcr", "crcrpcrcrp", "crpcrpcrpf", "crcrcff"]), st.integers(5, 95))
+def test_on_serial_chains_every_exact_decision_is_that_of_the_simulation(
+    data: st.DataObject, kinds: str, percent: int
+) -> None:
+    network = chain(kinds, elements=2_500_000)
+    times = {
+        (layer.name, pass_): data.draw(st.integers(0, 3 * MS // 2))
+        for layer in network.layers[1:]
+        for pass_ in ("forward", "backward", "backward_data", "backward_filter")
+    }
+    link = Link(5 * GB, 4 * GB, 10_000_000)
+    grid = data.draw(st.sampled_from([16, 20, 24]))
+    options = make_options(advisor="exact", density=percent / 100, kernels="chunked", grid=grid)
+    taken, worse = flipped(network, Cost(times), link, options)
+    assert taken
+    assert all(amount >= 0 for amount in worse), [(one.layer.name, one.compress) for one in taken]
+
+
+def test_decisions_depend_on_what_is_hidden() -> None:
+    network = chain("crcrcr", elements=25_000_000)
+    on: Any = machine(link=LINK)
+    for hidden_ps, compress in ((1, True), (10**12, False)):
+        cost: Any = Cost({}, hidden_ps)
+        taken = cswap.decisions(network, 1, on, cost, "cswap", make_options(density=0.5))
+        assert [one.compress for one in taken] == [compress] * len(taken)
+        assert taken
+
+
+def test_vdnnpp_keeps_the_link_busy_and_the_host_too() -> None:
+    network, cost = chain("crcrcr", elements=25_000_000), Cost({}, 1)
+    plain = run(network, cost, "vdnn-conv-p")
+    sparse = run(network, cost, "vdnnpp", density=0.3)
+    dense = run(network, cost, "vdnnpp", density=0.5)  # not above 60 % zeros
+    assert dense.time_ps == plain.time_ps
+    assert sparse.moved_bytes == plain.moved_bytes
+    assert sparse.pinned_bytes < plain.pinned_bytes
+    # Two maps of 100 MB, both ways, at 64 x 0.05 GB/s.
+    assert sparse.host_ps == 4 * 31_250_000_000
+    assert sparse.time_ps == plain.time_ps + sparse.host_ps
+    assert run(network, cost, "vdnnpp", density=0.3, host_thread_rate=0.1).host_ps == sparse.host_ps // 2
+
+
+def test_codec_times_of_the_paper() -> None:
+    given: dict[str, Any] = {"machine": "v100", "link": "pcie3-measured", "codec_times": "paper"}
+    ours = simulate("vgg16", 32, scheme="cswap-sc", **{**given, "codec_times": "simulated"})
+    slow = simulate("vgg16", 32, scheme="cswap-sc", **given)
+    slower = simulate("vgg16", 32, scheme="cswap-sc", grid=1024, **given)
+    assert ours.counters["time_ms"] < slow.counters["time_ms"] < slower.counters["time_ms"]
+    assert "three points" in slow.provenance["assumptions"]["codec times"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"grid": 0}, "grid 0: expected 1 to 4096 work-groups"),
+        ({"grid": 5000}, "grid 5000: expected 1 to 4096 work-groups"),
+        ({"block": 32}, "block 32: expected 64 or 128 work-items"),
+        ({"kernels": "colaesced"}, "kernels 'colaesced': expected one of coalesced, chunked"),
+        ({"codec": "zvv"}, "GPU codec 'zvv'"),
+        ({"codec_times": "measured"}, "codec_times 'measured': expected simulated or paper"),
+        ({"advisor": "perfect"}, "advisor 'perfect': expected published or exact"),
+        ({"density": 1.2}, "density 1.2: expected a number from 0 to 1"),
+    ],
+)
+def test_bad_options(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(BuddysimError, match=message):
+        simulate("alexnet", 8, machine="v100", scheme="cswap", **given)
+
+
+def test_a_table_for_another_network(tmp_path: Path) -> None:
+    path = tmp_path / "densities.csv"
+    path.write_text("layer,density\nrelu1_1,0.5\n")
+    with pytest.raises(BuddysimError, match=r"line 2: layer 'relu1_1': alexnet has none \(nearest: relu1\)"):
+        simulate("alexnet", 8, machine="v100", scheme="cswap", densities=str(path))
+
+
+def test_too_little_memory_for_the_code() -> None:
+    """X of conv3, 10 MB without zeros, leaves no room for its code while that is made."""
+    layers = [
+        Layer(0, "input", "input", (), (1,)),
+        Layer(1, "conv1", "conv", (0,), (2_500_000,), needs=frozenset({"x", "dy"})),
+        Layer(2, "relu2", "relu", (1,), (2_500_000,), in_place=True, needs=frozenset({"y", "dy"})),
+        Layer(3, "conv3", "conv", (2,), (1,), needs=frozenset({"x", "dy"})),
+    ]
+    options, on = make_options(density=0.99), machine(memory_bytes=15_000_000, link=LINK)
+    cost: Any = Cost({}, 1)
+    plan = cswap.plan(Network("wide", layers), 1, on, cost, "cswap-sc", options)  # type: ignore[arg-type]
+    outcome = carry_out(Network("wide", layers), 1, on, cost, plan, options)  # type: ignore[arg-type]
+    assert not outcome.fits
+    assert outcome.failure_text().endswith("at layer conv1, encode: 9.7 MiB of encoded maps asked for, 4.8 MiB free")
