@@ -1,4 +1,4 @@
-"""``python -m buddysim workloads``: the HPC programs of the study."""
+"""``python -m buddysim workloads``: the HPC programs and the networks of the study."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from buddysim.cli import CommandParser
 
 NAME = "workloads"
-HELP = """the HPC programs of the study: list them, make their traces, compare them
+HELP = """the HPC programs and networks of the study: list them, make their traces, compare them
 
-Each is a real solver, run as an OpenCL program on the CPU, verified, and captured at one of its steps."""
+Each program is a real solver, run as an OpenCL program on the CPU, verified, and captured at one of its steps. Each
+network is trained in PyTorch; the kernels of one of its iterations are modelled."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

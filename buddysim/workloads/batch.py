@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.workloads.make import Made, make
-from buddysim.workloads.needs import Needs, check_room, needs_of
-from buddysim.workloads.registry import solver_of
+from buddysim.workloads.make import Made, make, needs_of
+from buddysim.workloads.needs import Needs, check_room
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Order:
 
     @property
     def needs(self) -> Needs:
-        return needs_of(solver_of(self.name, self.scale, self.which), self.contents_every)
+        return needs_of(self.name, self.scale, self.which, self.contents_every)
 
 
 def make_all(orders: Sequence[Order], jobs: int = 1) -> Iterator[Made]:

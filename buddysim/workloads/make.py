@@ -13,6 +13,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import buddysim
 from buddysim.base import plugins
@@ -26,11 +27,15 @@ from buddysim.capture.opencl.record import Record
 from buddysim.capture.opencl.session import Outcome, run_program
 from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
 from buddysim.capture.opencl.window import Plan, Window
+from buddysim.capture.torch import access
 from buddysim.trace import Provenance, open_trace
+from buddysim.workloads import training
 from buddysim.workloads.device import import_pyopencl
-from buddysim.workloads.needs import check_room, needs_of
-from buddysim.workloads.registry import REGISTRY, solver_of
+from buddysim.workloads.needs import Needs, check_room, needs_of_run
+from buddysim.workloads.registry import REGISTRY, is_network, problem_of, solver_of
 from buddysim.workloads.solver import Check, Solver
+from buddysim.workloads.training.make import MODELLED, make_training
+from buddysim.workloads.training.make import needs_of as needs_of_training
 
 TOOL = "buddysim workloads"
 _PROGRAM = "buddysim.workloads.program"
@@ -69,16 +74,54 @@ def make(name: str, scale: str, which: str, path: str | os.PathLike[str], conten
     BuddysimError
         where the name is unknown, room or a program is missing, or the verification failed
     """
-    solver = solver_of(name, scale, which)
+    problem = problem_of(name, scale, which)
     target = Path(path)
     check_output(target)
-    origin = _provenance(name, scale, which, solver, contents_every)
+    workload = REGISTRY.find(name)
+    made = _make_training if is_network(workload) else _make_solver
+    origin = _provenance(name, scale, which, problem, contents_every)
     if (verification := _made_before(target, origin)) is not None:
         return Made(target, True, verification)
-    import_pyopencl()
-    needs = needs_of(solver, contents_every)
+    needs = needs_of(name, scale, which, contents_every)
     check_room(f"{name} at {scale}", needs, target.resolve().parent)
     say(f"{name} {scale} {which}: {needs}")
+    checks = made(name, scale, which, target, origin, contents_every)
+    return Made(target, False, tuple(map(str, checks)))
+
+
+def needs_of(name: str, scale: str, which: str, contents_every: int) -> Needs:
+    """What making a workload's trace needs."""
+    if is_network(REGISTRY.find(name)):
+        if contents_every:
+            raise BuddysimError(
+                f"{name}: --contents-every {contents_every}: a network's trace has sizes only, expected 0"
+            )
+        return needs_of_training(problem_of(name, scale, which))
+    import_pyopencl()
+    return needs_of_run(solver_of(name, scale, which), contents_every)
+
+
+def _make_training(
+    name: str, scale: str, which: str, target: Path, origin: Provenance, contents_every: int
+) -> list[Check]:
+    output = Output(target, keep_part=True, over_part=True)
+    try:
+        checks = make_training(name, REGISTRY.find(name), problem_of(name, scale, which), output, origin)
+    except BuddysimError:
+        output.discard()
+        raise
+    failed = "; ".join(str(check) for check in checks if not check.passed)
+    if failed:
+        output.discard()
+        raise BuddysimError(f"{name}: verification failed: {failed}: no trace was written")
+    output.put()
+    return checks
+
+
+def _make_solver(
+    name: str, scale: str, which: str, target: Path, origin: Provenance, contents_every: int
+) -> list[Check]:
+    solver = solver_of(name, scale, which)
     start = time.perf_counter()
     output = Output(target, keep_part=True, over_part=True)
     record, outcome, checks = _captured(name, scale, which, solver, output, origin, contents_every)
@@ -88,7 +131,7 @@ def make(name: str, scale: str, which: str, path: str | os.PathLike[str], conten
         f"{target}: {record.counts.kernels} kernels of {record.counts.launches} launches, {record.counts.operations} "
         f"warp operations, {len(checks)} checks passed; {time.perf_counter() - start:.0f} s"
     )
-    return Made(target, False, tuple(map(str, checks)))
+    return checks
 
 
 def _captured(
@@ -161,31 +204,35 @@ def _refuse_what_went_wrong(
         warn(f"{outcome.others} further processes used OpenCL")
 
 
-def _provenance(name: str, scale: str, which: str, solver: Solver, contents_every: int) -> Provenance:
+def _provenance(name: str, scale: str, which: str, problem: Any, contents_every: int) -> Provenance:
     """Where the trace comes from; equal for equal traces."""
-    problem = json.dumps(asdict(solver.problem), sort_keys=True)
     contents = f"every {contents_every}-th page of 8 KiB" if contents_every else "none"
+    captured = ASSUMED | {
+        "device": DEVICES[False],
+        "contents": f"sizes of all bytes in each snapshot; bytes: {contents}",
+        "launches": "one step is traced; the others ran in PoCL",
+    }
     return Provenance(
         tool=TOOL,
         version=buddysim.__version__,
-        source=f"{name} {scale} {which} {problem}",
+        source=f"{name} {scale} {which} {json.dumps(asdict(problem), sort_keys=True)}",
         licence=_LICENCE,
         command=f"buddysim workloads make {name} --scale {scale} --input {which}",
-        assumptions=ASSUMED
-        | {
-            "device": DEVICES[False],
-            "contents": f"sizes of all bytes in each snapshot; bytes: {contents}",
-            "launches": "one step is traced; the others ran in PoCL",
-            "sources": f"none: their digest is {_digest(name, solver)}",
-        },
+        assumptions=(MODELLED if is_network(REGISTRY.find(name)) else captured)
+        | {"sources": f"none: their digest is {_digest(name)}"},
     )
 
 
-def _digest(name: str, solver: Solver) -> str:
-    """Of the program's sources, of those of the solvers that it extends, and of those that all share."""
-    bases = {Path(inspect.getfile(kind)).parent for kind in type(solver).__mro__ if issubclass(kind, Solver)}
-    folders = {Path(__file__).parent, Path(REGISTRY.find(name).__file__ or "").parent, *bases}
-    files = sorted(file for folder in folders for ending in ("*.py", "*.cl") for file in folder.glob(ending))
+def _digest(name: str) -> str:
+    """Of the program's sources, of those of the solvers that it extends, and of those that all of its kind share."""
+    workload = REGISTRY.find(name)
+    folders = {Path(__file__).parent, Path(workload.__file__ or "").parent}
+    if is_network(workload):
+        folders |= {Path(inspect.getfile(part)).parent for part in (training, access)}
+    else:
+        kinds = workload.SOLVER.__mro__
+        folders |= {Path(inspect.getfile(kind)).parent for kind in kinds if issubclass(kind, Solver)}
+    files = sorted(file for folder in folders for ending in ("*.py", "*.pyx", "*.cl") for file in folder.glob(ending))
     digest = blake2b(digest_size=16)
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

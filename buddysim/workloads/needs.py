@@ -45,8 +45,8 @@ class Needs:
         )
 
 
-def needs_of(solver: Solver, contents_every: int) -> Needs:
-    """What a run needs."""
+def needs_of_run(solver: Solver, contents_every: int) -> Needs:
+    """What a solver's run needs."""
     first, end = solver.window
     maps = end - first + 1 + len(solver.snapshot_points)
     map_bytes = maps * solver.device_bytes // (ENTRY_BYTES * _MAP_ENTRIES_PER_BYTE)

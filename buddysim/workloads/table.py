@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import ModuleType
 from buddysim.base.errors import BuddysimError
 from buddysim.trace import open_trace
 from buddysim.workloads.comparison import MOST_POINTS, POINTS, Comparison, class_counts, compare, origin, ratio, summary
-from buddysim.workloads.registry import REGISTRY, solver_of
+from buddysim.workloads.registry import REGISTRY, is_network, problem_of, solver_of
 from buddysim.workloads.touched import touched_bytes
 
 _FOLDER = Path(__file__).parent / "reference"
@@ -42,6 +43,9 @@ def table(paths: Iterable[str | os.PathLike[str]]) -> str:
     if not ordinary and not compared:
         raise BuddysimError("workloads table: no trace: expected at least one")
     parts = [_HEAD, *_figures([path for *_, path in sorted(ordinary)])]
+    networks = [path for name, _, path in sorted(ordinary) if is_network(REGISTRY.find(REGISTRY.names()[name]))]
+    if networks:
+        parts += _trainings(networks)
     if compared:
         parts += _comparisons([compare(path) for *_, path in sorted(compared)])
     return "\n".join(parts)
@@ -54,7 +58,6 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
     for path in paths:
         with open_trace(path) as trace:
             name, scale, which, _ = origin(trace, path)
-            solver = solver_of(name, scale, which)
             operations = sum(kernel.memory_instructions for kernel in trace.kernels)
             ratios = " ".join(f"{ratio(counts):.2f}" for counts in class_counts(trace))
             paper, size = _paper(REGISTRY.find(name))
@@ -62,7 +65,7 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
             traced = (
                 f"{operations / 1e6:.2f} M in {len(trace.kernels)} launches, {touched_bytes(trace) >> 20} MiB touched"
             )
-            run = f"{solver.steps} steps, {solver.launches} launches"
+            run = _run(name, scale, which)
             footprint = f"{megabytes:.0f} MB ({size} GB)"
             yield f"| {name} {scale} | {which} | {footprint} | {traced} | {run} | {ratios} | {paper} |"
     parts = [(name, REGISTRY.find(name).PART) for name in REGISTRY.names() if hasattr(REGISTRY.find(name), "PART")]
@@ -88,6 +91,31 @@ def _comparisons(found: Sequence[Comparison]) -> Iterator[str]:
         worst = sorted((row for row in one.rows if not row.alike), key=lambda row: -row.points)[:3]
         named = ", ".join(f"{row.name} {row.when} {row.points:.1f}" for row in worst) or "none"
         yield f"| {one.workload} | {one.program} | {ratios} | {alike} of {len(one.rows)} | {named} |"
+
+
+def _run(name: str, scale: str, which: str) -> str:
+    if is_network(REGISTRY.find(name)):
+        problem = problem_of(name, scale, which)
+        sizes = f"{problem.batch} samples of {problem.size}, width {problem.width:g}"
+        return f"{problem.steps} steps of {sizes}"
+    solver = solver_of(name, scale, which)
+    return f"{solver.steps} steps, {solver.launches} launches"
+
+
+def _trainings(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
+    """Steps and losses of the snapshots of networks."""
+    yield "\n## Losses\n"
+    yield "Of the batch of each snapshot's step; the last column is the check that the trace was written on.\n"
+    yield "| workload | input | step: loss | verified |"
+    yield "|---|---|---|---|"
+    for path in paths:
+        with open_trace(path) as trace:
+            name, scale, which, _ = origin(trace, path)
+            labels = [one.label for one in trace.snapshots if not one.for_replay]
+            found = [re.search(r"iteration (\d+), loss ([\d.]+)", label) for label in labels]
+            losses = ", ".join(f"{match[1]}: {float(match[2]):.2f}" for match in found if match is not None)
+            verified = trace.provenance.assumptions.get("verification", "-").removeprefix("none: ")
+            yield f"| {name} {scale} | {which} | {losses} | {verified.partition(' = ')[0]} |"
 
 
 def _reference(workload: ModuleType) -> str:

@@ -1,0 +1,74 @@
+"""The lines that the lanes of a warp touch, as a trace has them."""
+import numpy as np
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+cdef enum:
+    LANES = 32
+    MOST_LINES = 32     # no lane touches two
+
+cdef inline uint32_t sectors_touched(uint64_t low, uint64_t high) noexcept nogil:
+    return ((<uint32_t>low != 0) | (low >> 32 != 0) << 1 | (<uint32_t>high != 0) << 2 | (high >> 32 != 0) << 3)
+
+cdef inline uint32_t sectors_whole(uint64_t low, uint64_t high) noexcept nogil:
+    return ((<uint32_t>low == 0xFFFFFFFFu) | (low >> 32 == 0xFFFFFFFFu) << 1
+            | (<uint32_t>high == 0xFFFFFFFFu) << 2 | (high >> 32 == 0xFFFFFFFFu) << 3)
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane, const uint8_t[::1] stores):
+    """The lines of warp instructions, in the order in which lanes touch them first; `naive_coalesce` says the same.
+
+    Parameters
+    ----------
+    addresses : int64 (instructions, 32), of each lane's first byte, negative where the lane is off
+    bytes_per_lane : uint8 (instructions,), 1 to 16, a power of 2; addresses are multiples of it
+    stores : uint8 (instructions,), whether it writes
+
+    Returns
+    -------
+    number of lines, uint8 (instructions,); line records one after the other, uint64
+    """
+    cdef Py_ssize_t n = addresses.shape[0], i, total = 0
+    cdef int lane, found, here, size
+    cdef int64_t address
+    cdef uint64_t number, bits
+    cdef int shift
+    cdef uint64_t[MOST_LINES] numbers, low, high
+    if addresses.shape[1] != LANES:
+        raise ValueError(f"{addresses.shape[1]} lanes, expected {LANES}")
+    counts = np.zeros(n, np.uint8)
+    lines = np.empty(n * LANES, np.uint64)
+    cdef uint8_t[::1] count = counts
+    cdef uint64_t[::1] line = lines
+    with nogil:
+        for i in range(n):
+            found = here = 0
+            size = bytes_per_lane[i]
+            for lane in range(LANES):
+                address = addresses[i, lane]
+                if address < 0:
+                    continue
+                number = <uint64_t>address >> 7
+                if found == 0 or numbers[here] != number:
+                    here = found - 1
+                    while here >= 0 and numbers[here] != number:
+                        here -= 1
+                    if here < 0:
+                        here = found
+                        numbers[here], low[here], high[here] = number, 0, 0
+                        found += 1
+                shift = address & 63
+                bits = ((<uint64_t>1 << size) - 1) << shift
+                if address & 64:
+                    high[here] |= bits
+                else:
+                    low[here] |= bits
+            count[i] = found
+            for here in range(found):
+                line[total + here] = (numbers[here] << 8 | (sectors_whole(low[here], high[here]) << 4 if stores[i] else 0)
+                                      | sectors_touched(low[here], high[here]))
+            total += found
+    return counts, lines[:total]

@@ -1,0 +1,128 @@
+"""Convolutions as matrix products whose operands are gathered on the way (cuDNN's implicit GEMM), NCHW.
+
+Forward: rows are output channels, columns the pixels of all images, k runs over input channels and the filter's
+places. Backward for the data: rows are input channels, columns input pixels, k output channels and places. Backward
+for the filter: rows are output channels, columns input channels and places, k all output pixels; thread blocks that
+share a tile take parts of k and add atomically (cuDNN's algorithm 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from buddysim.capture.torch.access.elementwise import elementwise
+from buddysim.capture.torch.access.launch import OFF, Addresses, Launch
+from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.tile_product import Factor, Product, Result
+
+_VECTOR = 4
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Two-dimensional, one group.
+
+    Attributes
+    ----------
+    data, filter, out : input (N, C, H, W), filters (K, C, R, S), output (N, K, P, Q); or their gradients
+    stride, padding, dilation : along the height and the width
+    """
+
+    data: View
+    filter: View
+    out: View
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+
+    @property
+    def _plain(self) -> bool:
+        """Whether a pixel of the output comes of the one pixel of the input at its place."""
+        return self.filter.shape[2:] == (1, 1) and self.data.shape[2:] == self.out.shape[2:]
+
+    def _vector(self, pixels: View) -> int:
+        """Pixels that a thread fetches at once."""
+        return _VECTOR if prod(pixels.shape[2:]) % _VECTOR == 0 and pixels.aligned(4 * _VECTOR) else 1
+
+    def _pixel(self, view: View, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
+        """Image, row and column of a pixel, all images' numbered on."""
+        image, rest = np.divmod(number, view.shape[2] * view.shape[3])
+        return image, *np.divmod(rest, view.shape[3])
+
+    def _place(self, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
+        """Channel, row and column of a place of a filter."""
+        channel, rest = np.divmod(number, self.filter.shape[2] * self.filter.shape[3])
+        return channel, *np.divmod(rest, self.filter.shape[3])
+
+    def _gathered(self, pixel: Addresses, place: Addresses) -> Addresses:
+        """The input under a place of the filter, for a pixel of the output."""
+        image, p, q = self._pixel(self.out, pixel)
+        channel, r, s = self._place(place)
+        h = p * self.stride[0] - self.padding[0] + r * self.dilation[0]
+        w = q * self.stride[1] - self.padding[1] + s * self.dilation[1]
+        inside = (h >= 0) & (h < self.data.shape[2]) & (w >= 0) & (w < self.data.shape[3])
+        return np.where(inside, self.data.at(image, channel, h, w), OFF)
+
+    def _scattered(self, pixel: Addresses, place: Addresses) -> Addresses:
+        """The output that a pixel of the input is part of, through a place of the filter of an output channel."""
+        image, h, w = self._pixel(self.data, pixel)
+        channel, r, s = self._place(place)
+        p, off_p = np.divmod(h + self.padding[0] - r * self.dilation[0], self.stride[0])
+        q, off_q = np.divmod(w + self.padding[1] - s * self.dilation[1], self.stride[1])
+        inside = (off_p == 0) & (off_q == 0) & (p >= 0) & (p < self.out.shape[2]) & (q >= 0) & (q < self.out.shape[3])
+        return np.where(inside, self.out.at(image, channel, p, q), OFF)
+
+    def _written(self, view: View) -> Result:
+        def place(channel: Addresses, pixel: Addresses) -> Addresses:
+            image, row, column = self._pixel(view, pixel)
+            return view.at(image, channel, row, column)
+
+        return Result(place, self._vector(view))
+
+    def forward(self, name: str = "implicit_gemm") -> Launch:
+        """What makes `out`; a bias is added by a kernel of its own."""
+        k, c, r, s = self.filter.shape
+        left = Factor(
+            lambda m, place: self.filter.address + 4 * (m * (c * r * s) + place),
+            "k",
+            _VECTOR if c * r * s % _VECTOR == 0 and self.filter.aligned(4 * _VECTOR) else 1,
+        )
+        right = Factor(self._gathered, "tile", self._vector(self.data) if self._plain else 1)
+        return Product(name, k, self._pixels(self.out), c * r * s, left, right, self._written(self.out)).launch()
+
+    def backward_data(self, name: str = "implicit_gemm_dgrad") -> Launch:
+        """What makes `data` of `out`."""
+        k, c, r, s = self.filter.shape
+
+        def filtered(m: Addresses, place: Addresses) -> Addresses:
+            channel, row, column = self._place(place)
+            return self.filter.at(channel, m, row, column)
+
+        left = Factor(filtered, "k")
+        right = Factor(self._scattered, "tile", self._vector(self.out) if self._plain else 1)
+        return Product(name, c, self._pixels(self.data), k * r * s, left, right, self._written(self.data)).launch()
+
+    def backward_filter(self, name: str = "implicit_gemm_wgrad") -> Iterator[Launch]:
+        """What makes `filter` of `data` and `out`: set to 0 first, where parts are added."""
+        k, c, r, s = self.filter.shape
+        pixels = self._pixels(self.out)
+
+        def of_out(m: Addresses, pixel: Addresses) -> Addresses:
+            image, row, column = self._pixel(self.out, pixel)
+            return self.out.at(image, m, row, column)
+
+        left = Factor(of_out, "k", self._vector(self.out))
+        right = Factor(lambda n, pixel: self._gathered(pixel, n), "k", self._vector(self.data) if self._plain else 1)
+        result = Result(lambda m, n: self.filter.address + 4 * (m * (c * r * s) + n))
+        product = Product(name, k, c * r * s, pixels, left, right, result, divide_k=True)
+        if product.parts > 1:
+            yield elementwise("fill", [], [self.filter])
+        yield product.launch()
+
+    @staticmethod
+    def _pixels(view: View) -> int:
+        return view.shape[0] * view.shape[2] * view.shape[3]

@@ -1,0 +1,96 @@
+"""Kernels that make each element of a result from the elements of the same index: PyTorch's TensorIterator.
+
+A thread block of 128 threads makes 512 elements. Where all tensors are contiguous a thread takes 4 at once
+(``vectorized_elementwise_kernel``), otherwise 4 that are 128 apart (``unrolled_elementwise_kernel``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from buddysim.capture.torch.access.launch import (
+    LANES,
+    OFF,
+    Access,
+    Addresses,
+    Launch,
+    Moves,
+    load,
+    runs,
+    store,
+    threads,
+)
+from buddysim.capture.torch.access.tensors import View
+
+_WARPS: Final = 4
+_EACH: Final = 4  # elements of a thread
+_BLOCK: Final = LANES * _WARPS * _EACH
+
+
+def elementwise(name: str, inputs: Sequence[View], outputs: Sequence[View], gap: int = 2) -> Launch:
+    """A kernel over the elements of its outputs, which have one shape.
+
+    Parameters
+    ----------
+    name : of the kernel
+    inputs : tensors that broadcast to the outputs' shape
+    outputs : what it writes
+    gap : other instructions before each access
+    """
+    shape = max((view.shape for view in outputs), key=len)
+    elements = outputs[0].elements
+    same = all(
+        view.dense and view.shape == shape and view.strides == outputs[0].strides for view in (*inputs, *outputs)
+    )
+    if same:
+        inputs = [View(view.address, (elements,), (1,), view.dtype) for view in inputs]
+        outputs = [View(view.address, (elements,), (1,), view.dtype) for view in outputs]
+    else:
+        inputs = [view.expanded(shape) for view in inputs]
+    vector = same and all(view.aligned(_EACH * view.element_bytes) for view in (*inputs, *outputs))
+
+    def program(blocks: Addresses) -> Iterator[Access]:
+        for view in inputs:
+            yield from _moves(view, load, blocks, elements, vector, gap)
+        for view in outputs:
+            yield from _moves(view, store, blocks, elements, vector, gap)
+
+    steps = (len(inputs) + len(outputs)) * _EACH
+    kind = "vectorized" if vector else "unrolled"
+    return Launch(f"{kind}_elementwise {name}", -(-elements // _BLOCK), _WARPS, steps, program)
+
+
+def _moves(view: View, access: Moves, blocks: Addresses, elements: int, vector: bool, gap: int) -> Iterator[Access]:
+    """The accesses of a thread block to its part of a tensor."""
+    thread = threads(_WARPS)
+    if vector:
+        first = blocks * _BLOCK + thread * _EACH
+        yield from runs(access, view.address, view.element_bytes, first, elements, _EACH, gap)
+        return
+    for turn in range(_EACH):
+        number = blocks * _BLOCK + turn * LANES * _WARPS + thread
+        there = number < elements
+        yield access(np.where(there, view.numbered(np.where(there, number, 0)), OFF), view.element_bytes, gap)
+
+
+def joined(name: str, inputs: Sequence[View], out: View, axis: int) -> Launch:
+    """Tensors one behind the other along an axis (``CatArrayBatchedCopy``); all are contiguous."""
+    inner = [math.prod(view.shape[axis:]) for view in inputs]
+    ends = np.cumsum(inner)
+    bases, sizes = np.array([view.address for view in inputs]), np.array(inner)
+
+    def program(blocks: Addresses) -> Iterator[Access]:
+        for turn in range(_EACH):
+            number = blocks * _BLOCK + turn * LANES * _WARPS + threads(_WARPS)
+            there = number < out.elements
+            outer, at = np.divmod(np.where(there, number, 0), ends[-1])
+            part = np.searchsorted(ends, at, side="right")
+            source = outer * sizes[part] + at - (ends[part] - sizes[part])
+            yield load(np.where(there, bases[part] + source * out.element_bytes, OFF), out.element_bytes)
+            yield store(np.where(there, out.address + number * out.element_bytes, OFF), out.element_bytes)
+
+    return Launch(name, -(-out.elements // _BLOCK), _WARPS, 2 * _EACH, program)

@@ -1,0 +1,173 @@
+"""A kernel stated as a CUDA kernel would be written: the address of every lane at every memory instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from buddysim.capture.torch.access.coalesce import coalesce
+from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
+from buddysim.trace import (
+    BLOCK_DTYPE,
+    FLAG_NO_RETURN,
+    OP_ATOMIC,
+    OP_BARRIER,
+    OP_DTYPE,
+    OP_LOAD,
+    OP_STORE,
+    WARP_DTYPE,
+    TraceWriter,
+)
+
+LANES: Final = 32
+OFF: Final = -1
+_AT_ONCE: Final = 1 << 16  # instructions whose lanes are in memory at a time
+_WIDEST: Final = 16  # bytes that a lane moves at once
+Addresses = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Access:
+    """A memory instruction of every warp of some thread blocks.
+
+    Attributes
+    ----------
+    kind : `OP_LOAD`, `OP_STORE`, `OP_ATOMIC` or `OP_BARRIER`
+    addresses : int64, broadcasts to (blocks, warps, 32); `OFF` where a lane is off. A warp with no lane on skips it
+    bytes_per_lane : 1 to 16, a power of 2
+    gap : other instructions of the warp before it
+    use : loads: further instructions until what was loaded is used
+    """
+
+    kind: int
+    addresses: Addresses
+    bytes_per_lane: int = 4
+    gap: int = GAP
+    use: int = 1
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel.
+
+    Attributes
+    ----------
+    name : of the kernel
+    blocks, warps : the grid: thread blocks, and whole warps of each
+    steps : about how many memory instructions a warp has
+    program : gives for the numbers of some blocks, int64 (blocks, 1, 1), what their warps do
+    """
+
+    name: str
+    blocks: int
+    warps: int
+    steps: int
+    program: Callable[[Addresses], Iterator[Access]]
+    registers: int = 32
+    shared_bytes: int = 0
+
+
+class Moves(Protocol):
+    """`load` or `store`."""
+
+    def __call__(self, addresses: ArrayLike, bytes_per_lane: int = 4, gap: int = GAP) -> Access: ...
+
+
+def load(addresses: ArrayLike, bytes_per_lane: int = 4, gap: int = GAP, use: int = 1) -> Access:
+    return Access(OP_LOAD, np.asarray(addresses, np.int64), bytes_per_lane, gap, use)
+
+
+def store(addresses: ArrayLike, bytes_per_lane: int = 4, gap: int = GAP) -> Access:
+    return Access(OP_STORE, np.asarray(addresses, np.int64), bytes_per_lane, gap)
+
+
+def runs(
+    access: Moves, address: Addresses | int, size: int, first: Addresses, elements: Addresses | int, each: int, gap: int
+) -> Iterator[Access]:
+    """What lanes do that take contiguous elements, in pieces of up to 16 B; at the tensor's end one by one.
+
+    Parameters
+    ----------
+    access : `load` or `store`
+    address, size : of the first element; bytes of one
+    first, each : a lane's first element, and how many it takes: a power of 2
+    elements : of the tensor
+    """
+    piece = min(each, _WIDEST // size)
+    for start in range(0, each, piece):
+        number = first + start
+        whole = number + piece <= elements
+        yield access(np.where(whole, address + number * size, OFF), piece * size, gap)
+        for at in (number + left for left in range(piece - 1)):
+            alone = (at < elements) & ~whole
+            if alone.any():
+                yield access(np.where(alone, address + at * size, OFF), size, gap)
+
+
+def add_atomically(addresses: ArrayLike, gap: int = GAP) -> Access:
+    """An addition to 4 B whose result nobody reads."""
+    return Access(OP_ATOMIC, np.asarray(addresses, np.int64), 4, gap)
+
+
+def barrier() -> Access:
+    return Access(OP_BARRIER, np.full((1, 1, 1), OFF, np.int64), 1, 0)
+
+
+def threads(warps: int) -> Addresses:
+    """The number of each thread in its block: int64 (1, warps, 32)."""
+    return np.arange(warps * LANES, dtype=np.int64).reshape(1, warps, LANES)
+
+
+def write_launch(writer: TraceWriter, launch: Launch, ordinal: int) -> None:
+    """Writes a kernel; `ordinal` launches came before it."""
+    writer.begin_kernel(
+        launch.name,
+        (launch.blocks, 1, 1),
+        (LANES * launch.warps, 1, 1),
+        registers=launch.registers,
+        shared_memory_bytes=launch.shared_bytes,
+        ordinal=ordinal,
+    )
+    at_once = max(1, _AT_ONCE // (launch.warps * max(launch.steps, 1)))
+    for first in range(0, launch.blocks, at_once):
+        numbers = np.arange(first, min(first + at_once, launch.blocks), dtype=np.int64)
+        _write_blocks(writer, launch, numbers)
+    writer.end_kernel()
+
+
+def _write_blocks(writer: TraceWriter, launch: Launch, numbers: Addresses) -> None:
+    accesses = list(launch.program(numbers.reshape(-1, 1, 1)))
+    shape = (len(numbers), launch.warps, LANES)
+    n_warps, n_steps = len(numbers) * launch.warps, len(accesses)
+    addresses = np.empty((n_warps, n_steps, LANES), np.int64)
+    for step, access in enumerate(accesses):
+        addresses[:, step] = np.broadcast_to(access.addresses, shape).reshape(n_warps, LANES)
+    kinds = np.array([access.kind for access in accesses], np.uint8)
+    sizes = np.array([access.bytes_per_lane for access in accesses], np.uint8)
+    there = (addresses >= 0).any(axis=2) | (kinds == OP_BARRIER)
+    ops = np.zeros((n_warps, n_steps), OP_DTYPE)
+    ops["kind"], ops["bytes_per_lane"] = kinds, sizes
+    ops["gap"] = [access.gap for access in accesses]
+    ops["use_distance"] = [access.use if access.kind == OP_LOAD else 0 for access in accesses]
+    ops["flags"] = np.where(kinds == OP_ATOMIC, FLAG_NO_RETURN, 0)
+    ops = ops[there]
+    addresses = np.ascontiguousarray(addresses[there])
+    writes = (ops["kind"] == OP_STORE).astype(np.uint8)
+    ops["n_lines"], lines = coalesce(addresses, np.ascontiguousarray(ops["bytes_per_lane"]), writes)
+    ops["bytes_per_lane"][ops["kind"] == OP_BARRIER] = 0
+    counts = ops["n_lines"].astype(np.int64)
+    ops["first_line"] = np.cumsum(counts) - counts
+    warps = np.zeros(n_warps, WARP_DTYPE)
+    warps["warp"] = np.tile(np.arange(launch.warps), len(numbers))
+    warps["n_ops"] = there.sum(axis=1)
+    warps["first_op"] = np.cumsum(warps["n_ops"]) - warps["n_ops"]
+    warps["tail_gap"] = TAIL
+    ops["gap"][warps["first_op"][warps["n_ops"] > 0]] += GAP_FIRST
+    blocks = np.zeros(len(numbers), BLOCK_DTYPE)
+    blocks["block"], blocks["n_warps"] = numbers, launch.warps
+    blocks["first_warp"] = np.arange(len(numbers)) * launch.warps
+    writer.add_blocks(blocks, warps, ops, lines)

@@ -1,0 +1,42 @@
+"""Matrix products (cuBLAS's SGEMM)."""
+
+from __future__ import annotations
+
+from buddysim.capture.torch.access.launch import Addresses, Launch
+from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.tile_product import Factor, Place, Product, Result
+
+_VECTOR = 4
+
+
+def matmul(name: str, left: View, right: View, out: View, bias: View | None = None) -> Launch:
+    """``out[m, n] = left[m, k] x right[k, n]``, with a bias that broadcasts to it."""
+    (m, k), n = left.shape, right.shape[1]
+    along_k = _vector(left, 1)
+    along_n = _vector(right, 1)
+    first = Factor(left.at, "k", along_k) if left.strides[1] == 1 else Factor(left.at, "tile", _vector(left, 0))
+    second = (
+        Factor(_turned(right), "tile", along_n)
+        if right.strides[1] == 1
+        else Factor(_turned(right), "k", _vector(right, 0))
+    )
+    added = None if bias is None else bias.expanded(out.shape)
+    wide = _vector(out, 1)
+    if added is not None and not (added.strides[1] == 1 and added.aligned(4 * _VECTOR)):
+        wide = 1
+    result = Result(out.at, wide, bias=None if added is None else added.at)
+    return Product(name, m, n, k, first, second, result).launch()
+
+
+def _turned(view: View) -> Place:
+    def place(n: Addresses, k: Addresses) -> Addresses:
+        return view.at(k, n)
+
+    return place
+
+
+def _vector(view: View, axis: int) -> int:
+    """Elements that a thread may take at once along an axis."""
+    other = view.strides[1 - axis]
+    fits = view.strides[axis] == 1 and other % _VECTOR == 0 and view.shape[axis] % _VECTOR == 0
+    return _VECTOR if fits and view.aligned(4 * _VECTOR) else 1

@@ -1,0 +1,80 @@
+"""Batch normalisation in training, as cuDNN's kernels for NCHW (``bn_fw_tr_1C11``, ``bn_bw_1C11``): a thread block for
+each channel reads the channel of every image, and keeps what its registers hold; the rest it reads again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from buddysim.capture.torch.access.launch import (
+    LANES,
+    OFF,
+    Access,
+    Addresses,
+    Launch,
+    barrier,
+    load,
+    runs,
+    store,
+    threads,
+)
+from buddysim.capture.torch.access.tensors import View
+
+_WARPS: Final = 16
+_VECTOR: Final = 4
+_KEPT: Final = 32  # elements of each input that a thread keeps
+_GAP: Final = 2
+
+
+def by_channel(
+    name: str, inputs: Sequence[View], values: Sequence[View], results: Sequence[View], outputs: Sequence[View]
+) -> Launch:
+    """Sums over each channel, and what is made with them of each element.
+
+    Parameters
+    ----------
+    name : of the kernel
+    inputs : contiguous tensors (N, C, ...) of one shape
+    values : (C,), read by each channel's thread block
+    results : (C,), written by it
+    outputs : of the inputs' shape; none for a sum alone
+    """
+    images, channels = inputs[0].shape[:2]
+    pixels = inputs[0].elements // (images * channels)
+    each = _VECTOR if pixels % _VECTOR == 0 and all(view.aligned(4 * _VECTOR) for view in (*inputs, *outputs)) else 1
+    elements = images * pixels  # of a channel
+    turns = -(-elements // (LANES * _WARPS * each))
+
+    def program(blocks: Addresses) -> Iterator[Access]:
+        thread = threads(_WARPS)
+
+        def first_of(turn: int) -> tuple[Addresses, Addresses]:
+            at = (turn * LANES * _WARPS + thread) * each
+            image, pixel = np.divmod(np.minimum(at, elements - each), pixels)
+            return (image * channels + blocks) * pixels + pixel, np.where(at < elements, inputs[0].elements, 0)
+
+        def moves(views: Sequence[View], turn: int, *, write: bool) -> Iterator[Access]:
+            first, end = first_of(turn)
+            for view in views:
+                for access in runs(store if write else load, view.address, 4, first, end, each, _GAP):
+                    if access.bytes_per_lane == 4 * each:
+                        yield access
+
+        for view in values:
+            yield load(np.broadcast_to(view.numbered(blocks), (len(blocks), _WARPS, LANES)))
+        for turn in range(turns):
+            yield from moves(inputs, turn, write=False)
+        yield barrier()
+        for view in results:
+            yield store(np.where(thread == 0, view.numbered(blocks), OFF))
+        if not outputs:
+            return
+        for turn in range(turns):
+            if turn >= _KEPT // each:
+                yield from moves(inputs, turn, write=False)
+            yield from moves(outputs, turn, write=True)
+
+    steps = turns * (2 * len(inputs) + len(outputs)) + len(values) + len(results) + 1
+    return Launch(name, channels, _WARPS, steps, program)

@@ -1,0 +1,244 @@
+"""The kernels that PyTorch launches on a GPU for an operator of ATen, as access models.
+
+An operator that none of them fits has no model: the capture's one-pass stand-in takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.capture.torch.access.convolution import Convolution
+from buddysim.capture.torch.access.elementwise import elementwise, joined
+from buddysim.capture.torch.access.launch import Launch
+from buddysim.capture.torch.access.matmul import matmul
+from buddysim.capture.torch.access.normalisation import by_channel
+from buddysim.capture.torch.access.optimizer import updated
+from buddysim.capture.torch.access.pooling import Window, pooled, unpooled
+from buddysim.capture.torch.access.rows import added_rows, over_rows, taken_rows
+from buddysim.capture.torch.access.tensors import View
+
+_MOST_OPERANDS: Final = 8
+_SINGLE: Final = "float32"
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator with its tensors.
+
+    Attributes
+    ----------
+    name : without library and overload: ``"convolution"``
+    inputs, outputs : tensors in the order of the operator's schema, each once
+    arguments : others, by name; one that is missing had its default
+    values : int64 contents of inputs of whole numbers, by their place among the inputs, where they are known
+    """
+
+    name: str
+    inputs: tuple[View, ...]
+    outputs: tuple[View, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+
+    def pair(self, argument: str, default: int | tuple[int, int]) -> tuple[int, int]:
+        """An argument for height and width."""
+        value = self.arguments.get(argument, default) or default
+        first, *rest = value if isinstance(value, tuple) else (value,)
+        return int(first), int(rest[0] if rest else first)
+
+
+def launches_of(call: Call) -> list[Launch] | None:
+    """The kernels of an operator, in order; None: there is no model."""
+    model = _MODELS.get(call.name)
+    found = model(call) if model is not None else None
+    return found if found is not None else _by_elements(call)
+
+
+def _by_elements(call: Call) -> list[Launch] | None:
+    """Operators that make each element from the elements at its place."""
+    if not call.outputs or len(call.inputs) + len(call.outputs) > _MOST_OPERANDS:
+        return None
+    shape = call.outputs[0].shape
+    if any(view.shape != shape for view in call.outputs) or not all(_fits(view.shape, shape) for view in call.inputs):
+        return None
+    return [elementwise(call.name, call.inputs, call.outputs)]
+
+
+def _fits(inner: tuple[int, ...], outer: tuple[int, ...]) -> bool:
+    """Whether a shape broadcasts to another."""
+    pairs = zip(reversed(inner), reversed(outer), strict=False)
+    return len(inner) <= len(outer) and all(own in (1, whole) for own, whole in pairs)
+
+
+def _plain(*views: View) -> bool:
+    return all(view.contiguous and view.dtype == _SINGLE for view in views)
+
+
+def _convolution(call: Call, data: View, filters: View, out: View) -> Convolution | None:
+    if len(data.shape) != 4 or call.arguments.get("groups", 1) != 1 or call.arguments.get("transposed"):
+        return None
+    if not _plain(data, filters, out):
+        return None
+    pairs = call.pair("stride", 1), call.pair("padding", 0), call.pair("dilation", 1)
+    return Convolution(data, filters, out, *pairs)
+
+
+def _conv_forward(call: Call) -> list[Launch] | None:
+    data, filters, *bias = call.inputs
+    found = _convolution(call, data, filters, call.outputs[0])
+    if found is None:
+        return None
+    out = call.outputs[0]
+    shift = [View(one.address, (1, *one.shape, 1, 1), (0, 1, 0, 0), one.dtype) for one in bias]
+    return [found.forward(), *(elementwise("add_bias", [out, one], [out]) for one in shift)]
+
+
+def _conv_backward(call: Call) -> list[Launch] | None:
+    slope, data, filters = call.inputs[:3]
+    wanted = call.arguments.get("output_mask", (True, True, True))
+    outputs = list(call.outputs)
+    launches: list[Launch] = []
+    for which, is_wanted in enumerate(wanted):
+        if not is_wanted:
+            continue
+        out = outputs.pop(0)
+        found = _convolution(call, out if which == 0 else data, out if which == 1 else filters, slope)
+        if found is None:
+            return None
+        if which == 0:
+            launches.append(found.backward_data())
+        elif which == 1:
+            launches += found.backward_filter()
+        else:
+            launches.append(by_channel("reduce_bias", [slope], [], [out], []))
+    return launches
+
+
+def _product(call: Call) -> list[Launch] | None:
+    *bias, left, right = call.inputs
+    if len(left.shape) != 2 or len(right.shape) != 2 or left.shape[1] != right.shape[0]:
+        return None
+    return [matmul("sgemm", left, right, call.outputs[0], bias[0] if bias else None)]
+
+
+def _batch_norm(call: Call) -> list[Launch] | None:
+    data, *_ = call.inputs
+    out, mean, deviation, *_ = call.outputs
+    if not _plain(data, out) or len(data.shape) < 3:
+        return None
+    values = [view for view in call.inputs[1:] if view.shape == mean.shape]
+    return [by_channel("bn_fw_tr_1C11", [data], values, [mean, deviation], [out])]
+
+
+def _batch_norm_backward(call: Call) -> list[Launch] | None:
+    slope, data, *values = call.inputs
+    out, *gradients = call.outputs
+    if not _plain(slope, data, out) or len(data.shape) < 3:
+        return None
+    weight, *_, mean, deviation = values
+    return [by_channel("bn_bw_1C11", [slope, data], [weight, mean, deviation], gradients, [out])]
+
+
+def _window(call: Call) -> Window:
+    size = call.pair("kernel_size", 1)
+    return Window(size, call.pair("stride", size), call.pair("padding", 0))
+
+
+def _pool(call: Call) -> list[Launch] | None:
+    if len(call.inputs[0].shape) != 4:
+        return None
+    return [pooled(call.name, call.inputs[0], call.outputs, _window(call))]
+
+
+def _max_pool_backward(call: Call) -> list[Launch] | None:
+    slope, _, indices = call.inputs
+    return [unpooled(call.name, (slope, indices), call.outputs[0], _window(call))]
+
+
+def _avg_pool_backward(call: Call) -> list[Launch] | None:
+    return [unpooled(call.name, call.inputs[:1], call.outputs[0], _window(call))]
+
+
+def _softmax(call: Call) -> list[Launch] | None:
+    if call.arguments.get("dim", -1) not in (-1, len(call.outputs[0].shape) - 1):
+        return None
+    return [over_rows(call.name, call.inputs, call.outputs, 3)]
+
+
+def _softmax_backward(call: Call) -> list[Launch] | None:
+    if call.arguments.get("dim", -1) not in (-1, len(call.outputs[0].shape) - 1):
+        return None
+    return [over_rows(call.name, call.inputs, call.outputs, 2)]
+
+
+def _cat(call: Call) -> list[Launch] | None:
+    (out,) = call.outputs
+    axis = call.arguments.get("dim", 0) % len(out.shape)
+    if not all(view.contiguous for view in (*call.inputs, out)) or sum(v.elements for v in call.inputs) != out.elements:
+        return None
+    return [joined("CatArrayBatchedCopy", call.inputs, out, axis)]
+
+
+def _embedding(call: Call) -> list[Launch] | None:
+    if 1 not in call.values:
+        return None
+    return [taken_rows(call.name, call.inputs[0], call.inputs[1], call.values[1], call.outputs[0])]
+
+
+def _embedding_backward(call: Call) -> list[Launch] | None:
+    if 1 not in call.values:
+        return None
+    (out,) = call.outputs
+    return [
+        elementwise("fill", [], [out]),
+        added_rows(call.name, call.inputs[0], call.inputs[1], call.values[1], out),
+    ]
+
+
+def _update(call: Call) -> list[Launch] | None:
+    """A fused optimizer's: lists of parameters, gradients and state, one behind the other."""
+    written = {view.address for view in call.outputs}
+    parts = _equal_parts([view for view in call.inputs if view.shape])  # numbers of steps are no parameters'
+    if parts is None:
+        return None
+    groups = [(list(each), [view for view in each if view.address in written]) for each in zip(*parts, strict=True)]
+    if len({len(changed) for _, changed in groups}) != 1:
+        return None
+    return [updated(call.name, groups)]
+
+
+def _equal_parts(views: Sequence[View]) -> list[Sequence[View]] | None:
+    """Lists of the same shapes that follow each other: parameters, gradients, one or two kinds of state."""
+    for count in (3, 4, 2):
+        size, rest = divmod(len(views), count)
+        parts = [views[part * size : (part + 1) * size] for part in range(count)]
+        if not rest and size and all([v.shape for v in part] == [v.shape for v in parts[0]] for part in parts):
+            return parts
+    return None
+
+
+_MODELS: Final[Mapping[str, Callable[[Call], list[Launch] | None]]] = {
+    "convolution": _conv_forward,
+    "convolution_backward": _conv_backward,
+    "mm": _product,
+    "addmm": _product,
+    "native_batch_norm": _batch_norm,
+    "native_batch_norm_backward": _batch_norm_backward,
+    "max_pool2d_with_indices": _pool,
+    "max_pool2d_with_indices_backward": _max_pool_backward,
+    "avg_pool2d": _pool,
+    "avg_pool2d_backward": _avg_pool_backward,
+    "_softmax": _softmax,
+    "_log_softmax": _softmax,
+    "_softmax_backward_data": _softmax_backward,
+    "_log_softmax_backward_data": _softmax_backward,
+    "cat": _cat,
+    "embedding": _embedding,
+    "embedding_dense_backward": _embedding_backward,
+    "_fused_sgd_": _update,
+    "_fused_adagrad_": _update,
+}

@@ -1,0 +1,45 @@
+"""An optimizer's update of all parameters in one kernel (``multi_tensor_apply_kernel``): chunks of 65536 elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from buddysim.capture.torch.access.launch import LANES, Access, Addresses, Launch, load, runs, store, threads
+from buddysim.capture.torch.access.tensors import View
+
+_CHUNK: Final = 65536
+_WARPS: Final = 16
+_VECTOR: Final = 4
+_GAP: Final = 2
+
+
+def updated(name: str, groups: Sequence[tuple[Sequence[View], Sequence[View]]]) -> Launch:
+    """A thread block for each chunk of each parameter.
+
+    Parameters
+    ----------
+    name : of the kernel
+    groups : of each parameter what is read, and what is written; contiguous tensors of one size, as many for each
+    """
+    first_chunks = np.cumsum([0, *(-(-read[0].elements // _CHUNK) for read, _ in groups)])
+    most = max(max(len(read) + len(written) for read, written in groups), 1)
+    sizes = np.array([read[0].elements for read, _ in groups], np.int64)
+    bases = [np.array([[view.address for view in each[side]] for each in groups]).T for side in range(2)]
+    turns = _CHUNK // (LANES * _WARPS * _VECTOR)
+
+    def program(blocks: Addresses) -> Iterator[Access]:
+        group = np.searchsorted(first_chunks, blocks, side="right") - 1
+        start = (blocks - first_chunks[group]) * _CHUNK
+        for turn in range(turns):
+            number = start + (turn * LANES * _WARPS + threads(_WARPS)) * _VECTOR
+            if not (number < sizes[group]).any():
+                return
+            for base in bases[0]:
+                yield from runs(load, base[group], 4, number, sizes[group], _VECTOR, _GAP)
+            for base in bases[1]:
+                yield from runs(store, base[group], 4, number, sizes[group], _VECTOR, _GAP)
+
+    return Launch(name, int(first_chunks[-1]), _WARPS, turns * most, program)

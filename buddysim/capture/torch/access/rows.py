@@ -1,0 +1,89 @@
+"""Kernels over rows: softmax with its loss, look-ups in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from buddysim.capture.torch.access.launch import (
+    LANES,
+    OFF,
+    Access,
+    Addresses,
+    Launch,
+    add_atomically,
+    load,
+    store,
+    threads,
+)
+from buddysim.capture.torch.access.tensors import View
+
+_IN_REGISTERS: Final = 1024  # elements of a row that a warp keeps: PyTorch's persistent softmax
+_WARPS: Final = 4
+_LONG_WARPS: Final = 16
+
+
+def over_rows(name: str, inputs: Sequence[View], outputs: Sequence[View], passes: int) -> Launch:
+    """A softmax, or its gradient: rows along the last axis.
+
+    Rows of up to 1024 elements are read once, by a warp each (``softmax_warp_forward``), longer ones by a thread block
+    each, and `passes` times (``cunn_SoftMaxForward``: the largest, the sum, the result).
+    """
+    columns = outputs[0].shape[-1]
+    rows = outputs[0].elements // columns
+    short = columns <= _IN_REGISTERS
+    warps = _WARPS if short else _LONG_WARPS
+    across = LANES if short else LANES * warps
+    turns = -(-columns // across)
+
+    def program(blocks: Addresses) -> Iterator[Access]:
+        thread = threads(warps)
+        row = blocks * warps + thread // LANES if short else blocks
+        for last in [True] if short else [turn == passes - 1 for turn in range(passes)]:
+            for first in range(0, columns, across):
+                column = first + thread % across
+                inside = (column < columns) & (row < rows)
+                number = np.where(inside, row * columns + column, 0)
+                for view in inputs:
+                    yield load(np.where(inside, view.numbered(number), OFF), view.element_bytes)
+                if last:
+                    for view in outputs:
+                        yield store(np.where(inside, view.numbered(number), OFF), view.element_bytes)
+
+    steps = turns * (len(inputs) * (1 if short else passes) + len(outputs))
+    return Launch(name, -(-rows // warps) if short else rows, warps, steps, program)
+
+
+def taken_rows(name: str, table: View, indices: View, which: Addresses, out: View) -> Launch:
+    """``out[i] = table[which[i]]``: a thread for each element (``indexSelectLargeIndex``).
+
+    Parameters
+    ----------
+    which : int64, the values of `indices`
+    """
+    return _moved_rows(name, indices, which, table, out, add=False)
+
+
+def added_rows(name: str, rows: View, indices: View, which: Addresses, table: View) -> Launch:
+    """``table[which[i]] += rows[i]``: the gradient of a look-up, atomically."""
+    return _moved_rows(name, indices, which, table, rows, add=True)
+
+
+def _moved_rows(name: str, indices: View, which: Addresses, table: View, rows: View, *, add: bool) -> Launch:
+    columns = table.shape[-1]
+    elements = len(which) * columns
+
+    def program(blocks: Addresses) -> Iterator[Access]:
+        number = blocks * LANES * _WARPS + threads(_WARPS)
+        inside = number < elements
+        number = np.where(inside, number, 0)
+        row, column = np.divmod(number, columns)
+        yield load(np.where(inside, indices.numbered(row), OFF), indices.element_bytes)
+        of_table = np.where(inside, table.at(which[row], column), OFF)
+        of_rows = np.where(inside, rows.numbered(number), OFF)
+        yield load(of_rows if add else of_table)
+        yield add_atomically(of_table) if add else store(of_rows)
+
+    return Launch(name, -(-elements // (LANES * _WARPS)), _WARPS, 3, program)

@@ -1,0 +1,178 @@
+"""The kernel of matrix products and of convolutions: tiles of the result, a loop over k, both operands staged through
+shared memory, two buffers of it.
+
+As SGEMM kernels of cuBLAS and implicit-GEMM kernels of cuDNN work on Maxwell and later without tensor cores (Lavin's
+maxas; CUTLASS's SIMT kernels): a thread has 8 x 8 results, so a tile of 128 x 128 has 256 threads; each turn of the
+loop brings 8 columns of one operand's tile and 8 rows of the other's, asked for a turn ahead, behind one barrier.
+Tiles are taken in the order of thread blocks, those along m first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from buddysim.capture.torch.access.launch import (
+    LANES,
+    OFF,
+    Access,
+    Addresses,
+    Launch,
+    add_atomically,
+    barrier,
+    load,
+    store,
+    threads,
+)
+
+DEPTH: Final = 8  # columns and rows that a turn brings
+_RESULTS: Final = 64  # of a thread
+_TILES: Final = ((128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (64, 32), (32, 64), (32, 32))
+_BLOCKS: Final = 40  # the largest tile is taken that gives so many thread blocks
+_ELEMENT: Final = 4
+_LEAST_TURNS: Final = 16  # of a part, where k is divided
+
+#: Gives the addresses of elements from their place along m or n, and along k; `OFF` where there is none.
+Place = Callable[[Addresses, Addresses], Addresses]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One of the two operands.
+
+    Attributes
+    ----------
+    place : of its elements, of 4 B
+    along : the direction in which neighbouring threads fetch: ``"k"`` or the tile's
+    vector : elements that a thread fetches at once along it, 1 or 4; they are contiguous
+    """
+
+    place: Place
+    along: Literal["k", "tile"]
+    vector: int = 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is computed.
+
+    Attributes
+    ----------
+    place : addresses of elements from their row and column
+    vector : elements that a thread writes at once along a row
+    read_too : whether it is added to what is there
+    added : further operand of each column, by address of its first element (a bias); None: none
+    """
+
+    place: Place
+    vector: int = 1
+    read_too: bool = False
+    bias: Place | None = None
+
+
+@dataclass(frozen=True)
+class Product:
+    """The sum over k of left[m, k] x right[k, n]."""
+
+    name: str
+    m: int
+    n: int
+    k: int
+    left: Factor
+    right: Factor
+    result: Result
+    divide_k: bool = False
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a tile."""
+        fitting = [(m, n) for m, n in _TILES if m <= 2 * self.m and n <= 2 * self.n] or [_TILES[-1]]
+        for m, n in fitting:
+            if -(-self.m // m) * -(-self.n // n) >= _BLOCKS:
+                return m, n
+        return fitting[0] if self.divide_k else fitting[-1]
+
+    @property
+    def parts(self) -> int:
+        """Parts of k, each with thread blocks of its own, that add their results atomically."""
+        rows, columns = self._tiles
+        most = max(1, self.k // (DEPTH * _LEAST_TURNS))
+        return min(most, -(-_BLOCKS // (rows * columns))) if self.divide_k else 1
+
+    @property
+    def _tiles(self) -> tuple[int, int]:
+        rows, columns = self.tile
+        return -(-self.m // rows), -(-self.n // columns)
+
+    def launch(self) -> Launch:
+        """The kernel."""
+        rows, columns = self.tile
+        warps = max(1, rows * columns // _RESULTS // LANES)
+        turns = -(-self.k // (DEPTH * self.parts))
+        each = DEPTH * (rows // self.left.vector + columns // self.right.vector) // (LANES * warps) + 1
+        n_rows, n_columns = self._tiles
+        return Launch(
+            f"{self.name} {rows}x{columns}x{DEPTH}",
+            n_rows * n_columns * self.parts,
+            warps,
+            turns * each + _RESULTS,
+            self._program,
+            registers=128,
+            shared_bytes=2 * _ELEMENT * DEPTH * (rows + columns),
+        )
+
+    def _program(self, blocks: Addresses) -> Iterator[Access]:
+        rows, columns = self.tile
+        n_rows, n_columns = self._tiles
+        part, tile = np.divmod(blocks, n_rows * n_columns)
+        first_n, first_m = np.divmod(tile, n_rows)
+        first_m, first_n = first_m * rows, first_n * columns
+        warps = max(1, rows * columns // _RESULTS // LANES)
+        turns = -(-self.k // (DEPTH * self.parts))
+        first_k = part * turns * DEPTH
+        end_k = np.minimum(first_k + turns * DEPTH, self.k)
+        work = rows * columns * DEPTH // (LANES * warps)  # multiply-adds of a thread in a turn
+        for turn in range(turns):
+            gap = work if turn else 0  # two buffers: of the last turn's, while this turn's come
+            for factor, first, size, end in (
+                (self.left, first_m, rows, self.m),
+                (self.right, first_n, columns, self.n),
+            ):
+                for at, k in _fetched(factor, size, warps):
+                    at, k = first + at, first_k + turn * DEPTH + k
+                    inside = (at < end) & (k < end_k)
+                    found = factor.place(np.where(inside, at, 0), np.where(inside, k, 0))
+                    yield load(np.where(inside, found, OFF), _ELEMENT * factor.vector, gap, work or 1)
+                    gap = 0
+            yield barrier()
+        yield from self._results(first_m, first_n, warps)
+
+    def _results(self, first_m: Addresses, first_n: Addresses, warps: int) -> Iterator[Access]:
+        rows, columns = self.tile
+        vector = self.result.vector
+        for slot in range(rows * columns // (LANES * warps * vector)):
+            number = (slot * LANES * warps + threads(warps)) * vector
+            at_m, at_n = first_m + number // columns, first_n + number % columns
+            inside = (at_m < self.m) & (at_n < self.n)
+            at_m, at_n = np.where(inside, at_m, 0), np.where(inside, at_n, 0)
+            place = np.where(inside, self.result.place(at_m, at_n), OFF)
+            if self.parts > 1:
+                yield add_atomically(place)
+                continue
+            if self.result.bias is not None:
+                yield load(np.where(inside, self.result.bias(at_m, at_n), OFF), _ELEMENT * vector)
+            if self.result.read_too:
+                yield load(place, _ELEMENT * vector)
+            yield store(place, _ELEMENT * vector)
+
+
+def _fetched(factor: Factor, size: int, warps: int) -> Iterator[tuple[Addresses, Addresses]]:
+    """Of each fetch of a turn: the place of each thread's first element along the tile, and along k."""
+    each = LANES * warps * factor.vector
+    for slot in range(-(-size * DEPTH // each)):
+        number = slot * each + threads(warps) * factor.vector
+        at, k = (number // DEPTH, number % DEPTH) if factor.along == "k" else (number % size, number // size)
+        yield np.where(k < DEPTH, at, size), np.where(at < size, k, DEPTH)

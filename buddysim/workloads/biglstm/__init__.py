@@ -1,0 +1,83 @@
+"""BigLSTM: a language model of two recurrent layers whose state is projected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from buddysim.workloads.training import words
+from buddysim.workloads.training.problem import Network, Problem
+
+if TYPE_CHECKING:
+    import torch
+
+ORDER = 120
+SUMMARY = "BigLSTM in training: a language model of two LSTM layers with projections; Python's reference as text"
+PAPER = "BigLSTM"
+WHY = "Weights at full precision; only gradients and state of words that didn't occur are zero."
+_STATE, _PROJECTED, _LAYERS = 8192, 1024, 2
+_GATES = 4
+
+
+def build(problem: Problem) -> torch.nn.Module:
+    """After Jozefowicz et al. 2016 (LSTM-8192-1024), all sizes of the stated width; the softmax is over all words."""
+    import torch
+    from torch import nn
+
+    state, projected = round(_STATE * problem.width), round(_PROJECTED * problem.width)
+
+    class Layer(nn.Module):  # type: ignore[misc]
+        """All steps of the input's part of the gates are one product, as in cuDNN."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inputs = nn.Linear(projected, _GATES * state)
+            self.recurrent = nn.Linear(projected, _GATES * state, bias=False)
+            self.projection = nn.Linear(state, projected, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            steps, batch = x.shape[:2]
+            driven = self.inputs(x.reshape(steps * batch, -1)).reshape(steps, batch, -1)
+            hidden, cell = x.new_zeros(batch, projected), x.new_zeros(batch, state)
+            found = []
+            for part in driven.unbind():
+                gates = part + self.recurrent(hidden)
+                taken, kept, new, shown = gates.chunk(_GATES, 1)
+                cell = torch.sigmoid(kept) * cell + torch.sigmoid(taken) * torch.tanh(new)
+                hidden = self.projection(torch.sigmoid(shown) * torch.tanh(cell))
+                found.append(hidden)
+            return torch.stack(found)
+
+    class Model(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(words.VOCABULARY, projected)
+            self.layers = nn.ModuleList([Layer() for _ in range(_LAYERS)])
+            self.dropout = nn.Dropout(0.1)
+            self.last = nn.Linear(projected, words.VOCABULARY)
+
+        def forward(self, numbers: Any) -> Any:
+            x = self.table(numbers.t().contiguous())
+            for layer in self.layers:
+                x = self.dropout(layer(x))
+            return self.last(x.transpose(0, 1).reshape(-1, x.shape[-1]))
+
+    return Model()
+
+
+def optimizer(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
+    from torch import optim
+
+    return optim.Adagrad(parameters, problem.rate, initial_accumulator_value=0.1, fused=True)
+
+
+NETWORK = Network(build, words.batches, optimizer)
+PROBLEMS = {
+    "small": {
+        "profile": Problem(8, 5, 0.015625, 60, 0.2, 1, 0, 15),
+        "replay": Problem(8, 5, 0.015625, 60, 0.2, 2, 1, 15),
+    },
+    "medium": {
+        "profile": Problem(32, 10, 0.125, 150, 0.05, 1, 0, 90),
+        "replay": Problem(32, 10, 0.125, 150, 0.05, 2, 1, 90),
+    },
+}

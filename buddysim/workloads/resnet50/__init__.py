@@ -1,0 +1,69 @@
+"""ResNet-50: an image classifier of residual blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from buddysim.workloads.training import images
+from buddysim.workloads.training.problem import Network, Problem
+
+if TYPE_CHECKING:
+    import torch
+
+ORDER = 160
+SUMMARY = "ResNet-50 in training: sixteen residual blocks of three convolutions; Fashion-MNIST"
+PAPER = "ResNet50"
+WHY = "Feature maps after ReLU are partly zeros, scattered; sums of blocks and normalised maps are at full precision."
+_STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
+_EXPANSION = 4
+
+
+def build(problem: Problem) -> torch.nn.Module:
+    """After He et al. 2016, the stride in the 3 x 3 convolution; no pooling before the blocks, as images are small."""
+    from torch import nn
+
+    from buddysim.workloads.training.layers import unit, width_of
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self, inputs: int, inner: int, outputs: int, stride: int) -> None:
+            super().__init__()
+            last = nn.Sequential(nn.Conv2d(inner, outputs, 1, bias=False), nn.BatchNorm2d(outputs))
+            self.steps = nn.Sequential(unit(inputs, inner, 1), unit(inner, inner, 3, stride), last)
+            shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            same = inputs == outputs and stride == 1
+            self.shortcut = nn.Identity() if same else nn.Sequential(shortcut, nn.BatchNorm2d(outputs))
+            self.relu = nn.ReLU(inplace=True)
+
+        def forward(self, x: Any) -> Any:
+            found = self.steps(x)
+            found += self.shortcut(x)
+            return self.relu(found)
+
+    wide = width_of(problem)
+    layers: list[nn.Module] = [unit(3, wide(64), 3, stride=2)]
+    channels = wide(64)
+    for inner, count, first_stride in _STAGES:
+        for number in range(count):
+            outputs = _EXPANSION * wide(inner)
+            layers.append(Block(channels, wide(inner), outputs, first_stride if number == 0 else 1))
+            channels = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, images.CLASSES))
+
+
+def optimizer(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
+    from buddysim.workloads.training.layers import momentum
+
+    return momentum(parameters, problem)
+
+
+NETWORK = Network(build, images.batches, optimizer)
+PROBLEMS = {
+    "small": {
+        "profile": Problem(16, 32, 0.125, 200, 0.02, 1, 0, 20),
+        "replay": Problem(16, 32, 0.125, 200, 0.02, 2, 1, 20),
+    },
+    "medium": {
+        "profile": Problem(14, 32, 0.5, 200, 0.01, 1, 0, 90),
+        "replay": Problem(14, 32, 0.5, 200, 0.01, 2, 1, 90),
+    },
+}

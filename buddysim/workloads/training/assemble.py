@@ -1,0 +1,123 @@
+"""A training's trace: ten snapshots over it, an iteration with its kernels, and what memory holds after each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from buddysim.capture.torch.access.launch import Launch
+from buddysim.capture.torch.caching_allocator import Segment
+from buddysim.formats.operator_graph import OperatorGraph
+from buddysim.trace import TraceWriter
+from buddysim.trace.format import REPLAY_LABEL
+from buddysim.workloads.solver import SNAPSHOTS
+from buddysim.workloads.training.kernels import OnePass, kernels_of, write_kernel
+from buddysim.workloads.training.layout import Layout, lay_out
+from buddysim.workloads.training.memory import Memory
+from buddysim.workloads.training.observe import Iteration
+
+
+@dataclass
+class Assembly:
+    """Writes iterations as they are observed; the traced one is written with its kernels.
+
+    Parameters
+    ----------
+    writer : takes the trace
+    snapshots : iterations of the snapshots over the run, ascending
+    traced : the iteration whose kernels are written
+    """
+
+    writer: TraceWriter
+    snapshots: tuple[int, ...]
+    traced: int
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("kernels", "one_pass", "launches"), 0))
+    _layout: Layout | None = None
+    _kernels: list[list[Launch | OnePass]] = field(default_factory=list)
+    _shape: tuple[object, ...] = ()
+
+    def add(self, iteration: Iteration) -> None:
+        """An observed iteration, in their order."""
+        graph = iteration.graph
+        assert graph is not None
+        if self._layout is None:
+            self._begin(graph, iteration)
+        if _shape(graph) != self._shape:
+            raise RuntimeError(f"iteration {iteration.number} has other operators or tensors than those before")
+        assert self._layout is not None
+        memory = Memory(self._layout)
+        memory.begin(iteration)
+        turns = [turn for turn, number in enumerate(self.snapshots) if number == iteration.number]
+        if iteration.number == self.traced:
+            self._trace(iteration, memory, turns)
+        else:
+            self._pass_over(iteration, memory, turns)
+
+    @property
+    def launches(self) -> int:
+        """Of an iteration."""
+        return sum(map(len, self._kernels))
+
+    def _begin(self, graph: OperatorGraph, iteration: Iteration) -> None:
+        self._shape = _shape(graph)
+        self._layout = layout = lay_out(graph)
+        for number, segment in enumerate(layout.pool):
+            self.writer.add_allocation(_name(number, segment), segment.base, segment.bytes)
+        for number in range(len(graph.operators)):
+            self._kernels.append(kernels_of(graph, number, layout, iteration.values.get(number, {})))
+
+    def _moment(self, turn: int) -> int:
+        """Launches of its iteration before a snapshot over the run: they are spread over the iteration."""
+        return round((turn + 0.5) / SNAPSHOTS * self.launches)
+
+    def _pass_over(self, iteration: Iteration, memory: Memory, turns: list[int]) -> None:
+        done = 0
+        for operator, _ in memory.run(iteration):
+            done += len(self._kernels[operator])
+            while turns and done >= self._moment(turns[0]):
+                self._snapshot(iteration, memory, done, turns.pop(0))
+
+    def _trace(self, iteration: Iteration, memory: Memory, turns: list[int]) -> None:
+        """The kernels; memory is looked at before the first, and after each operator that changed a segment."""
+        graph, layout = iteration.graph, self._layout
+        assert graph is not None
+        assert layout is not None
+        first = iteration.number * self.launches
+        self._maps(first, f"{REPLAY_LABEL} before the iteration", memory, range(len(layout.pool)))
+        for number, storage in enumerate(graph.storages):
+            address = layout.addresses[number]
+            if storage.role == "input" and address is not None:
+                self.writer.memcpy("htod", address, storage.bytes)
+        done = 0
+        for operator, changed in memory.run(iteration):
+            kernels = kernels_of(graph, operator, layout, iteration.values.get(operator, {}))
+            for kernel in kernels:
+                write_kernel(self.writer, kernel, first + done)
+                self.counts["kernels"] += 1
+                self.counts["one_pass"] += isinstance(kernel, OnePass)
+                done += 1
+            if kernels and changed:
+                self._maps(first + done, f"{REPLAY_LABEL} after {kernels[-1].name}", memory, sorted(changed))
+            while turns and done >= self._moment(turns[0]):
+                self._snapshot(iteration, memory, done, turns.pop(0))
+
+    def _snapshot(self, iteration: Iteration, memory: Memory, done: int, turn: int) -> None:
+        share = f"{100 * done / self.launches:.0f} % of its launches"
+        label = f"iteration {iteration.number}, loss {iteration.loss:.4f}, after {share}"
+        self._maps(iteration.number * self.launches + done, label, memory, range(len(memory.segments)))
+
+    def _maps(self, point: int, label: str, memory: Memory, segments: range | list[int]) -> None:
+        snapshot = self.writer.add_snapshot(point, label)
+        for segment in segments:
+            self.writer.add_size_map(snapshot, segment, np.ascontiguousarray(memory.segments[segment]))
+
+
+def _shape(graph: OperatorGraph) -> tuple[object, ...]:
+    """What all iterations must have in common."""
+    storages = tuple((one.bytes, one.role, one.born, one.died) for one in graph.storages)
+    return storages, tuple((one.name, one.inputs, one.outputs) for one in graph.operators)
+
+
+def _name(number: int, segment: Segment) -> str:
+    return f"segment {number} ({'small' if segment.small else 'large'} blocks)"

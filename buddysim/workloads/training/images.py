@@ -1,0 +1,57 @@
+"""Fashion-MNIST (Debian's package dataset-fashion-mnist) as images of three channels."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.base.errors import BuddysimError
+from buddysim.workloads.training.problem import Problem
+
+if TYPE_CHECKING:
+    import torch
+
+CLASSES: Final = 10
+_FOLDER: Final = Path("/usr/share/datasets/fashion-mnist")
+_IMAGES, _LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
+_HEADS: Final = {_IMAGES: 16, _LABELS: 8}  # bytes before the data
+_EDGE: Final = 28
+_MEAN, _DEVIATION = 0.2860, 0.3530  # of its pixels
+
+
+@cache
+def _read(name: str) -> NDArray[np.uint8]:
+    try:
+        data = gzip.decompress((_FOLDER / name).read_bytes())
+    except OSError as error:
+        raise BuddysimError(
+            f"{_FOLDER / name}: {error.strerror}: expected Fashion-MNIST (Debian: apt install dataset-fashion-mnist)"
+        ) from None
+    return np.frombuffer(data, np.uint8, offset=_HEADS[name])
+
+
+def batches(problem: Problem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Batches of half of the training images, in an order of the seed's, scaled up to the problem's size.
+
+    Yields
+    ------
+    float32 (batch, 3, size, size), normalised; int64 (batch,)
+    """
+    import torch
+
+    images, labels = _read(_IMAGES).reshape(-1, _EDGE, _EDGE), _read(_LABELS)
+    half = len(labels) // 2
+    random = np.random.default_rng([problem.seed, problem.part])
+    while True:
+        order = problem.part * half + random.permutation(half)
+        for first in range(0, half - problem.batch + 1, problem.batch):
+            chosen = order[first : first + problem.batch]
+            grey = torch.from_numpy((images[chosen].astype(np.float32) / 255 - _MEAN) / _DEVIATION)[:, None]
+            scaled = torch.nn.functional.interpolate(grey, size=(problem.size, problem.size), mode="bilinear")
+            yield scaled.expand(-1, 3, -1, -1).contiguous(), torch.from_numpy(labels[chosen].astype(np.int64))

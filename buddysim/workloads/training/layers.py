@@ -1,0 +1,38 @@
+"""What the study's image classifiers are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from buddysim.workloads.training.problem import Problem
+
+
+def width_of(problem: Problem) -> Callable[[int], int]:
+    """Channels beside the original's: multiples of 4, at least 8."""
+    return lambda channels: max(8, round(channels * problem.width / 4) * 4)
+
+
+def unit(inputs: int, outputs: int, size: int | tuple[int, int], stride: int = 1) -> nn.Sequential:
+    """Convolution that keeps the edge (divided by the stride), batch normalisation, ReLU in place."""
+    convolution = nn.Conv2d(inputs, outputs, size, stride, size // 2 if isinstance(size, int) else 0, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
+
+
+class Branches(nn.Module):  # type: ignore[misc]
+    """Modules side by side, their channels joined."""
+
+    def __init__(self, branches: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(branches)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([branch(x) for branch in self.branches], 1)
+
+
+def momentum(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
+    """Stochastic gradient descent as the original trainings': momentum 0.9; all parameters in one kernel."""
+    return torch.optim.SGD(parameters, problem.rate, momentum=0.9, weight_decay=2e-4, fused=True)

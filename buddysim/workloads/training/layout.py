@@ -1,0 +1,76 @@
+"""Where an iteration's storages lie: the caching allocator's pool, once training has settled.
+
+What lives throughout is allocated first: weights and buffers before the first iteration, the optimizer's state in its
+first step. Each iteration allocates its inputs, then what its operators make, and frees as PyTorch did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from buddysim.capture.torch.caching_allocator import CachingAllocator, Segment
+from buddysim.formats.operator_graph import OperatorGraph
+
+_TURNS: Final = 3  # iterations until the pool has settled
+_AT_ONCE: Final = ("weight", "buffer")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Addresses.
+
+    Attributes
+    ----------
+    addresses : of each storage of the graph, None for empty ones
+    segments : of each storage: the number of its segment
+    pool : the segments
+    """
+
+    addresses: tuple[int | None, ...]
+    segments: tuple[int | None, ...]
+    pool: tuple[Segment, ...]
+
+
+def lay_out(graph: OperatorGraph) -> Layout:
+    """The addresses of an iteration's storages."""
+    allocator = CachingAllocator()
+    addresses: list[int | None] = [None] * len(graph.storages)
+    segments: list[int | None] = [None] * len(graph.storages)
+    births: list[list[int]] = [[] for _ in graph.operators]
+    deaths: list[list[int]] = [[] for _ in graph.operators]
+    inputs, state, transient = [], [], []
+    for number, storage in enumerate(graph.storages):
+        if not storage.bytes:
+            continue
+        if storage.born is not None:
+            births[storage.born].append(number)
+            deaths[storage.died if storage.died is not None else -1].append(number)
+            transient.append(number)
+        elif storage.role in _AT_ONCE:
+            addresses[number] = allocator.allocate(storage.bytes)
+        elif storage.role == "optimizer":
+            state.append(number)
+        else:
+            inputs.append(number)
+    first_update = next((at for at, each in enumerate(graph.operators) if each.phase == "optimizer"), 0)
+    for turn in range(_TURNS):
+        for number in inputs:
+            addresses[number] = allocator.allocate(graph.storages[number].bytes)
+        for operator in range(len(graph.operators)):
+            if turn == 0 and operator == first_update:
+                for number in state:
+                    addresses[number] = allocator.allocate(graph.storages[number].bytes)
+            for number in births[operator]:
+                addresses[number] = allocator.allocate(graph.storages[number].bytes)
+            if turn == _TURNS - 1:
+                for number in (*births[operator], *(inputs if operator == 0 else ())):
+                    segments[number] = allocator.segment_of(addresses[number] or 0)
+            for number in deaths[operator]:
+                allocator.release(addresses[number] or 0)
+        for number in inputs:
+            allocator.release(addresses[number] or 0)
+    for number in range(len(graph.storages)):
+        if addresses[number] is not None and segments[number] is None:
+            segments[number] = allocator.segment_of(addresses[number] or 0)
+    return Layout(tuple(addresses), tuple(segments), tuple(allocator.segments))

@@ -1,0 +1,57 @@
+"""The pool's contents over an iteration, as size classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.compress import ENTRY_BYTES
+from buddysim.workloads.training.layout import Layout
+from buddysim.workloads.training.observe import Classes, Iteration
+
+
+class Memory:
+    """The classes of every entry of every segment.
+
+    What a block holds before it is written is what the last storage there left, of the iteration itself where the last
+    iteration wasn't observed. A storage's last entry is padded with zeros, what lies behind it in its block stays.
+
+    Parameters
+    ----------
+    layout : of the iteration's storages
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.segments: list[NDArray[np.uint8]] = [np.zeros(one.bytes // ENTRY_BYTES, np.uint8) for one in layout.pool]
+
+    def put(self, storage: int, classes: Classes) -> int | None:
+        """Write a storage; gives the number of its segment."""
+        address, segment = self.layout.addresses[storage], self.layout.segments[storage]
+        if address is None or segment is None:
+            return None
+        first = (address - self.layout.pool[segment].base) // ENTRY_BYTES
+        self.segments[segment][first : first + len(classes)] = classes
+        return segment
+
+    def begin(self, iteration: Iteration) -> None:
+        """Bring it to the beginning of an iteration."""
+        for _ in self.run(iteration):
+            pass
+        for storage, classes in iteration.before.items():
+            self.put(storage, classes)
+
+    def run(self, iteration: Iteration) -> Iterator[tuple[int, set[int]]]:
+        """Go through an iteration: after each operator its number, and the segments that it changed."""
+        assert iteration.graph is not None
+        at = 0
+        for operator in range(len(iteration.graph.operators)):
+            changed = set()
+            while at < len(iteration.writes) and iteration.writes[at].operator <= operator:
+                segment = self.put(iteration.writes[at].storage, iteration.writes[at].classes)
+                if segment is not None:
+                    changed.add(segment)
+                at += 1
+            yield operator, changed

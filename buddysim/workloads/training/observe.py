@@ -1,0 +1,191 @@
+"""Trains a network and notes, of some iterations, every operator and the size classes of what it wrote."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from buddysim.capture.torch.recorder import Recorder, bytes_of, check_version
+from buddysim.compress import DEFAULT, entry_classes
+from buddysim.formats.operator_graph import OperatorGraph
+from buddysim.workloads.training.problem import Network, Problem
+
+Classes = NDArray[np.uint8]
+#: Operators whose accesses depend on whole numbers that they read, and which input has them.
+_LOOKUPS: Final = ("embedding", "embedding_dense_backward")
+
+
+@dataclass(frozen=True)
+class Write:
+    """What an operator left in a storage: size classes of all its entries."""
+
+    operator: int
+    storage: int
+    classes: Classes
+
+
+@dataclass
+class Iteration:
+    """An iteration that was observed.
+
+    Attributes
+    ----------
+    number : optimizer steps before it
+    loss : of its batch
+    graph : its operators
+    before : classes of storages that were there before, by number
+    writes : in the order of the operators
+    values : whole numbers that look-ups read, by operator and by place among its inputs
+    """
+
+    number: int
+    loss: float = 0.0
+    graph: OperatorGraph | None = None
+    before: dict[int, Classes] = field(default_factory=dict)
+    writes: list[Write] = field(default_factory=list)
+    values: dict[int, dict[int, NDArray[np.int64]]] = field(default_factory=dict)
+
+
+class _Recorder(Recorder):
+    """Notes what look-ups read, too."""
+
+    found: Iteration
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket.__name__ in _LOOKUPS:
+            numbers = np.array(bytes_of(args[1].untyped_storage()).view(np.int64))
+            self.found.values[len(self.operators)] = {1: numbers[args[1].storage_offset() :][: args[1].numel()]}
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def train(network: Network, problem: Problem, observed: Sequence[int]) -> Iterator[Iteration | float]:
+    """Trains from the beginning to the end on one thread.
+
+    Parameters
+    ----------
+    observed : iterations to note, from 1 on: the first one makes the optimizer's state
+
+    Yields
+    ------
+    each observed iteration; the loss of every other one
+    """
+    check_version()
+    with _one_thread(problem.seed):
+        module = network.build(problem).train()
+        optimizer = network.optimizer(module.parameters(), problem)
+        batches = network.batches(problem)
+        for number in range(problem.steps):
+            data, right = next(batches)
+            if number in observed:
+                yield _observed(number, module, optimizer, data, right)
+            else:
+                yield _step(module, optimizer, data, right)
+
+
+@contextmanager
+def _one_thread(seed: int) -> Iterator[None]:
+    """Deterministic arithmetic, and the state of PyTorch as it was afterwards."""
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_rng_state(state)
+
+
+def _step(
+    module: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: torch.Tensor,
+    right: torch.Tensor,
+    recorder: Recorder | None = None,
+) -> float:
+    result = module(data)
+    loss = torch.nn.functional.cross_entropy(result, right)
+    del result
+    loss.backward()
+    value = float(loss.detach())
+    if recorder is not None:
+        recorder.optimizing = True
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return value
+
+
+def _observed(
+    number: int, module: torch.nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor, right: torch.Tensor
+) -> Iteration:
+    found = Iteration(number)
+    lasting = [*_lasting(module, optimizer), ("input", "samples", data), ("input", "labels", right)]
+    modules: list[str] = []
+    recorder = _Recorder(
+        {tensor.untyped_storage()._cdata: (role, name) for role, name, tensor in lasting},
+        lambda: modules[-1] if modules else "",
+        lambda recorder, operator, tensor: _note(found, recorder, operator, tensor),
+        lambda recorder: None,
+    )
+    recorder.found = found
+    before = {name: _classes(tensor) for _, name, tensor in lasting}
+    with _module_names(module, modules), recorder:
+        found.loss = _step(module, optimizer, data, right, recorder)
+    found.graph = recorder.graph(number, {})
+    last = len(found.graph.operators) - 1
+    numbers = {storage.name: at for at, storage in enumerate(found.graph.storages) if storage.born is None}
+    found.before = {numbers[name]: classes for name, classes in before.items() if name in numbers}
+    for role, name, tensor in lasting:
+        if role != "input" and name in numbers:
+            writers = found.graph.writers(numbers[name])
+            if writers:
+                found.writes.append(Write(min(writers[-1], last), numbers[name], _classes(tensor)))
+    found.writes.sort(key=lambda write: write.operator)
+    return found
+
+
+def _lasting(module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Role, name and tensor of what lives longer than an iteration."""
+    for name, parameter in module.named_parameters():
+        yield "weight", f"weight: {name}", parameter.detach()
+    for name, buffer in module.named_buffers():
+        yield "buffer", f"buffer: {name}", buffer
+    for name, parameter in module.named_parameters():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, torch.Tensor):
+                yield "optimizer", f"optimizer: {name} {key}", value
+
+
+def _note(found: Iteration, recorder: Recorder, operator: int, tensor: torch.Tensor) -> None:
+    storage = recorder.number_of(tensor.untyped_storage())
+    if storage is not None and recorder.storages[storage]["born"] is not None and tensor.untyped_storage().nbytes():
+        found.writes.append(Write(operator, storage, _classes(tensor)))
+
+
+def _classes(tensor: torch.Tensor) -> Classes:
+    return entry_classes(bytes_of(tensor.untyped_storage()), DEFAULT)
+
+
+@contextmanager
+def _module_names(module: torch.nn.Module, running: list[str]) -> Iterator[None]:
+    names = {id(each): name for name, each in module.named_modules()}
+    before = register_module_forward_pre_hook(lambda each, args: running.append(names.get(id(each), "")))
+
+    def leave(each: torch.nn.Module, args: Any, output: Any) -> None:
+        running.pop()
+
+    after = register_module_forward_hook(leave)
+    try:
+        yield
+    finally:
+        before.remove()
+        after.remove()

@@ -1,0 +1,57 @@
+"""VGG16: an image classifier of thirteen equal convolutions and three fully connected layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from buddysim.workloads.training import images
+from buddysim.workloads.training.problem import Network, Problem
+
+if TYPE_CHECKING:
+    import torch
+
+ORDER = 150
+SUMMARY = "VGG16 in training: thirteen convolutions of 3 x 3; Fashion-MNIST"
+PAPER = "VGG16"
+WHY = "Feature maps after ReLU are half zeros, scattered; weights, gradients and momentum are at full precision."
+_BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+_FULL = 4096
+
+
+def build(problem: Problem) -> torch.nn.Module:
+    """After Simonyan and Zisserman 2015 (configuration D); normalised, or so few steps don't train it."""
+    from torch import nn
+
+    from buddysim.workloads.training.layers import unit, width_of
+
+    wide = width_of(problem)
+    layers: list[nn.Module] = []
+    channels = 3
+    for block in _BLOCKS:
+        for outputs in block:
+            layers.append(unit(channels, wide(outputs), 3))
+            channels = wide(outputs)
+        layers.append(nn.MaxPool2d(2, 2))
+    inputs, full = channels * (problem.size // 32) ** 2, wide(_FULL)
+    first = [nn.Flatten(), nn.Linear(inputs, full), nn.ReLU(inplace=True), nn.Dropout()]
+    second = [nn.Linear(full, full), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(full, images.CLASSES)]
+    return nn.Sequential(*layers, *first, *second)
+
+
+def optimizer(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
+    from buddysim.workloads.training.layers import momentum
+
+    return momentum(parameters, problem)
+
+
+NETWORK = Network(build, images.batches, optimizer)
+PROBLEMS = {
+    "small": {
+        "profile": Problem(16, 32, 0.0625, 200, 0.02, 1, 0, 15),
+        "replay": Problem(16, 32, 0.0625, 200, 0.02, 2, 1, 15),
+    },
+    "medium": {
+        "profile": Problem(26, 32, 0.375, 200, 0.01, 1, 0, 90),
+        "replay": Problem(26, 32, 0.375, 200, 0.01, 2, 1, 90),
+    },
+}

@@ -1,0 +1,150 @@
+"""Networks in training: where their tensors lie, what memory holds over an iteration, the trace."""
+
+from __future__ import annotations
+
+import dataclasses
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.replay import simulate
+from buddysim.trace import open_trace, verify_trace
+from buddysim.workloads import REGISTRY, make
+from buddysim.workloads.registry import INPUTS, is_network
+from buddysim.workloads.training.make import points
+
+pytest.importorskip("torch")
+DATA = Path("/usr/share/datasets/fashion-mnist")
+NETWORKS = [name for name, workload in REGISTRY.items() if is_network(workload)]
+needs_images = pytest.mark.skipif(not DATA.is_dir(), reason="dataset-fashion-mnist is not installed")
+
+
+@pytest.fixture(scope="module")
+def iterations() -> list[object]:
+    """Two iterations of a small SqueezeNet."""
+    if not DATA.is_dir():
+        pytest.skip("dataset-fashion-mnist is not installed")
+    from buddysim.workloads.training.observe import Iteration, train
+
+    workload = REGISTRY.find("squeezenet")
+    problem = dataclasses.replace(workload.PROBLEMS["small"]["profile"], batch=4, steps=3)
+    return [found for found in train(workload.NETWORK, problem, (1, 2)) if isinstance(found, Iteration)]
+
+
+def test_what_lives_at_once_lies_apart(iterations) -> None:
+    from buddysim.workloads.training.layout import lay_out
+
+    graph = iterations[0].graph
+    layout = lay_out(graph)
+    assert len({one.base for one in layout.pool}) == len(layout.pool)
+    for operator in range(0, len(graph.operators), 7):
+        living = sorted(
+            (layout.addresses[number], storage.bytes)
+            for number, storage in enumerate(graph.storages)
+            if storage.bytes
+            and (storage.born or 0) <= operator <= (storage.died if storage.died is not None else 10**9)
+        )
+        assert all(base + size <= other for (base, size), (other, _) in pairwise(living))
+    transient = [number for number, storage in enumerate(graph.storages) if storage.born is not None and storage.bytes]
+    places = {layout.addresses[number] for number in transient}
+    assert len(places) < len(transient)  # memory is used again within the iteration
+    assert lay_out(iterations[1].graph) == layout
+
+
+def test_memory_holds_what_was_written_last(iterations) -> None:
+    from buddysim.workloads.training.layout import lay_out
+    from buddysim.workloads.training.memory import Memory
+
+    found = iterations[1]
+    layout = lay_out(found.graph)
+    memory = Memory(layout)
+    memory.begin(found)
+    before = [segment.copy() for segment in memory.segments]
+    changed: set[int] = set()
+    for operator, segments in memory.run(found):
+        changed |= segments
+        for write in found.writes:
+            if write.operator == operator and layout.addresses[write.storage] is not None:
+                last = [w for w in found.writes if w.operator == operator and w.storage == write.storage][-1]
+                segment = layout.segments[write.storage]
+                first = (layout.addresses[write.storage] - layout.pool[segment].base) // 128
+                here = memory.segments[segment][first : first + len(write.classes)]
+                assert np.array_equal(here, last.classes)
+    assert changed
+    differing = sum(int((old != new).sum()) for old, new in zip(before, memory.segments, strict=True))
+    assert differing > 0
+
+
+def test_snapshots_are_early_and_late() -> None:
+    for name in NETWORKS:
+        for scale in ("small", "medium"):
+            one, other = (REGISTRY.find(name).PROBLEMS[scale][which] for which in INPUTS)
+            assert one != other
+            assert dataclasses.replace(one, seed=0, part=0) == dataclasses.replace(other, seed=0, part=0)
+            snapshots, traced = points(one)
+            assert len(set(snapshots)) == 10
+            assert (snapshots[0], snapshots[-1]) == (1, one.steps - 1)
+            assert snapshots[0] < traced < snapshots[-1]
+
+
+@needs_images
+def test_a_trace_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = REGISTRY.find("squeezenet")
+    problem = dataclasses.replace(workload.PROBLEMS["small"]["profile"], batch=4, steps=12)
+    monkeypatch.setitem(workload.PROBLEMS["small"], "profile", problem)
+    monkeypatch.setattr(import_module("buddysim.workloads.training.make"), "_LOSS_SHARE", 10.0)
+    path = tmp_path / "t.bin"
+    assert not make("squeezenet", "small", "profile", path).kept
+    assert make("squeezenet", "small", "profile", path).kept
+    with open_trace(path) as trace:
+        verify_trace(trace)
+        assert "modelled" in trace.provenance.assumptions["accesses"]
+        over_run = [one for one in trace.snapshots if not one.for_replay]
+        assert len(over_run) == 10
+        ordinals = [kernel.ordinal for kernel in trace.kernels]
+        assert ordinals == list(range(ordinals[0], ordinals[0] + len(ordinals)))
+        in_the_iteration = {one.point for one in trace.snapshots if one.for_replay}
+        assert in_the_iteration <= {*ordinals, ordinals[-1] + 1}
+        # An entry's size changes within the iteration, as its block is used again.
+        first: dict[int, np.ndarray] = {}
+        changes = 0
+        for sizes in trace.size_maps:
+            if trace.snapshots[sizes.snapshot].for_replay:
+                classes = sizes.read()
+                changes += int((first.setdefault(sizes.allocation, classes) != classes).sum())
+        assert changes > 1000
+    assert simulate(path, "v100", "buddy").counters
+
+
+@pytest.mark.slow
+@needs_images
+def test_a_training_that_does_not_learn_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = REGISTRY.find("squeezenet")
+    problem = dataclasses.replace(workload.PROBLEMS["small"]["profile"], batch=4, steps=12, rate=0.0)
+    monkeypatch.setitem(workload.PROBLEMS["small"], "profile", problem)
+    with pytest.raises(
+        BuddysimError, match=r"squeezenet: verification failed: loss at the end .* allowed 0\.5: no trace"
+    ):
+        make("squeezenet", "small", "profile", tmp_path / "t.bin")
+    assert not list(tmp_path.iterdir())
+
+
+def test_bytes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BuddysimError, match="--contents-every 8: a network's trace has sizes only, expected 0"):
+        make("squeezenet", "small", "profile", tmp_path / "t.bin", 8)
+
+
+@needs_images
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_small_learns(name: str, tmp_path: Path) -> None:
+    paths = [tmp_path / file for file in ("one.bin", "two.bin")]
+    for path in paths:
+        assert make(name, "small", "profile", path).verification
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    with open_trace(paths[0]) as trace:
+        verify_trace(trace)
