@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,7 @@ _STATE_OF_CLASS = tuple(
 )
 #: Entries of a trace whose drawn sizes are counted one by one; those of later allocations are their shares.
 COUNTED_ENTRIES = 2**27
+_COUNTS_KEPT = 4096
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,7 @@ class AllocationProfile:
     def overflow(self, target: Target, aggregate: str = "mean", eight_byte_state: bool = True) -> Fraction:
         """Share of entries that a target doesn't hold: of the worst snapshot, or the mean over them."""
 
-        fits = _fitting(target, eight_byte_state)
-        shares = self._shares(lambda row: int(row.sum() - row @ fits))
-        return max(shares) if aggregate == "worst" else _mean(shares)
+        return _overflow(self.counts.tobytes(), target, aggregate, eight_byte_state)
 
     def _shares(self, count: Callable[[NDArray[np.int64]], int]) -> list[Fraction]:
         return [Fraction(count(row), int(row.sum())) for row in self.counts]
@@ -369,13 +368,18 @@ def _with_mostly_zero(
 
 
 def _with_target(row: AllocationProfile, target: Target) -> AllocationProfile:
-    return replace(row, target=target)
+    return row if row.target is target else replace(row, target=target)
 
 
-@cache
-def _fitting(target: Target, eight_byte_state: bool) -> NDArray[np.int64]:
-    """1 for every size class that a target holds, else 0."""
-    return np.array([_fits(number, target, eight_byte_state) for number in range(N_CLASSES)], dtype=np.int64)
+@lru_cache(_COUNTS_KEPT)
+def _overflow(counts: bytes, target: Target, aggregate: str, eight_byte_state: bool) -> Fraction:
+    """Of the counts of an allocation; small ones often have the same."""
+    fitting = [_fits(number, target, eight_byte_state) for number in range(N_CLASSES)]
+    shares = []
+    for row in np.frombuffer(counts, dtype=np.int64).reshape(-1, N_CLASSES).tolist():
+        total = sum(row)
+        shares.append(Fraction(total - sum(count for count, fits in zip(row, fitting, strict=True) if fits), total))
+    return max(shares) if aggregate == "worst" else _mean(shares)
 
 
 def _fits(size_class: int, target: Target, eight_byte_state: bool) -> bool:

@@ -54,9 +54,10 @@ def plot(
     """
     figure = REGISTRY.find(name)
     numbers = figure.data(source)
-    drawn = (look or Look()).apply(figure.draw(numbers))
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
-    for one in paths:
-        save(drawn, one)
+    with source.blamed(f"plot {name}"):
+        drawn = (look or Look()).apply(figure.draw(numbers))
+        for one in paths:
+            save(drawn, one)
     if hasattr(numbers, "csv_rows"):
         write_text(paths[0].with_suffix(".csv"), csv_text(numbers.csv_rows()))

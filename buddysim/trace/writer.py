@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+from collections.abc import Mapping
 from operator import index
 from types import TracebackType
 from typing import BinaryIO, Literal, NoReturn
@@ -501,25 +502,46 @@ class TraceWriter:
             self._section(fmt.CONTENTS, head + sampled + self._compressors[0].compress(raw.data))
 
     def add_size_map(
-        self, snapshot: int, allocation: int, classes: npt.NDArray[np.uint8], algorithm: str = DEFAULT
+        self,
+        snapshot: int,
+        allocation: int,
+        classes: npt.NDArray[np.uint8] | Mapping[int, npt.NDArray[np.uint8]],
+        algorithm: str = DEFAULT,
     ) -> None:
-        """Size class of every entry of an allocation in a snapshot, 15 where it isn't known."""
+        """Size class of every entry of an allocation in a snapshot, 15 where it isn't known.
+
+        Of an allocation of which little is known, `classes` can be those of the blocks of 2^20 entries of which
+        anything is, by their numbers.
+        """
         where, target = self._values_of("size map", snapshot, allocation, ("size map", algorithm))
         name = algorithm.encode("ascii", "replace")
         if not 0 < len(name) <= 16:
             self._fail(where, f"the algorithm's name {algorithm!r} is not 1 to 16 characters long")
-        classes = np.asarray(classes)
-        if classes.dtype != np.uint8 or classes.shape != (target.entries,):
-            self._fail(where, f"classes are {classes.dtype} {classes.shape}, expected uint8 ({target.entries},)")
-        for first in range(0, target.entries, fmt.SIZE_MAP_BLOCK_ENTRIES):
-            part = classes[first : first + fmt.SIZE_MAP_BLOCK_ENTRIES]
-            if np.any((part >= fmt.N_CLASSES) & (part != UNKNOWN_CLASS)):
-                self._fail(where, "a class that isn't 0 to 7 or 15")
-            low, high = part[0::2], part[1::2]
-            packed = low.copy()
-            packed[: len(high)] |= high << 4
-            head = fmt.SIZE_MAP_HEAD.pack(snapshot, allocation, name, target.entries, first, len(part), 0)
-            self._section(fmt.SIZE_MAP, head + self._compressors[0].compress(packed.tobytes()))
+        if not isinstance(classes, Mapping):
+            classes = np.asarray(classes)
+            if classes.dtype != np.uint8 or classes.shape != (target.entries,):
+                self._fail(where, f"classes are {classes.dtype} {classes.shape}, expected uint8 ({target.entries},)")
+        step, unknown = fmt.SIZE_MAP_BLOCK_ENTRIES, b""
+        for number, first in enumerate(range(0, target.entries, step)):
+            count = min(step, target.entries - first)
+            part = classes.get(number) if isinstance(classes, Mapping) else classes[first : first + step]
+            if part is not None:
+                frame = self._packed(part[:count], where)
+            else:
+                if not unknown or count < step:
+                    unknown = self._packed(np.full(count, UNKNOWN_CLASS, dtype=np.uint8), where)
+                frame = unknown
+            head = fmt.SIZE_MAP_HEAD.pack(snapshot, allocation, name, target.entries, first, count, 0)
+            self._section(fmt.SIZE_MAP, head + frame)
+
+    def _packed(self, classes: npt.NDArray[np.uint8], where: str) -> bytes:
+        """Two classes a byte, compressed."""
+        if np.any((classes >= fmt.N_CLASSES) & (classes != UNKNOWN_CLASS)):
+            self._fail(where, "a class that isn't 0 to 7 or 15")
+        low, high = classes[0::2], classes[1::2]
+        packed = low.copy()
+        packed[: len(high)] |= high << 4
+        return self._compressors[0].compress(packed.tobytes())
 
     def _values_of(self, what: str, snapshot: int, allocation: int, key: tuple[str, ...]) -> tuple[str, Allocation]:
         where = f"{what} of allocation {allocation} in snapshot {snapshot}"

@@ -47,7 +47,8 @@ class FileType:
     ----------
     name : of the type
     files : a strategy of files by their names, some of them changed
-    commands : that read them; ``{}`` stands for the folder that they are in
+    commands : that read them; ``{}`` stands for the folder that they are in, ``TRACE`` for a good trace. ``convert`` is
+        no command, but what `tools/make_traces.py` does with a bundle
     """
 
     name: str
@@ -100,9 +101,8 @@ def _network() -> dict[str, Any]:
 
 @functools.cache
 def _result(command: str) -> dict[str, Any]:
-    what = (
-        ("run", _trace_path(), "--scheme", "ideal,buddy") if command == "run" else ("train", "alexnet", "--batch", "4")
-    )
+    train = ("train", "alexnet", "--batch", "4", "--scheme", "base-p,vdnn-dyn")
+    what = ("run", _trace_path(), "--scheme", "ideal,buddy") if command == "run" else train
     found: dict[str, Any] = json.loads(_printed(*what, "--json", "-"))
     return found
 
@@ -110,11 +110,16 @@ def _result(command: str) -> dict[str, Any]:
 @functools.cache
 def _stored() -> tuple[str, dict[str, Any], dict[str, Any]]:
     """A result of a store: its name, its row, the rest."""
+    _trace_path()
     (_folder() / "study.toml").write_text('[set]\ntrace = "t.bin"\nscheme = "ideal"\n')
     _printed("sweep", str(_folder() / "study.toml"), "--store", str(_folder() / "store"), "--workers", "1")
     path = next(path for path in sorted((_folder() / "store").rglob("*")) if path.is_file() and len(path.stem) > 30)
     row, rest = zstandard.ZstdDecompressor().decompress(path.read_bytes().partition(b"\n")[2]).split(b"\n")[:2]
     return str(path.relative_to(_folder() / "store")), json.loads(row), json.loads(rest)
+
+
+def _store_head() -> bytes:
+    return (_folder() / "store" / "STORE").read_bytes()
 
 
 @functools.cache
@@ -326,7 +331,7 @@ def _changed_store(draw: st.DrawFn) -> Files:
     whole = b"buddysim-result 1 %b %d\n" % (hashlib.sha256(packed).hexdigest().encode(), len(packed)) + packed
     if which == 7:
         whole = draw(changed_bytes(whole, _scribble))
-    return {f"store/{name}": whole, "store/STORE": b"1\n"}
+    return {f"store/{name}": whole, "store/STORE": _store_head()}
 
 
 @functools.cache
@@ -453,15 +458,14 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "replay-result",
             _tree(lambda: _result("run"), "x.json", json_of),
-            (("plot", "overview", "{}/x.json", "-o", "{}/out.svg"), ("compare", "{}/x.json:ideal", "{}/x.json:buddy")),
+            (("compare", "{}/x.json:ideal", "{}/x.json:buddy"),) * 2
+            + (("plot", "overview", "{}/x.json", "-o", "{}/out.svg"),),
         ),
         FileType(
             "training-result",
             _tree(lambda: _result("train"), "x.json", json_of),
-            (
-                ("plot", "stalls", "{}/x.json", "-o", "{}/out.svg"),
-                ("compare", "{}/x.json:base-p", "{}/x.json:vdnn-dyn"),
-            ),
+            (("compare", "{}/x.json:base-p", "{}/x.json:vdnn-dyn"),) * 5
+            + (("plot", "stalls", "{}/x.json", "-o", "{}/out.svg"),),
         ),
         FileType(
             "stored-result",
@@ -473,8 +477,8 @@ def _types() -> tuple[FileType, ...]:
             ),
         ),
         FileType("accelsim", _accelsim, (("import", "accelsim", "{}/kernelslist.g", "-o", "{}/out"),)),
-        FileType("opencl", lambda: _changed_folder(_bundle), (("import", "opencl", "{}", "-o", "{}/out"),)),
-        FileType("archive", _archives, (("import", "opencl", "{}/x.tar", "-o", "{}/out"),)),
+        FileType("opencl", lambda: _changed_folder(_bundle), (("convert", "{}", "{}/out"),)),
+        FileType("archive", _archives, (("convert", "{}/x.tar", "{}/out"),)),
         FileType(
             "torch-part",
             lambda: _changed_folder(_spool, "x.bin.incomplete/"),

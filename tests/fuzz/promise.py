@@ -7,11 +7,15 @@ import io
 import signal
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 
+from buddysim.base.errors import BuddysimError
 from buddysim.base.result import peak_rss_bytes
-from buddysim.base.terminal import LONGEST_LINE
+from buddysim.base.terminal import LONGEST_LINE, say
 from buddysim.cli import main
+from buddysim.importers.archive import folder_with
+from buddysim.importers.opencl import convert_bundle
 
 #: Processor time of a command on a small file after which it counts as hanging; sanitizers take ten times as long.
 LONGEST_S = 60
@@ -36,7 +40,7 @@ def keeps_its_promise(arguments: Sequence[str]) -> tuple[int, str]:
     before = peak_rss_bytes()
     with _ends(), _warnings_shown(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            code = main(arguments)
+            code = _convert(*arguments[1:]) if arguments[0] == "convert" else main(arguments)
         except SystemExit as left:
             code = int(left.code or 0)
     said = err.getvalue()
@@ -53,6 +57,17 @@ def keeps_its_promise(arguments: Sequence[str]) -> tuple[int, str]:
     grown = peak_rss_bytes() - before
     assert grown <= MOST_BYTES, f"took {grown >> 20} MiB"
     return code, out.getvalue()
+
+
+def _convert(bundle: str, output: str) -> int:
+    """Converts a bundle, or an archive of one, as `tools/make_traces.py` does."""
+    try:
+        with folder_with(Path(bundle), "meta.jsonl") as folder:
+            convert_bundle(folder, output)
+    except BuddysimError as error:
+        say(f"error: {error}")
+        return 2
+    return 0
 
 
 @contextlib.contextmanager

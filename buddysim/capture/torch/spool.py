@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
+import struct
 import zipfile
+import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,13 @@ from buddysim.capture.sampling import sampled_pages
 from buddysim.compress import DEFAULT, entry_classes
 from buddysim.formats.operator_graph import OperatorGraph, load_operators
 from buddysim.trace.format import PAGE_BYTES
+
+_SNAPSHOT = re.compile(r"snapshot-([0-9]{1,18})\.npz", re.ASCII)
+#: What numpy and the parts of its files raise where these are damaged.
+_UNREADABLE = (
+    OSError, ValueError, KeyError, TypeError, MemoryError, EOFError, NotImplementedError, RuntimeError,
+    zipfile.BadZipFile, zlib.error, struct.error, SyntaxError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -143,26 +154,15 @@ class Spool:
     @property
     def iterations(self) -> list[int]:
         """Iterations of the snapshots that are there."""
-        return sorted(int(path.stem.partition("-")[2]) for path in self.folder.glob("snapshot-*.npz"))
+        names = (_SNAPSHOT.fullmatch(path.name) for path in self.folder.glob("snapshot-*.npz"))
+        return sorted(int(name.group(1)) for name in names if name)
 
     def snapshot(self, iteration: int) -> Snapshot:
         try:
             with np.load(self._path(iteration)) as arrays:
-                head = parse_json(decoded(arrays["head"].tobytes(), "head"), "head")
-                storages = tuple(
-                    StorageContents(
-                        name,
-                        role,
-                        size,
-                        arrays[f"classes{number}"],
-                        None if whole else arrays[f"pages{number}"],
-                        arrays[f"data{number}"],
-                    )
-                    for number, (name, role, size, whole) in enumerate(head["storages"])
-                )
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+                return _snapshot(parse_json(decoded(arrays["head"].tobytes(), "head"), "head"), arrays)
+        except _UNREADABLE as error:
             raise BuddysimError(f"{self._path(iteration)}: not a snapshot of a capture: {error}") from None
-        return Snapshot(head["iteration"], head["loss"], storages, head["compressor"])
 
     def graph(self) -> OperatorGraph | None:
         path = self.folder / "graph.json"
@@ -170,8 +170,34 @@ class Spool:
 
     def progress(self) -> Progress:
         with contextlib.suppress(BuddysimError, TypeError):
-            return Progress(**read_json(self.folder / "progress.json", "progress of a capture", 1 << 16))
+            found = Progress(**read_json(self.folder / "progress.json", "progress of a capture", 1 << 16))
+            if [type(value) for value in vars(found).values()] == [int, bool, str]:
+                return found
         return Progress()
 
     def _path(self, iteration: int) -> Path:
         return self.folder / f"snapshot-{iteration}.npz"
+
+
+def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> Snapshot:
+    """The snapshot of a file's head and arrays; a ValueError, TypeError or KeyError where they are none."""
+    storages = []
+    for number, (name, role, size, whole) in enumerate(head["storages"]):
+        if not (isinstance(name, str) and isinstance(role, str) and type(size) is int and size >= 0):
+            raise ValueError(f"storage {number} is no name, role and size")
+        pages = None if whole else _array(arrays, f"pages{number}", np.uint32)
+        classes, data = (_array(arrays, f"{what}{number}", np.uint8) for what in ("classes", "data"))
+        storages.append(StorageContents(name, role, size, classes, pages, data))
+    iteration, loss, compressor = head["iteration"], head["loss"], head["compressor"]
+    if type(iteration) is not int or iteration < 0 or not isinstance(compressor, str):
+        raise ValueError("no iteration, or no compressor")
+    if loss is not None and not isinstance(loss, int | float):
+        raise ValueError("the loss is no number")
+    return Snapshot(iteration, loss, tuple(storages), compressor)
+
+
+def _array(arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    found = arrays[name]
+    if found.dtype != dtype or found.ndim != 1:
+        raise ValueError(f"{name} has {found.ndim} axes of {found.dtype}")
+    return found

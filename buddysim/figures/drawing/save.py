@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +43,9 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     check_picture(path)
     suffix = Path(path).suffix.lower()
-    with matplotlib.rc_context({"svg.hashsalt": "buddysim", "svg.fonttype": "none"}):
+    look = {"svg.hashsalt": "buddysim", "svg.fonttype": "none"}
+    with matplotlib.rc_context(look), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a name with rare letters: boxes
         write_with(
             path, lambda part: figure.savefig(part, format=suffix[1:], dpi=figure.dpi, metadata=_UNDATED[suffix])
         )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.base.terminal import one_line
 from buddysim.base.textfile import read_json
 from buddysim.sweep.api import Results as SweepResults
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
 
 LARGEST_FILE = 2**28
+_LONGEST_TEXT = 200
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -45,6 +49,7 @@ class Source:
         self.columns = dict(columns or {})
         self.training = SavedResults(store, fresh)
         self._file = None if file is None else Path(file)
+        self._is_result = False  # has the file been read as a result?
 
     @property
     def file(self) -> Path:
@@ -123,6 +128,27 @@ class Source:
         """
         return self._saved("per_layer", "train")
 
+    @contextlib.contextmanager
+    def blamed(self, what: str) -> Iterator[None]:
+        """Where numbers of the user's result can't be drawn: an error of one line, which names the file.
+
+        Parameters
+        ----------
+        what : that draws them
+
+        Raises
+        ------
+        BuddysimError
+            instead of what missing keys, texts among numbers and numbers beyond all scales raise
+        """
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            if not self._is_result:
+                raise
+            missing = f"{shortened(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
+            raise BuddysimError(f"{self.file}: not a result that '{what}' can draw: {missing}") from None
+
     def _saved(self, key: str, command: str) -> Results:
         """Results that a command wrote with ``--json``, each of which has a key."""
         results = read_json(self.file, "result", LARGEST_FILE)
@@ -130,4 +156,15 @@ class Source:
             isinstance(result, dict) and key in result for result in results.values()
         ):
             raise BuddysimError(f"{self.file}: not a result as '{command} --json' writes it")
-        return results
+        self._is_result = True
+        shown: Results = _shown(results)
+        return shown
+
+
+def _shown(value: Any) -> Any:
+    """What a file has, its texts as a picture can show them: of a line, and no formulas."""
+    if isinstance(value, dict):
+        return {_shown(key): _shown(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_shown(inner) for inner in value]
+    return one_line(value, _LONGEST_TEXT).replace("$", r"\$") if isinstance(value, str) else value

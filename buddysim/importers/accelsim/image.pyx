@@ -86,9 +86,11 @@ cdef class MemoryImage:
 
     def changed_in(self, uint64_t address, uint64_t n):
         """Whether any of the pages that hold the `n` bytes at `address` was written since `clear_changed`."""
-        cdef uint64_t number
-        for number in range(address >> PAGE_BITS, ((address + n - 1) >> PAGE_BITS) + 1):
-            page = self.pages.get(number)
-            if page is not None and (<_Page>page).changed:
-                return True
-        return False
+        return any((<_Page>self.pages[number]).changed for number in self.known_pages(address, n))
+
+    def known_pages(self, uint64_t address, uint64_t n):
+        """Numbers of the pages, of 8 KiB of addresses, that hold any known ones of the `n` bytes at `address`; rising."""
+        cdef uint64_t first = address >> PAGE_BITS, last = (address + n - 1) >> PAGE_BITS
+        if last - first < <uint64_t>len(self.pages):
+            return [number for number in range(first, last + 1) if number in self.pages]
+        return sorted([number for number in self.pages if first <= number <= last])

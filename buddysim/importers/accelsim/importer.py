@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
@@ -20,10 +21,12 @@ from buddysim.importers.accelsim.kernelslist import Copy, Free, KernelFile, Kern
 from buddysim.importers.accelsim.options import Options
 from buddysim.importers.accelsim.survey import Survey, provenance_of, survey_kernels
 from buddysim.importers.checked import check_converted
-from buddysim.trace.format import LINE_BYTES, PAGE_BYTES
+from buddysim.trace.format import LINE_BYTES, PAGE_BYTES, SIZE_MAP_BLOCK_ENTRIES
 from buddysim.trace.writer import TraceWriter
 
-_READ_BYTES = 1 << 24
+_READ_BYTES = 1 << 24  # a size map's block is a multiple of that
+#: A size map has a class for every entry: half a byte, known or not. What a run can hold, as `replay` numbers entries.
+_LARGEST_WITH_VALUES = 512 << 30
 
 
 @dataclass
@@ -214,17 +217,20 @@ class _Conversion:
     def _write_values(self, snapshot: int, allocation: int, base: int, n: int) -> None:
         """Size map of the entries that are known whole; if any have changed, bytes of the pages that are."""
         keep_contents = self.options.contents_every > 0 and self.image.changed_in(base, n)
-        classes = np.full(n // LINE_BYTES, UNKNOWN_CLASS, dtype=np.uint8)
+        classes: dict[int, NDArray[np.uint8]] = {}  # by block of the size map
         pages: list[np.ndarray[tuple[int], np.dtype[np.uint8]]] = []
         numbers: list[int] = []
         n_known = 0
-        for at in range(0, n, _READ_BYTES):
+        for at in self._known_parts(base, n):
             data, known = self.image.read(base + at, min(_READ_BYTES, n - at))
             entries = known.reshape(-1, LINE_BYTES).all(axis=1)
             if not entries.any():
                 continue
             found = entry_classes(data, self.options.algorithm)
-            classes[at // LINE_BYTES : (at + len(data)) // LINE_BYTES][entries] = found[entries]
+            number, first = divmod(at // LINE_BYTES, SIZE_MAP_BLOCK_ENTRIES)
+            if number not in classes:
+                classes[number] = np.full(SIZE_MAP_BLOCK_ENTRIES, UNKNOWN_CLASS, dtype=np.uint8)
+            classes[number][first : first + len(entries)][entries] = found[entries]
             if not keep_contents:
                 continue
             for start in range(0, len(data), PAGE_BYTES):
@@ -233,7 +239,12 @@ class _Conversion:
                         pages.append(data[start : start + PAGE_BYTES].copy())
                         numbers.append((at + start) // PAGE_BYTES)
                     n_known += 1
-        if (classes != UNKNOWN_CLASS).any():
+        if classes:
+            if n > _LARGEST_WITH_VALUES:
+                raise BuddysimError(
+                    f"{self.commands.path}: {n} bytes at {base:#x}, of which some have values: expected at most "
+                    f"{_LARGEST_WITH_VALUES}"
+                )
             self.writer.add_size_map(snapshot, allocation, classes, self.options.algorithm)
         if pages:
             whole = len(pages) == -(-n // PAGE_BYTES)
@@ -244,6 +255,13 @@ class _Conversion:
                 None if whole else np.array(numbers, dtype=np.uint32),
                 PAGE_BYTES,
             )
+
+    def _known_parts(self, base: int, n: int) -> list[int]:
+        """Where the parts of `_READ_BYTES` of an allocation begin of which any bytes are known."""
+        offsets = np.array(self.image.known_pages(base, n), dtype=np.int64) * PAGE_BYTES - base
+        ends = np.minimum(offsets + PAGE_BYTES - 1, n - 1)
+        parts = np.unique(np.concatenate((np.maximum(offsets, 0) // _READ_BYTES, ends // _READ_BYTES)))
+        return [int(part) * _READ_BYTES for part in parts]
 
 
 def _lines(command: Malloc | Copy) -> Range:

@@ -1,0 +1,329 @@
+"""Hostile input to every command: nothing eaten, nothing blown up, one line always (docs/robustness.md)."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import buddysim.trace as bt
+from buddysim.base.terminal import LONGEST_LINE
+from buddysim.cli import main
+from tests.fuzz.case import check, write_files
+from tests.fuzz.file_types import _bundle, _stored, _timings
+from tests.fuzz.promise import keeps_its_promise
+from tests.replay.test_large import write_claims
+from tests.trace.builders import write_small
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "tests" / "importers" / "accelsim" / "samples" / "v2"
+DIGITS = "9" * 5000
+
+#: Commands by the file that each reads: ``IN`` stands for it.
+READERS = {
+    "trace": ("info", "IN"),
+    "trace-verify": ("verify", "IN"),
+    "trace-run": ("run", "IN"),
+    "trace-profile": ("profile", "IN"),
+    "trace-sweep": ("sweep", "IN.bin", "--dry-run"),
+    "machine": ("machines", "IN.toml"),
+    "machine-run": ("run", "TRACE", "--machine", "IN.toml"),
+    "machine-train": ("train", "alexnet", "--machine", "IN.toml"),
+    "targets": ("run", "TRACE", "--targets", "IN.toml"),
+    "profile-of": ("run", "TRACE", "--profile-of", "IN.bin"),
+    "study": ("sweep", "IN.toml", "--dry-run"),
+    "study-plot": ("plot", "sweep", "IN.toml", "-o", "OUT.svg"),
+    "jobs": ("sweep", "TRACE", "--slurm", "IN.toml", "--dry-run"),
+    "network": ("dnn", "info", "IN.toml"),
+    "network-train": ("train", "IN.toml"),
+    "calibration": ("train", "alexnet", "--calibration", "IN.toml"),
+    "timings": ("calibrate", "IN.csv", "--machine", "titan-x", "--library", "cudnn5", "-o", "OUT"),
+    "densities": ("train", "alexnet", "--scheme", "cdma", "--densities", "IN.toml"),
+    "activations": ("train", "alexnet", "--scheme", "cdma", "--activations", "IN.maps"),
+    "operator-graph": ("dnn", "info", "IN.json"),
+    "result": ("plot", "overview", "IN.json", "-o", "OUT.svg"),
+    "training-result": ("plot", "stalls", "IN.json", "-o", "OUT.svg"),
+    "result-compare": ("compare", "IN.json", "IN.json"),
+    "machine-compare": ("compare", "IN.toml", "p100-nvlink2"),
+    "kernelslist": ("import", "accelsim", "IN", "-o", "OUT"),
+    "part": ("salvage", "IN.incomplete", "-o", "OUT"),
+    "workload-table": ("workloads", "table", "IN.bin"),
+    "workload-compare": ("workloads", "compare", "IN.bin"),
+}
+SLOW = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small(tmp_path_factory.mktemp("good") / "t.bin", 4)
+
+
+def command(name: str, folder: Path, trace: Path) -> list[str]:
+    words = [str(trace) if word == "TRACE" else word for word in READERS[name]]
+    return [str(folder / word) if word.partition(".")[0] in ("IN", "OUT") else word for word in words]
+
+
+def input_of(name: str, folder: Path) -> Path:
+    return folder / next(word for word in READERS[name] if word.partition(".")[0] == "IN")
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "what", ["pipe", *(pytest.param(what, marks=SLOW) for what in ("folder", "device", "missing"))]
+)
+def test_what_is_no_file_is_refused_at_once(name: str, what: str, tmp_path: Path, trace: Path) -> None:
+    path = input_of(name, tmp_path)
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what == "device":
+        path.symlink_to("/dev/zero")
+    code, _ = keeps_its_promise(command(name, tmp_path, trace))
+    assert code == 2
+    assert [left.name for left in tmp_path.iterdir()] == [path.name] * (what != "missing")
+
+
+@SLOW
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 100,
+        b"\xff\xfe" * 50,
+        f"a = {DIGITS}".encode(),
+        b"a = " + b"[" * 5000 + b"]" * 5000,
+        f"[{DIGITS}]".encode(),
+        b"[" * 100_000,
+        b"{" + b'"a":{' * 5000,
+        b'{"\\u202e\\u001b[31m": NaN}',
+        b'"\x1b[31m\xe2\x80\xae" = ' + b"x" * 5000,
+        b"\x1b[31m,\xe2\x80\xae\n" + b"x" * 9000,
+    ],
+    ids=[
+        "empty",
+        "zeros",
+        "bytes",
+        "digits",
+        "nested",
+        "json-digits",
+        "json-open",
+        "json-keys",
+        "json-nan",
+        "escapes",
+        "rows",
+    ],
+)
+def test_what_is_no_such_file_is_one_line(name: str, content: bytes, tmp_path: Path, trace: Path) -> None:
+    path = input_of(name, tmp_path)
+    path.write_bytes(content)
+    code, _ = keeps_its_promise(command(name, tmp_path, trace))
+    assert code == 2
+    assert path.read_bytes() == content
+    assert [left.name for left in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_file_of_escapes_is_one_safe_line(name: str, tmp_path: Path, trace: Path) -> None:
+    test_what_is_no_such_file_is_one_line(name, b'"\x1b[31m\xe2\x80\xae" = ' + b"x" * 5000, tmp_path, trace)
+
+
+def _inputs_and_outputs(folder: Path, trace: Path) -> dict[str, tuple[list[str], Path, Path]]:
+    """Commands with an input among their outputs: the command, the output, the input."""
+    shutil.copy(trace, folder / "t.bin")
+    (folder / "t.csv").write_text(_timings())
+    (folder / "net.toml").write_text(_toml("dnn", "info", "alexnet", "--toml"))
+    (folder / "machine.toml").write_text(_toml("machines", "p100-nvlink2", "--toml"))
+    shutil.copytree(SAMPLE, folder / "sample")
+    data, out = folder / "t.bin", folder / "out"
+    kernel = folder / "sample" / "kernel-1.traceg"
+    lists = folder / "sample" / "kernelslist.g"
+    return {
+        "calibrate": (
+            ["calibrate", f"{folder}/t.csv", "--machine", "titan-x", "--library", "x", "-o"],
+            out,
+            folder / "t.csv",
+        ),
+        "import": (["import", "accelsim", str(lists), "-o"], out, lists),
+        "import-kernel": (["import", "accelsim", str(lists), "-o"], out, kernel),
+        "run-json": (["run", str(data), "--scheme", "ideal", "--json"], out, data),
+        "run-machine": (
+            ["run", str(data), "--machine", f"{folder}/machine.toml", "--json"],
+            out,
+            folder / "machine.toml",
+        ),
+        "profile": (["profile", str(data), "-o"], out, data),
+        "train": (["train", f"{folder}/net.toml", "--json"], out, folder / "net.toml"),
+        "train-timeline": (["train", f"{folder}/net.toml", "--timeline"], folder / "out.json", folder / "net.toml"),
+    }
+
+
+def _toml(*words: str) -> str:
+    code, printed = keeps_its_promise(words)
+    assert code == 0
+    return printed
+
+
+NAMES = ["calibrate", "import", "import-kernel", "run-json", "run-machine", "profile", "train", "train-timeline"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("how", ["itself", "hard link", "symbolic link"])
+def test_no_command_writes_over_what_it_reads(name: str, how: str, tmp_path: Path, trace: Path) -> None:
+    words, out, read = _inputs_and_outputs(tmp_path, trace)[name]
+    before = read.read_bytes()
+    if how == "itself":
+        if name == "train-timeline":
+            pytest.skip("a timeline ends in .json, a network file in .toml")
+        out = read
+    elif how == "hard link":
+        out.hardlink_to(read)
+    else:
+        out.symlink_to(read)
+    code, _ = keeps_its_promise([*words, str(out)])
+    assert code == 2
+    assert read.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", NAMES[:-1])
+def test_outputs_that_are_no_files(name: str, tmp_path: Path, trace: Path) -> None:
+    words, _, _ = _inputs_and_outputs(tmp_path, trace)[name]
+    assert keeps_its_promise([*words, ""])[0] == 2
+    assert keeps_its_promise([*words, str(tmp_path)])[0] == 2
+    assert keeps_its_promise([*words, f"{tmp_path}/missing/out"])[0] == 2
+    if name in ("run-json", "profile"):
+        assert keeps_its_promise([*words, "/dev/null"])[0] == 0
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)  # noqa: PTH116
+
+
+def test_a_pipe_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        code = main(["make", "stream", "-o", str(pipe), "--set", "footprint=64KiB"])
+        written = reader.communicate()[0]
+    assert code == 0
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "t.bin").write_bytes(written)
+    with bt.open_trace(tmp_path / "t.bin") as found:
+        bt.verify_trace(found)
+
+
+def test_profile_looks_at_its_output_first(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sys.modules["buddysim.buddy.profile"], "_observe", lambda *_: pytest.fail("it has begun to work")
+    )
+    assert keeps_its_promise(["profile", str(trace), "-o", str(tmp_path / "missing" / "out")])[0] == 2
+
+
+def test_a_list_names_files_in_its_folder_only(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "sample")
+    for name in ("../x", "/etc/passwd", "a/../../x"):
+        for line in (f"kernel-{name}", f"MemcpyHtoD,0x7f0000000000,8,{name}"):
+            text = f"{line}\nkernel-1.traceg\n"
+            (tmp_path / "sample" / "kernelslist.g").write_text(text)
+            code, _ = keeps_its_promise(
+                ["import", "accelsim", f"{tmp_path}/sample/kernelslist.g", "-o", f"{tmp_path}/o"]
+            )
+            assert (code, (tmp_path / "o").exists()) == (2, False), line
+
+
+@pytest.mark.parametrize(("size", "code"), [(1 << 44, 2), (1 << 38, 0)])
+def test_copies_are_claims(tmp_path: Path, size: int, code: int) -> None:
+    """Some bytes are known in an allocation that a line of the list makes as large as one can be."""
+    shutil.copytree(SAMPLE, tmp_path / "sample")
+    (tmp_path / "sample" / "payload").write_bytes(bytes(range(256)) * 64)
+    old = (tmp_path / "sample" / "kernelslist.g").read_text()
+    lines = f"MemcpyHtoD,0x600000000000,{size}\nMemcpyHtoD,0x600000100000,16384,payload\n"
+    (tmp_path / "sample" / "kernelslist.g").write_text(lines + old)
+    words = ["import", "accelsim", f"{tmp_path}/sample/kernelslist.g", "-o", f"{tmp_path}/out"]
+    assert keeps_its_promise(words)[0] == code
+    if not code:
+        with bt.open_trace(tmp_path / "out") as found:
+            sizes = next(each for each in found.size_maps if each.n_entries == size // 128)
+            assert (sizes.read(8192, 128) != 15).all()
+            assert (sizes.read(0, 8192) == 15).all()
+
+
+def test_a_trace_of_claims_is_profiled_and_run(tmp_path: Path) -> None:
+    path = write_claims(tmp_path / "t.bin", 1 << 44, name="\x1b[31m\u202e" + "x" * 5000)
+    for words in (["profile", str(path)], ["info", str(path)], ["verify", str(path)]):
+        assert keeps_its_promise(words)[0] == 0
+    assert keeps_its_promise(["run", str(path)])[0] == 2
+    write_claims(path, 500 << 30)
+    words = ["run", str(path), "--set", "dram.capacity=1TiB", "--scheme", "ideal,bandwidth,buddy"]
+    assert keeps_its_promise([*words, "--sensitivity", "none"])[0] == 0
+
+
+def test_archives_stay_in_their_folder(tmp_path: Path) -> None:
+    for name, kind in (
+        ("../x", tarfile.REGTYPE),
+        ("/etc/x", tarfile.REGTYPE),
+        ("x", tarfile.SYMTYPE),
+        ("x", tarfile.CHRTYPE),
+    ):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            archive.addfile(member)
+        assert check(tmp_path / "case", {"x.tar": packed.getvalue()}, ("convert", "{}/x.tar", "{}/out")) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ['{"ev": "alloc", "launch": 0, "addr": 1e999, "size": 1e999}', "[" * 5000, "[]", "1", '{"ev": []}']
+)
+def test_bundles_with_wrong_lines(tmp_path: Path, text: str) -> None:
+    files = dict(_bundle())
+    files["meta.jsonl"] += text.encode() + b"\n"
+    assert check(tmp_path / "case", files, ("convert", "{}", "{}/out")) == 2
+
+
+def test_a_stored_result_that_is_cut_is_left_out(tmp_path: Path) -> None:
+    name, _, _ = _stored()
+    write_files(tmp_path / "case", {f"store/{name}": b"buddysim-result 1 00 5\nabcde"})
+    assert keeps_its_promise(["results", "--store", str(tmp_path / "case" / "store")])[0] in (0, 2)
+
+
+def run(
+    *words: str | bytes, environment: dict[str, str] | None = None, shell: str = ""
+) -> subprocess.CompletedProcess[bytes]:
+    python = [sys.executable, "-m", "buddysim", *words]
+    if shell:
+        python = ["sh", "-c", f'exec "$@" {shell}', "sh", *python]
+    return subprocess.run(
+        python, cwd=ROOT, capture_output=True, timeout=300, check=False, env={**os.environ, **(environment or {})}
+    )
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_names_that_are_no_text(tmp_path: Path, trace: Path, locale: str) -> None:
+    """A file name that is no UTF-8, in an ASCII locale: the result is written, and nothing is lost."""
+    name = os.fsencode(tmp_path) + b"/\xff\xfe\xe9.bin"
+    shutil.copy(trace, os.fsdecode(name))
+    settings = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = run("run", name, "--scheme", "ideal", "--json", os.fsencode(tmp_path) + b"/\xff.json", environment=settings)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / os.fsdecode(b"\xff.json")).stat().st_size > 1000
+    done = run("info", os.fsencode(tmp_path) + b"/\xffmissing\xe2\x80\xae", environment=settings)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"buddysim: error: ")
+    assert done.stderr.count(b"\n") == 1
+    assert done.stderr.isascii()
+
+
+@pytest.mark.parametrize("shell", [">&-", ">&- 2>&-", "<&-", "> /dev/full"])
+def test_closed_and_full_streams(trace: Path, shell: str) -> None:
+    done = run("info", str(trace), shell=shell)
+    assert done.returncode == (0 if shell == "<&-" else 2)
+    assert b"Traceback" not in done.stderr
+    assert done.stderr.count(b"\n") == (0 if shell in ("<&-", ">&- 2>&-") else 1)
+    assert len(done.stderr) <= LONGEST_LINE + 20
