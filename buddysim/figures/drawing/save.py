@@ -43,8 +43,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     check_picture(path)
     suffix = Path(path).suffix.lower()
-    look = {"svg.hashsalt": "buddysim", "svg.fonttype": "none"}
-    with matplotlib.rc_context(look), warnings.catch_warnings():
+    with matplotlib.rc_context({"svg.hashsalt": "buddysim", "svg.fonttype": "none"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a name with rare letters: boxes
         write_with(
             path, lambda part: figure.savefig(part, format=suffix[1:], dpi=figure.dpi, metadata=_UNDATED[suffix])

@@ -230,7 +230,7 @@ class _Conversion:
             number, first = divmod(at // LINE_BYTES, SIZE_MAP_BLOCK_ENTRIES)
             if number not in classes:
                 classes[number] = np.full(SIZE_MAP_BLOCK_ENTRIES, UNKNOWN_CLASS, dtype=np.uint8)
-            classes[number][first : first + len(entries)][entries] = found[entries]
+            classes[number][first : first + entries.size][entries] = found[entries]
             if not keep_contents:
                 continue
             for start in range(0, len(data), PAGE_BYTES):
