@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.buddy import Distribution
-from buddysim.compress import bdi, bpc, compress, decompress, entry_classes, fpc
+from buddysim.compress import bdi, bpc, compress, compressed_bits, decompress, entry_classes, fpc, fvc
 
 BYTES = 64 * 2**20
 CODED_BYTES = 2**20
@@ -40,7 +40,15 @@ def run() -> list[Row]:
                 rows.append(_row(f"{name} sizes, {kind}, {path}", len(data) / seconds / 1e9, "GB/s", asked))
         seconds = best_seconds(lambda data=data: entry_classes(data))  # type: ignore[misc]
         rows.append(_row(f"BPC size classes, {kind}", len(data) / seconds / 1e9, "GB/s", ASKED_GB_PER_S))
-    some = kinds()["real pages"][:CODED_BYTES]
+    pages = kinds()["real pages"]
+    table = fvc.profiled([pages])
+    for name, work in {
+        "FVC sizes": lambda: compressed_bits(pages, "fvc", **table),
+        "FVC table": lambda: fvc.profiled([pages]),
+        "C-Pack sizes": lambda: compressed_bits(pages, "cpack"),
+    }.items():
+        rows.append(_row(f"{name}, real pages", len(pages) / best_seconds(work) / 1e9, "GB/s", None))
+    some = pages[:CODED_BYTES]
     for name, compressor in FAST.items():
         algorithm = compressor.__name__.rpartition(".")[2]
         payload = compress(some, algorithm)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from benchmarks.bench_compress import Row, best_seconds
 from buddysim.compress import compress, compressed_bits, decompress
+from buddysim.compress.registry import tensor_algorithms
 
 BYTES = 8 * 2**20
 ZLIB_BYTES = 2**20
@@ -26,6 +27,11 @@ def run() -> list[Row]:
     for density in (0.1, 0.5, 1.0):
         for kind in ("zero", "value"):
             rows += _both_ways("rle", f"{kind}, density {density:g}", words(32, density), kind=kind)
+        for index_bytes in (4, 1):
+            what = f"index of {index_bytes} B, density {density:g}"
+            rows += _both_ways("csr", what, words(32, density), index_bytes=index_bytes)
+    if "lz4" in tensor_algorithms():
+        rows += _both_ways("lz4", "density 0.5", words(32, 0.5))
     rows += _both_ways("zlib", "density 0.5", words(32, 0.5)[:ZLIB_BYTES])
     return rows
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the tests of the extras need: Debian packages, and what sweeps need, PyOpenCL and PyTorch for the CPU into
+# Installs what the tests of the extras need: Debian packages, and what sweeps need, PyOpenCL, LZ4 and PyTorch for the CPU into
 # the given Python's environment. Installed packages are left alone; those that can't be installed are named, with exit
 # code 1.
 #
@@ -67,6 +67,10 @@ install_python_packages() {
     if ! "$python" -c 'import pyopencl' 2>/dev/null; then
         say "installing pyopencl"
         "${pip[@]}" --quiet pyopencl || { say "could not be installed: pyopencl"; status=1; }
+    fi
+    if ! "$python" -c 'import lz4.block' 2>/dev/null; then
+        say "installing lz4"
+        "${pip[@]}" --quiet lz4 || { say "could not be installed: lz4"; status=1; }
     fi
     "$python" -c 'import torch' 2>/dev/null && return $status
     say "installing $torch"

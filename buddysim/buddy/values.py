@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.buddy.known import PAGE_ENTRIES, KnownClasses, classes_of_block
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
-from buddysim.compress.registry import find_for_entries
+from buddysim.compress.registry import find_for_entries, profile_options
 from buddysim.trace import Contents, SizeMap, Trace
 
 N_CLASSES = len(STUDY_CLASSES)
@@ -135,7 +135,14 @@ class EntryValues:
             counts += np.bincount(classes, minlength=len(counts))
         return counts[:N_CLASSES]
 
+    @cached_property
+    def _profile(self) -> dict[str, object]:
+        """The options of a compressor that needs a profile: of all contents that sizes are computed from."""
+        computed = (source for source in self._sources.values() if isinstance(source, Contents))
+        blocks = (data for source in computed for _, data in source.blocks())
+        return profile_options(find_for_entries(self.algorithm), blocks)
+
     def _computed(self, contents: Contents) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint8]]]:
         for pages, data in contents.blocks():
             if len(pages):
-                yield pages, entry_classes(data, self.algorithm)
+                yield pages, entry_classes(data, self.algorithm, **self._profile)

@@ -10,22 +10,22 @@ from buddysim.base.errors import BuddysimError
 def add_compressor(parser: argparse.ArgumentParser) -> None:
     """The compressor whose size classes the trace's size maps hold."""
     from buddysim.compress import DEFAULT
-    from buddysim.compress.registry import entry_algorithms
+    from buddysim.compress.registry import size_map_algorithms
 
     parser.add_argument(
         "--compressor",
         type=_compressor,
         default=DEFAULT,
         metavar="NAME",
-        help=f"of the size maps: {', '.join(entry_algorithms())} (default: %(default)s)",
+        help=f"of the size maps: {', '.join(size_map_algorithms())} (default: %(default)s)",
     )
 
 
 def _compressor(name: str) -> str:
-    from buddysim.compress.registry import find_for_entries
+    from buddysim.compress.registry import find_for_size_maps
 
     try:
-        find_for_entries(name)
+        find_for_size_maps(name)
     except BuddysimError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return name

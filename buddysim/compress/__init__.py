@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.registry import Compressor, Data, algorithms, find, find_for_entries, in_windows
+from buddysim.compress.registry import Compressor, Data, algorithms, find, find_for_entries, in_windows, profile_options
 from buddysim.compress.size_classes import (
     ENTRY_BYTES,
     SECTOR_BYTES,
@@ -94,6 +94,7 @@ def entry_classes(data: Data, algorithm: str = DEFAULT, **options: Any) -> NDArr
     """Class number (0 to 7, docs/architecture.md) of every entry; a last, partial entry is padded with zeros."""
     compressor = find_for_entries(algorithm, options)
     raw = _bytes_of(data, "data")
+    options = profile_options(compressor, [raw]) | options
     whole = len(raw) // ENTRY_BYTES * ENTRY_BYTES
     classes = np.empty(-(-len(raw) // ENTRY_BYTES), dtype=np.uint8)
     for start in range(0, whole, _BLOCK_BYTES):

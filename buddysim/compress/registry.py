@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
@@ -41,6 +41,11 @@ class Compressor(Protocol):
     ``share_of_density(density, masks)``
         bytes of the code over those of the data, words of 32 bits, where these follow exactly from the share of words
         that aren't zero; ``masks=False`` leaves out the mask bits
+    ``profiled(blocks, **options)``
+        the codes depend on a profile of the data: the options that hold that of some data, given in parts; without them
+        every call profiles its own data
+    ``available()``
+        False where a library that it needs isn't installed; it is then not used unless named
     ``provenance()``
         what else its codes depend on (a library's version, the variant of the algorithm), for results
     """
@@ -75,8 +80,17 @@ def entry_algorithms() -> list[str]:
 
 
 def tensor_algorithms() -> list[str]:
-    """Names of the compressors of tensors."""
-    return [name for name, compressor in REGISTRY.items() if "window" in compressor.OPTIONS]
+    """Names of the compressors of tensors whose libraries are installed."""
+    return [
+        name
+        for name, compressor in REGISTRY.items()
+        if "window" in compressor.OPTIONS and (not hasattr(compressor, "available") or compressor.available())
+    ]
+
+
+def size_map_algorithms() -> list[str]:
+    """Names of the compressors of entries that need no profile: a capture's size maps are written as its data come."""
+    return [name for name in entry_algorithms() if not hasattr(find(name), "profiled")]
 
 
 def find(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS) -> Compressor:
@@ -110,6 +124,23 @@ def find_for_entries(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS
             f"expected one of {', '.join(entry_algorithms())}, without a window"
         )
     return compressor
+
+
+def find_for_size_maps(algorithm: str) -> Compressor:
+    """As `find_for_entries`, and a BuddysimError for a compressor that has to see all data before it can compress."""
+    compressor = find_for_entries(algorithm)
+    if algorithm not in size_map_algorithms():
+        raise BuddysimError(
+            f"{algorithm}: needs a profile of all data, which are not there before the size maps are written: "
+            f"expected one of {', '.join(size_map_algorithms())}"
+        )
+    return compressor
+
+
+def profile_options(compressor: Compressor, blocks: Iterable[NDArray[np.uint8]]) -> dict[str, object]:
+    """The options that hold a profile of some data, for a compressor that needs one; none for any other."""
+    profiled = getattr(compressor, "profiled", None)
+    return dict(profiled(blocks)) if profiled else {}
 
 
 def in_windows(compressor: Compressor, options: Mapping[str, object]) -> bool:

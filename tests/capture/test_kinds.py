@@ -10,7 +10,7 @@ import pytest
 from buddysim import capture, cli
 from buddysim.cli import CONTRACT
 from buddysim.cli.capture import kinds
-from buddysim.compress.registry import entry_algorithms
+from buddysim.compress.registry import size_map_algorithms
 
 NAMES = [kind.NAME for kind in kinds()]
 
@@ -41,10 +41,10 @@ def test_what_every_capture_takes(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_compressor_that_has_no_sizes_of_entries(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for compressor in ("zlib", "bcp"):
+    for compressor in ("zlib", "bcp", "fvc"):
         with pytest.raises(SystemExit) as leave:
             cli.main(["capture", name, "--compressor", compressor, "--", "true"])
         assert leave.value.code == 2
         message = capsys.readouterr().err
         assert message.count("\n") == 1
-        assert all(known in message for known in (compressor, *entry_algorithms()))
+        assert all(known in message for known in (compressor, *size_map_algorithms()))

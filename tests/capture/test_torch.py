@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from buddysim.compress.registry import tensor_algorithms
 from buddysim.formats.maps import load
 from buddysim.formats.operator_graph import load_operators
 from buddysim.trace import open_trace, verify_trace
@@ -140,7 +141,7 @@ def test_maps_say_what_they_follow(captured: tuple[Path, str]) -> None:
     assert [point.iteration for point in maps.points] == [0, 3, 5, 8, 11, 13, 16, 19, 21, 24]
     assert all(point.loss for point in maps.points)
     assert {(r.algorithm, r.layout) for r in maps.points[0].maps[0].ratios()} == {
-        (algorithm, layout) for algorithm in ("zvc", "rle", "zlib") for layout in ("NCHW", "NHWC", "CHWN")
+        (algorithm, layout) for algorithm in tensor_algorithms() for layout in ("NCHW", "NHWC", "CHWN")
     }
 
 

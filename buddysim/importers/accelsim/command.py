@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import DEFAULT
-from buddysim.compress.registry import entry_algorithms, find_for_entries
+from buddysim.compress.registry import find_for_size_maps, size_map_algorithms
 from buddysim.importers import Imported
 from buddysim.importers.accelsim.importer import import_accelsim
 from buddysim.importers.accelsim.options import Options, parse_snapshot
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compressor",
         default=DEFAULT,
         metavar="NAME",
-        help=f"of the size maps: {', '.join(entry_algorithms())} (default: %(default)s)",
+        help=f"of the size maps: {', '.join(size_map_algorithms())} (default: %(default)s)",
     )
     parser.add_argument("--source", default="", help="where the trace comes from, for its provenance")
     parser.add_argument("--licence", default="", help="licence of the source, for its provenance")
@@ -48,7 +48,7 @@ def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str
     """Imports the traces of a kernelslist."""
     if args.contents_every < 0:
         raise BuddysimError(f"import: --contents-every {args.contents_every}: expected 0 or more")
-    find_for_entries(args.compressor)
+    find_for_size_maps(args.compressor)
     options = Options(
         skip_missing=args.skip_missing,
         include_local=args.include_local,

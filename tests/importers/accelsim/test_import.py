@@ -10,7 +10,7 @@ import pytest
 import buddysim.trace as bt
 from buddysim.cli import main
 from buddysim.compress import entry_classes
-from buddysim.compress.registry import entry_algorithms
+from buddysim.compress.registry import size_map_algorithms
 from buddysim.importers.accelsim import Options, SnapshotFile, Summary, import_accelsim
 from buddysim.importers.archive import folder_with
 
@@ -207,7 +207,7 @@ def test_missing_kernels_keep_their_ordinals(tmp_path: Path) -> None:
     assert "kernel-1.traceg is missing" in " ".join(summary.warnings)
 
 
-@pytest.mark.parametrize("name", entry_algorithms())
+@pytest.mark.parametrize("name", size_map_algorithms())
 def test_size_maps_are_of_the_compressor_chosen(name: str, tmp_path: Path) -> None:
     file = tmp_path / f"{MEMORY:#x}.bin"
     file.write_bytes(bytes(range(256)) * 4)

@@ -1,0 +1,12 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.compress.registry import Data
+
+ORDER: int
+TWIN: str
+OPTIONS: dict[str, object]
+
+def compressed_bits(data: Data) -> NDArray[np.uint32]: ...
+def compress(data: Data) -> bytes: ...
+def decompress(payload: Data, nbytes: int) -> bytes: ...

@@ -1,0 +1,220 @@
+"""Compressed sparse rows of tensors (CSWAP and cuSPARSE; Gist with narrow rows), as docs/compression.md defines them.
+
+`naive_csr` is the readable twin.
+"""
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress.windows import TENSOR_WINDOW, check_length, check_window, window_count
+
+cdef extern from "zero_words.h" nogil:
+    int64_t nonzero_words(const uint8_t* data, int64_t nbytes, int word_bytes) noexcept
+
+cdef enum:
+    WORD = 4                    # bytes
+    POINTER = 4                 # bytes
+    NARROW_COLUMNS = 256        # what an index of one byte can tell apart
+
+ORDER = 35
+TWIN = "buddysim.compress.naive_csr"
+#: Rows are of a tensor, not of a single entry.
+TENSORS_ONLY = True
+
+#: Options and their defaults. ``index_bytes``: 4 or 1; ``columns``: words of a row, 0 for 256 with an index of 1 byte
+#: and for all of a window with one of 4; ``window``: bytes that are compressed on their own; ``raw_fallback``: one bit
+#: more per window, and none gets longer than that.
+OPTIONS = {"index_bytes": 4, "columns": 0, "window": TENSOR_WINDOW, "raw_fallback": False}
+
+cdef struct Shape:
+    int64_t columns
+    int index_bytes
+
+
+def provenance():
+    """The width of an index by default, for results."""
+    return f"index of {OPTIONS['index_bytes']} B"
+
+
+def compressed_bits(
+    const uint8_t[::1] data not None, *, index_bytes=4, columns=0, window=4096, bint raw_fallback=False
+):
+    """Size of every window: a pointer per row, an index and the word for each word that isn't zero.
+
+    Parameters
+    ----------
+    data : whole words of 32 bits; -0.0 is not a zero word
+    index_bytes : 4 or 1
+    columns : words of a row, 0: 256 with an index of 1 byte, all of a window with one of 4
+    window : bytes per window, at most 65536; the last one may be short
+    raw_fallback : a window may be stored as it is; costs a bit per window
+
+    Returns
+    -------
+    uint32 array, bits per window
+    """
+    cdef int64_t i, nbytes, size, step, windows, total = data.shape[0]
+    cdef Shape shape = _shape(index_bytes, columns, window)
+    check_length("csr", total, WORD)
+    step, windows = window, window_count(total, window)
+    bits = np.empty(windows, dtype=np.uint32)
+    cdef uint32_t[::1] out = bits
+    with nogil:
+        for i in range(windows):
+            nbytes = min(step, total - i * step)
+            size = window_bytes(&data[i * step], nbytes, &shape)
+            out[i] = <uint32_t>(min(size, nbytes) * 8 + 1 if raw_fallback else size * 8)
+    return bits
+
+
+def compress(const uint8_t[::1] data not None, *, index_bytes=4, columns=0, window=4096, bint raw_fallback=False):
+    """The windows' codes, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
+    sizes = compressed_bits(data, index_bytes=index_bytes, columns=columns, window=window, raw_fallback=raw_fallback)
+    cdef int64_t i, nbytes, step = window, windows = len(sizes), total = data.shape[0]
+    cdef Shape shape = _shape(index_bytes, columns, window)
+    payload = PyBytes_FromStringAndSize(NULL, (int(sizes.sum(dtype=np.int64)) + 7) // 8)
+    cdef uint8_t* flags = <uint8_t*>PyBytes_AS_STRING(payload)
+    cdef uint8_t* out = flags
+    if not windows:
+        return payload
+    with nogil:
+        if raw_fallback:
+            memset(flags, 0, (windows + 7) // 8)
+            out += (windows + 7) // 8
+        for i in range(windows):
+            nbytes = min(step, total - i * step)
+            if raw_fallback and window_bytes(&data[i * step], nbytes, &shape) > nbytes:
+                flags[i >> 3] |= <uint8_t>(1 << (i & 7))
+                memcpy(out, &data[i * step], nbytes)
+                out += nbytes
+            else:
+                out += encode_window(&data[i * step], nbytes, &shape, out)
+    return payload
+
+
+def decompress(
+    const uint8_t[::1] payload not None,
+    int64_t nbytes,
+    *,
+    index_bytes=4,
+    columns=0,
+    window=4096,
+    bint raw_fallback=False,
+):
+    """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
+    cdef bint raw
+    cdef int64_t i, taken, length = payload.shape[0], step, windows, size, at = 0, failed = -1
+    cdef Shape shape = _shape(index_bytes, columns, window)
+    check_length("csr", nbytes, WORD)
+    step, windows = window, window_count(nbytes, window)
+    if windows > length // POINTER:
+        raise BuddysimError(f"csr: payload of {length} bytes: too short for {nbytes} bytes of data")
+    data = PyBytes_FromStringAndSize(NULL, nbytes)
+    cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(data)
+    cdef const uint8_t* code = &payload[0] if length else NULL
+    with nogil:
+        if raw_fallback:
+            at = (windows + 7) // 8
+            if at > length or (windows & 7 and code[at - 1] >> (windows & 7)):
+                failed = 0
+        for i in range(windows):
+            if failed >= 0:
+                break
+            size = min(step, nbytes - i * step)
+            raw = raw_fallback and code[i >> 3] >> (i & 7) & 1
+            if raw:
+                taken = size if length - at >= size else -1
+                if taken > 0:
+                    memcpy(out + i * step, code + at, size)
+            else:
+                taken = decode_window(code + at, length - at, size, &shape, out + i * step)
+            if taken < 0 or raw_fallback and raw != (window_bytes(out + i * step, size, &shape) > size):
+                failed = i
+            else:
+                at += taken
+    if failed >= 0:
+        raise BuddysimError(f"csr: payload: window {failed} is corrupt, from byte {at} of {length} on")
+    if at != length:
+        raise BuddysimError(f"csr: payload of {length} bytes: {nbytes} bytes of data end at byte {at} (corrupt)")
+    return data
+
+
+cdef Shape _shape(index_bytes, columns, window):
+    """The rows of a window."""
+    cdef Shape shape
+    check_window("csr", window, WORD)
+    if index_bytes not in (1, 4):
+        raise BuddysimError(f"csr: index_bytes {index_bytes}: expected 1 or 4")
+    most = NARROW_COLUMNS if index_bytes == 1 else window // WORD
+    if not 0 <= columns <= most:
+        raise BuddysimError(f"csr: columns {columns}: expected 0 to {most}, 0 for {most}")
+    shape.columns, shape.index_bytes = columns or most, index_bytes
+    return shape
+
+
+cdef inline int64_t row_count(int64_t nbytes, const Shape* shape) noexcept nogil:
+    return (nbytes // WORD + shape.columns - 1) // shape.columns
+
+
+cdef int64_t window_bytes(const uint8_t* data, int64_t nbytes, const Shape* shape) noexcept nogil:
+    """Bytes of a window's code."""
+    return row_count(nbytes, shape) * POINTER + nonzero_words(data, nbytes, WORD) * (shape.index_bytes + WORD)
+
+
+cdef inline uint32_t word_at(const uint8_t* data, int64_t i) noexcept nogil:
+    cdef uint32_t word
+    memcpy(&word, data + i * WORD, WORD)
+    return word
+
+
+cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const Shape* shape, uint8_t* out) noexcept nogil:
+    """Writes a window's pointers, indices and words; the number of bytes."""
+    cdef int64_t row, i, rows = row_count(nbytes, shape), words = nbytes // WORD
+    cdef uint32_t kept = 0, word, column
+    cdef uint8_t* indices = out + rows * POINTER
+    cdef uint8_t* values = indices + nonzero_words(data, nbytes, WORD) * shape.index_bytes
+    for row in range(rows):
+        for i in range(row * shape.columns, min((row + 1) * shape.columns, words)):
+            word = word_at(data, i)
+            if word:
+                column = <uint32_t>(i - row * shape.columns)
+                memcpy(indices + kept * shape.index_bytes, &column, shape.index_bytes)
+                memcpy(values + kept * WORD, &word, WORD)
+                kept += 1
+        memcpy(out + row * POINTER, &kept, POINTER)
+    return values + kept * WORD - out
+
+
+cdef int64_t decode_window(
+    const uint8_t* code, int64_t length, int64_t nbytes, const Shape* shape, uint8_t* out
+) noexcept nogil:
+    """Takes a window's code; the number of bytes, or -1 where `encode_window` can't have written it."""
+    cdef int64_t row, i, first, at = 0, rows = row_count(nbytes, shape), words = nbytes // WORD, last
+    cdef int64_t kept, end, size
+    cdef uint32_t column = 0
+    cdef const uint8_t* indices
+    cdef const uint8_t* values
+    if length < rows * POINTER:
+        return -1
+    kept = word_at(code, rows - 1)
+    size = rows * POINTER + kept * (shape.index_bytes + WORD)
+    if kept > words or length < size:
+        return -1
+    indices = code + rows * POINTER
+    values = indices + kept * shape.index_bytes
+    memset(out, 0, nbytes)
+    for row in range(rows):
+        end, first, last = word_at(code, row), row * shape.columns, -1
+        if end < at or end > kept:
+            return -1
+        for i in range(at, end):
+            memcpy(&column, indices + i * shape.index_bytes, shape.index_bytes)
+            if <int64_t>column <= last or column >= min(shape.columns, words - first) or word_at(values, i) == 0:
+                return -1
+            last = column
+            memcpy(out + (first + last) * WORD, values + i * WORD, WORD)
+        at = end
+    return size

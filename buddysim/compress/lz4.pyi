@@ -1,0 +1,19 @@
+import numpy as np
+from numpy.typing import NDArray
+
+ORDER: int
+TENSORS_ONLY: bool
+OPTIONS: dict[str, object]
+LAST_FAST_LEVEL: int
+LAST_LEVEL: int
+
+def available() -> bool: ...
+def library() -> str: ...
+def provenance() -> str: ...
+def compressed_bits(
+    data: NDArray[np.uint8], *, level: int = 1, window: int = 4096, raw_fallback: bool = False
+) -> NDArray[np.uint32]: ...
+def compress(data: NDArray[np.uint8], *, level: int = 1, window: int = 4096, raw_fallback: bool = False) -> bytes: ...
+def decompress(
+    payload: NDArray[np.uint8], nbytes: int, *, level: int = 1, window: int = 4096, raw_fallback: bool = False
+) -> bytes: ...
