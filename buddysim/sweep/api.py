@@ -154,12 +154,13 @@ def executor_maker(workers: int | None = None, scheduler: str | None = None, slu
     Raises
     ------
     BuddysimError
-        a number of workers below 1, more than one place, or Dask that is missing
+        a number of workers below 1, more than one place, an address that is none, or Dask that is missing
     """
     if sum(place is not None for place in (workers, scheduler, slurm)) > 1:
         raise BuddysimError("workers, scheduler, slurm: expected one of them")
     if scheduler is not None:
         cluster.check_installed("--scheduler")
+        cluster.check_address(scheduler)
         return lambda plan, waiting: cluster.Cluster(
             str(plan.store.folder), lambda: scheduler, f"the workers of {scheduler}", None, waiting
         )

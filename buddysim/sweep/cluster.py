@@ -9,8 +9,10 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
 from buddysim.sweep import memory
 from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, run_point
 from buddysim.sweep.runner import Task
@@ -46,6 +48,17 @@ def check_installed(what: str) -> None:
     """A BuddysimError that names what to install where Dask is missing."""
     if not installed():
         raise BuddysimError(f"{what} needs Dask, which is not installed: pip install 'buddysim[sweep]'")
+
+
+def check_address(scheduler: str) -> None:
+    """A BuddysimError where that is no address of a scheduler."""
+    try:
+        parts = urlsplit(scheduler)
+        whole = bool(parts.scheme and parts.hostname and parts.port)
+    except ValueError:  # a port that is no number
+        whole = False
+    if not whole:
+        raise BuddysimError(f"--scheduler {shortened(scheduler)}: expected an address, tcp://HOST:PORT")
 
 
 class Cluster:

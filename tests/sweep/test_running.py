@@ -369,6 +369,13 @@ def test_two_sweeps_at_once_on_one_store_lose_nothing(tmp_path: Path) -> None:
 
 
 @needs_dask
+@pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://host", "tcp://host:port", "127.0.0.1:8786", ""])
+def test_an_address_that_is_none_is_refused_before_anything_starts(store: Store, address: str) -> None:
+    with pytest.raises(BuddysimError, match="expected an address, tcp://HOST:PORT"):
+        sweep(study(2), store=store, scheduler=address)
+
+
+@needs_dask
 @pytest.mark.slow
 def test_a_scheduler_that_is_there_runs_the_points_and_one_that_dies_is_said(tmp_path: Path) -> None:
     from distributed import LocalCluster
