@@ -72,6 +72,8 @@ def _copy(record: Record, point: Point, name: str) -> Record:
 
 def _asked(study: Path, place: Path, cache: Path, count: int) -> list[Measurement]:
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "BUDDYSIM_STORE": str(place)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # where it is installed, modules are compiled
+    environment["PYTHONPYCACHEPREFIX"] = str(cache)
 
     def timed(what: str, *arguments: str, times: int = 1, most: float) -> list[Measurement]:
         """Seconds of a command by the clock, and of processor time, which other processes' load doesn't change."""
