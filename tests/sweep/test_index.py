@@ -1,0 +1,63 @@
+"""The index of a store: a cache that can be lost, damaged or of another time, and is made anew from the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from buddysim.sweep.index import Index
+from buddysim.sweep.record import Record
+from buddysim.sweep.store import Store
+from tests.sweep.conftest import named
+
+pa = pytest.importorskip("pyarrow", reason="needs pip install 'buddysim[sweep]'")
+
+
+@pytest.fixture
+def files(store: Store, small_record: Record) -> list[Path]:
+    """The files of the index of a store with three results."""
+    for number in range(3):
+        store.put(named(small_record, number))
+    return [Path(file) for file in Index(store).refresh().files()]
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:100])
+
+
+def of_other_columns(file: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(pa.table({"name": ["of another program"]}), file)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, emptied, cut, of_other_columns])
+def test_a_damaged_index_is_made_anew(store: Store, files: list[Path], harm: object) -> None:
+    assert callable(harm)
+    before = Index(store).refresh().names()
+    for file in files:
+        harm(file)
+    again = Index(store).refresh()
+    assert again.names() == before == store.names()
+    assert store.notes == []
+
+
+def test_what_is_known_is_not_read_again(store: Store, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Index, name: str) -> None:
+        raise AssertionError(f"{name} was read")
+
+    monkeypatch.setattr(Index, "_row", refuse)
+    assert Index(store).refresh().names() == store.names()
+    assert [Path(file) for file in Index(store).refresh().files()] == files
+
+
+def test_a_result_that_changes_in_place_is_read_again(store: Store, files: list[Path]) -> None:
+    name = min(store.names())
+    store.path_of(name).write_bytes(store.path_of(name).read_bytes()[:-1])
+    assert Index(store).refresh().names() == store.names() - {name}
+    assert "damaged" in store.notes[0]
