@@ -46,14 +46,21 @@ def checkout(tmp_path_factory):
     return folder
 
 
-def test_the_readmes_commands_work(checkout, monkeypatch, capfd):
-    """In one go, because some read what others wrote; none prints anything cut, at 80 columns, or without a unit."""
+@pytest.mark.parametrize("as_written", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_readmes_commands_work(as_written, checkout, monkeypatch, capfd):
+    """In one go, because some read what others wrote; none prints anything cut, at 80 columns, or without a unit.
+
+    As written, the replays of the larger trace are repeated with everything a little slower and faster: in the quick
+    tests only the smaller traces' are.
+    """
     monkeypatch.chdir(checkout)
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     tables = shown_tables(monkeypatch)
     ran = 0
     for command in readme_commands():
         _, _, module, *arguments = shlex.split(command)
+        if not as_written and arguments[:2] == ["run", "traces/fdtd2048.bin"]:
+            arguments += ["--no-sensitivity"] * ("--no-sensitivity" not in arguments)
         if module == "pytest":
             assert (ROOT / arguments[0]).exists(), command
             continue
@@ -165,6 +172,32 @@ def test_commands_targets_and_links_exist(document):
     for module in re.findall(r"python -m ((?:benchmarks|plots|tools)[a-z_.]*)", text):
         place = ROOT / module.rstrip(".").replace(".", "/")
         assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
-    for link in re.findall(r"\]\(([^)#]+)\)", text):
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if "://" not in link:
-            assert (document.parent / link).exists(), link
+            assert not broken(document, link), link
+
+
+def broken(document, link):
+    """Whether a link to a file here leads nowhere, or to a heading that isn't there."""
+    path, _, anchor = link.partition("#")
+    target = document.parent / path if path else document
+    if not target.exists():
+        return True
+    return bool(anchor) and anchor not in anchors(target.read_text(encoding="utf-8"))
+
+
+def anchors(text):
+    """What a page's headings are called in links, as GitHub and the site name them."""
+    headings = re.findall(r"^#+ +(.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def test_broken_links_are_found():
+    """What the check above is for."""
+    document = ROOT / "docs" / "model.md"
+    assert not broken(document, "counters.md")
+    assert not broken(document, "#sensitivity")
+    assert not broken(ROOT / "README.md", "docs/model.md#sensitivity")
+    assert broken(document, "counter.md")
+    assert broken(document, "#insensitivity")
+    assert broken(ROOT / "README.md", "docs/model.md#insensitivity")

@@ -51,6 +51,7 @@ def test_every_part_is_walked() -> None:
     assert commands == [line for line in walked if line.startswith("python ")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("pyopencl") is None
     or shutil.which("clang-15") is None
