@@ -17,7 +17,7 @@ have are simulated and stored first. A figure that draws a file of yours gets it
 wrote: plot overview RESULT.json. --width, --font and --no-title fit it to a paper's column."""
 
 EVERY = "every"
-COLUMN_OPTIONS = ("x", "y", "by", "kind")
+FIGURE_OPTIONS = ("x", "y", "by", "kind", "network", "batch", "machine")
 SUFFIXES = (".pdf", ".svg")
 INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54}
 
@@ -40,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter, time_vs_ideal, .. (default: time)")
     columns.add_argument("--by", metavar="COLUMN", help="a line for each value (default: what varies besides)")
     columns.add_argument("--kind", choices=("line", "heat"), help="lines, or a map with --by upwards (default: line)")
+    point = parser.add_argument_group("plot trade-off")
+    completes(point.add_argument("--network", metavar="NAME|FILE.toml", help="(default: vgg16)"), "network")
+    point.add_argument("--batch", metavar="N", help="samples of one iteration (default: 64)")
+    completes(point.add_argument("--machine", metavar="NAME", help="the GPU (default: titan-x)"), "training machine")
     parser.add_argument("--fresh", action="store_true", help="simulate again what is there")
     look = parser.add_argument_group("for print")
     look.add_argument("--width", metavar="SIZE", type=_inches, help="of the picture: 3.3in, 84mm or 8.4cm")
@@ -120,9 +124,11 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
         check_picture(path, [args.file])
     store = Store.at(args.store)
-    named = {option: getattr(args, option) for option in COLUMN_OPTIONS if getattr(args, option) is not None}
-    if named and name != "sweep":
-        raise BuddysimError(f"plot {name}: --{next(iter(named))} is of plot sweep")
+    named = {option: getattr(args, option) for option in FIGURE_OPTIONS if getattr(args, option) is not None}
+    for option in named:
+        if option not in getattr(REGISTRY.find(name), "OPTIONS", ()):
+            owner = next(one for one, figure in REGISTRY.items() if option in getattr(figure, "OPTIONS", ()))
+            raise BuddysimError(f"plot {name}: --{option} is of plot {owner}")
     source = Source(store, args.fresh, args.file, named)
     plot(name, paths, source, Look(args.width, args.font, not args.no_title, args.dpi))
     files = ", ".join(map(str, paths))

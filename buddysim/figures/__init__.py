@@ -7,6 +7,7 @@ A figure is a module with
 - ``draw(data)``: a matplotlib `Figure` of these numbers,
 - ``FILE``, if it draws a file of the user's (`Source.file`): name and description, such as
   ``("TRACE.bin", "a trace")``,
+- ``OPTIONS``, if it takes options of the command (`Source.columns`): their names,
 - ``csv_rows()`` of what `data` gives, optionally: rows of a CSV file that is written beside the picture,
 - ``ORDER``, optionally: its position in the list.
 """

@@ -19,6 +19,8 @@ from buddysim.figures.drawing.source import Source
 TITLE = "a sweep: one column against another, by a third"
 FILE = ("STUDY.toml", "a study file")
 ORDER = 20
+#: Options of the command that it takes.
+OPTIONS = ("x", "y", "by", "kind")
 
 KINDS = ("line", "heat")
 _MOST_LINES = len(style.SERIES)

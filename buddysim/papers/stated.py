@@ -30,6 +30,8 @@ class Stated:
     workspace : it includes the workspaces of cuDNN 4, which are published nowhere
     contradicted : other figures of the same paper disagree with it
     note : shown in the comparison
+    line : of the paper's text, where one was noted
+    needs : inputs that nobody published: ``"sparsity"``, ``"accuracy"``, ``"codec times"``
     """
 
     id: str
@@ -41,6 +43,8 @@ class Stated:
     workspace: bool = False
     contradicted: bool = False
     note: str = ""
+    line: int = 0
+    needs: tuple[str, ...] = ()
 
 
 @cache
@@ -59,6 +63,7 @@ def numbers() -> dict[str, Stated]:
         for entry in tomllib.loads(text)["number"]:
             if isinstance(entry["value"], list):
                 entry["value"] = tuple(map(float, entry["value"]))
+            entry["needs"] = tuple(entry.get("needs", ()))
             number = Stated(**entry)
             if number.id in found:
                 raise ValueError(f"{paper.__name__}: stated.toml has {number.id!r} a second time")

@@ -8,19 +8,33 @@ from buddysim.papers.measured import Measured
 from buddysim.papers.stated import Amount, Stated
 
 TOLERANCE = 0.07  # of a number, or of 100 %
+TENTH, POINTS, SHAPE = 0.10, 3.0, 2.0  # of a number, percentage points, a factor
 
 REPRODUCED = "reproduced"
+SHAPE_ONLY = "shape only"
 NOT_REPRODUCED = "**not reproduced**"
 UNPUBLISHED_WORKSPACE = "inconclusive: includes unpublished workspace"
 CONTRADICTED = "inconclusive: the paper contradicts itself"
 OTHER_TRAINING = "not comparable: another training"
 INPUT = "an input"
 NOT_COMPARABLE = "not comparable"
-VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNPUBLISHED_WORKSPACE, CONTRADICTED, OTHER_TRAINING, INPUT, NOT_COMPARABLE)
+VERDICTS = (
+    REPRODUCED,
+    SHAPE_ONLY,
+    NOT_REPRODUCED,
+    UNPUBLISHED_WORKSPACE,
+    CONTRADICTED,
+    OTHER_TRAINING,
+    INPUT,
+    NOT_COMPARABLE,
+)
 
 RULES = {
     "memory": "within 7 % of it",
     "ratio": "within 7 % of it",
+    "footprint": "within 7 % of it; its shape: what is saved within a factor of 2",
+    "tenth": "within 10 % of it; its shape: within a factor of 2",
+    "three-points": "within 3 percentage points of it; its shape: within a factor of 2",
     "points": "within 7 percentage points of it",
     "exact": "equal at the digits given",
     "at-least": "the bound holds",
@@ -60,6 +74,8 @@ class Comparison:
             return OTHER_TRAINING
         if self._holds():
             return INPUT if rule == "input" else REPRODUCED
+        if self._has_shape():
+            return SHAPE_ONLY
         if self.stated.contradicted:
             return CONTRADICTED
         return UNPUBLISHED_WORKSPACE if self.stated.workspace else NOT_REPRODUCED
@@ -73,10 +89,28 @@ class Comparison:
         pairs = zip(_parts(stated.value), _parts(value), strict=True)
         return all(_meets(stated.rule, theirs, ours) for theirs, ours in pairs)
 
+    def _has_shape(self) -> bool:
+        stated, value = self.stated, self.measured.value
+        if stated.rule not in ("footprint", "tenth", "three-points") or value is None or isinstance(value, str):
+            return False
+        pairs = zip(_parts(stated.value), _parts(value), strict=True)
+        return all(_in_shape(stated.rule, theirs, ours) for theirs, ours in pairs)
+
+
+def _in_shape(rule: str, theirs: float, ours: float) -> bool:
+    """Whether a number has the right sign and size; of a footprint ratio, what it is above 1."""
+    if rule == "footprint":
+        theirs, ours = theirs - 1, ours - 1
+    return theirs * ours > 0 and 1 / SHAPE <= ours / theirs <= SHAPE
+
 
 def _meets(rule: str, theirs: float, ours: float) -> bool:
-    if rule in ("memory", "ratio"):
+    if rule in ("memory", "ratio", "footprint"):
         return abs(ours / theirs - 1) <= TOLERANCE
+    if rule == "tenth":
+        return abs(ours / theirs - 1) <= TENTH
+    if rule == "three-points":
+        return abs(ours - theirs) <= POINTS
     if rule == "points":
         return abs(ours - theirs) <= 100 * TOLERANCE
     if rule == "at-least":

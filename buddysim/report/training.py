@@ -68,6 +68,11 @@ def _footprint_ratio(result: Flat) -> str:
     return NOTHING if ratio is None else f"{ratio:.2f} x"
 
 
+def _accuracy(result: Flat) -> str:
+    """What the scheme does to the accuracy of what is trained."""
+    return str(result["provenance"].get("accuracy", "not measured"))
+
+
 def training_parts(
     results: Results, full_result: str = "", batches: Mapping[str, int] | None = None, beyond: Results | None = None
 ) -> list[Part]:
@@ -125,6 +130,8 @@ def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
 
 def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
     columns = list(COLUMNS)
+    if any(_accuracy(result) != "unchanged" for result in results.values()):
+        columns.append(("accuracy", _accuracy))
     if any(result["encode_ms"] + result["decode_ms"] for result in results.values()):
         columns.append(("codes\nms", _codes))
     if any(result["memory.footprint_ratio"] is not None for result in results.values()):

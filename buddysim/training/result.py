@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, software
+from buddysim.training.schemes import accuracy
 
 if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
@@ -219,6 +220,7 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
         "optimizer": options.optimizer,
         "prefetch": outcome.plan.prefetch,
         "fit": options.fit,
+        "accuracy": accuracy(outcome.scheme),
         "decisions": list(outcome.plan.notes),
         "assumptions": {**cost.assumptions, **outcome.plan.assumptions, **optimizer, "model": MODEL},
     }

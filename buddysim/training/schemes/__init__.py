@@ -2,8 +2,9 @@
 
 A scheme's file has ``SUMMARY``, a line about each name that it answers to, and ``plan(network, batch, machine, cost,
 name, options) -> Plan``. It may have ``OPTIONS`` (`buddysim.training.option`), by name; ``ORDER``, its position in
-lists; ``UNLIMITED = True`` where it is simulated on a GPU with as much memory as it takes; and, for searches,
-``FITS_AS``: by name, a scheme that fits whenever it does and is planned faster.
+lists; ``ACCURACY``, what it does to the accuracy of what is trained, a text or a function of the name; ``UNLIMITED =
+True`` where it is simulated on a GPU with as much memory as it takes; and, for searches, ``FITS_AS``: by name, a scheme
+that fits whenever it does and is planned faster.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:
 
 #: The file of each scheme, by the name that it answers to.
 REGISTRY: Registry[ModuleType] = Registry("training scheme", __name__, CONTRACT, _adopt)
+
+
+def accuracy(name: str) -> str:
+    """What a scheme does to the accuracy: ``"unchanged"``, a measured difference, or ``"not measured"``."""
+    stated = getattr(REGISTRY.find(name), "ACCURACY", "not measured")
+    return str(stated(name) if callable(stated) else stated)
 
 
 def options() -> dict[str, Option]:

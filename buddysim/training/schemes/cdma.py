@@ -29,6 +29,7 @@ SUMMARY = {
     "cdma-bw": "cdma-zv that takes no more than 48 GB/s of memory bandwidth",
 }
 ORDER = 50
+ACCURACY = "unchanged"
 #: Compression changes the copies' times, and no memory.
 FITS_AS = dict.fromkeys(SUMMARY, "vdnn-all-p")
 

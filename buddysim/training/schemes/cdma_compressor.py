@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SUMMARY = {"cdma": "vdnn-all-p, copies compressed by --compressor"}
 ORDER = 60
+ACCURACY = "unchanged"
 FITS_AS = {"cdma": "vdnn-all-p"}
 OPTIONS = {
     "compressor": Option(str, "compressor of scheme cdma, a name of 'list compressor'", "NAME", "zvc", "cDMA"),

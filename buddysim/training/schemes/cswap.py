@@ -36,6 +36,7 @@ SUMMARY = {
     "cswap-oracle": "vdnn-conv-p, maps compressed in no time where that makes them smaller",
 }
 ORDER = 62
+ACCURACY = "unchanged"
 BELOW = "vdnn-conv-p"
 
 PUBLISHED, EXACT = "published", "exact"

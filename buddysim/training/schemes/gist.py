@@ -27,6 +27,7 @@ from buddysim.training.iteration.stash import Code, Stash
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes._gist_accuracy import about, difference_text
 from buddysim.training.schemes._gist_maps import categories, maker, place_bytes, readers, relus, views
 
 if TYPE_CHECKING:
@@ -74,6 +75,13 @@ SUMMARY = {
 }
 ORDER = 90
 
+
+def ACCURACY(name: str) -> str:
+    """Lossless encodings change nothing; formats: as measured on a small network."""
+    one = ENCODINGS[name].format
+    return "unchanged" if one is None else f"{difference_text(f'delayed-{one.name}')}, small network"
+
+
 ALLOCATORS: dict[str, Placer] = {
     "static": Groups(),
     "dynamic": LiveSet(),
@@ -100,6 +108,8 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
     source = make_source(options.extra) if ENCODINGS[name].ssdc else None
     contents = source.contents(network, batch, Codec()) if source else {}
     found = encoded_plan(network, batch, machine, cost, name, options, contents)
+    if ENCODINGS[name].format is not None:
+        found = replace(found, assumptions={**found.assumptions, "accuracy": about()})
     if source is None:
         return found
     notes = (*found.notes, f"activations: {source.description}")

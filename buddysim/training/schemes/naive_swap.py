@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SUMMARY = {"naive-swap": "vdnn-all-m whose copies overlap with nothing"}
 ORDER = 85
+ACCURACY = "unchanged"
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:

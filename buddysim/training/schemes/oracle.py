@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SUMMARY = {"oracle": "the fastest CONV algorithms on a GPU with enough memory"}
 ORDER = 20
+ACCURACY = "unchanged"
 #: The GPU has as much memory as the iteration takes.
 UNLIMITED = True
 

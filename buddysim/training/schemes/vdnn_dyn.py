@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SUMMARY = {"vdnn-dyn": "profiling passes choose what is offloaded and the CONV algorithm of each layer"}
 ORDER = 40
+ACCURACY = "unchanged"
 #: It can be trained if it passes the first profiling pass.
 FITS_AS = {"vdnn-dyn": "vdnn-all-m"}
 

@@ -1,0 +1,45 @@
+"""Gist, Fig. 1: memory by what it is for, minibatch 64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.footprint import immediate, stashed
+from buddysim.papers.gist.networks import GIB, NETWORKS, run
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 1: memory by what it is for, minibatch 64"
+ORDER = 301
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network; GiB by kind, stashed maps sharing nothing."""
+    rows = []
+    for label in NETWORKS:
+        outcome = run(label, "gist-base", "investigation")
+        kept, passing = sum(stashed(outcome).values()), immediate(outcome)
+        weights = outcome.network.parameter_bytes()
+        kinds = {
+            "weights": weights, "weight gradients": weights, "stashed maps": kept, "consumed immediately": passing,
+            "masks": outcome.footprint_bytes - kept - passing,
+        }  # fmt: skip
+        rows.append({"network": label, "gib": {kind: count / GIB for kind, count in kinds.items()}})
+    return rows
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE)
+    kinds, labels = list(rows[0]["gib"]), [row["network"] for row in rows]
+    heights = style.stacked(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
+    stated = {"VGG16": value("share-vgg16"), "Inception": value("share-inception")}
+    for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
+        share = 100 * (row["gib"]["stashed maps"] + row["gib"]["consumed immediately"]) / height
+        paper = f" (paper: {stated[labels[n]]:.0f})" if labels[n] in stated else ""
+        axes.annotate(f"{share:.0f} %{paper}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+    axes.set_ylabel("GiB (above: share of maps)")
+    style.legend(axes, 5)
+    return figure

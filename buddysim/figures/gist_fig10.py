@@ -1,0 +1,51 @@
+"""Gist, Fig. 10: lossless encodings one by one, stashed maps sharing nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.footprint import parts_gib
+from buddysim.papers.gist.networks import NETWORKS, mfr
+
+TITLE = "Gist, Fig. 10: lossless encodings one by one, stashed maps sharing nothing"
+ORDER = 310
+
+SCHEMES = {"gist-base": "-", "ssdc": "S", "binarize": "B", "ssdc-binarize": "S+B", "gist-lossless": "S+B+I"}
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network and scheme; GiB by part, and the MFR."""
+    return [
+        {
+            "network": label,
+            "scheme": scheme,
+            "gib": parts_gib(label, scheme),
+            "mfr": mfr(label, scheme, "investigation"),
+        }
+        for label in NETWORKS
+        for scheme in SCHEMES
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    networks = list(dict.fromkeys(row["network"] for row in rows))
+    figure, axes = style.figure(TITLE, 1, len(networks), width=13)
+    for panel, network in zip(axes, networks, strict=True):
+        bars = [row for row in rows if row["network"] == network]
+        parts = {part: [row["gib"][part] for row in bars] for part in bars[0]["gib"]}
+        heights = style.stacked(panel, list(SCHEMES.values()), parts)
+        for n, (row, height) in enumerate(zip(bars, heights, strict=True)):
+            panel.annotate(
+                f"{row['mfr']:.2f}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=7
+            )
+        panel.set_title(network, fontsize=9)
+    axes[0].set_ylabel("GiB (above: MFR)")
+    for panel in axes:
+        panel.tick_params(axis="x", labelsize=6)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=8, frameon=False)
+    return figure

@@ -1,0 +1,36 @@
+"""Gist, Fig. 11: lossless encodings on what each is for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.footprint import binarize_ratios, inplace_ratios, ssdc_ratios
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 11: lossless encodings on what each is for"
+ORDER = 311
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network; ratios of the maps that each encoding is for."""
+    found = {"Binarize": binarize_ratios(), "SSDC": ssdc_ratios(), "in place": inplace_ratios()}
+    networks = found["Binarize"]
+    return [{"network": label, **{name: ratios[label] for name, ratios in found.items()}} for label in networks]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE} (62 % zeros)")
+    labels = [row["network"] for row in rows]
+    kinds = ("Binarize", "SSDC", "in place")
+    style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.1f}")
+    overfeat, alexnet = labels.index("OverFeat"), labels.index("AlexNet")
+    values = [value("ssdc-target-overfeat"), value("inplace-target-alexnet")]
+    style.stated(axes, [overfeat, alexnet + 0.27], values, "paper: SSDC, in place")
+    style.stated_line(axes, value("binarize-target"), "paper: Binarize, close to")
+    axes.set_ylabel("ratio")
+    style.legend(axes, 4)
+    return figure

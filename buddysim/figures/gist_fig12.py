@@ -1,0 +1,36 @@
+"""Gist, Fig. 12: accuracy with rounded maps, against FP32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.accuracy import CONDITIONS
+from buddysim.training.schemes._gist_accuracy import about, difference
+
+TITLE = "Gist, Fig. 12: accuracy with rounded maps, against FP32"
+ORDER = 312
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each way of rounding; points against FP32 with half of the 95 % interval."""
+    rows = []
+    for condition in CONDITIONS[1:]:
+        mean, half = difference(condition)
+        rows.append({"condition": condition, "points": mean, "half": half})
+    return rows
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE}\n{about()}; five paired seeds, 95 % interval; not the paper's ImageNet")
+    spots = range(len(rows))
+    axes.bar(spots, [row["points"] for row in rows], 0.6, color=style.SERIES[1])
+    points, halves = [row["points"] for row in rows], [row["half"] for row in rows]
+    axes.errorbar(spots, points, yerr=halves, fmt="none", ecolor=style.INK, capsize=3)
+    axes.set_xticks(spots, [row["condition"].replace("-", "\n") for row in rows])
+    axes.axhline(0, color=style.PALE, linewidth=0.8)
+    axes.set_ylabel("accuracy, points")
+    return figure

@@ -1,0 +1,47 @@
+"""Gist, Fig. 13: DPR alone, stashed maps sharing nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.footprint import immediate, stashed
+from buddysim.papers.gist.networks import FORMATS, GIB, NETWORKS, mfr, run
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 13: DPR alone, stashed maps sharing nothing"
+ORDER = 313
+
+NAMES = {"gist-base": "FP32"}
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network and format; GiB stashed and consumed immediately, the MFR."""
+    rows = []
+    for label in NETWORKS:
+        for scheme in dict.fromkeys(("gist-base", "dpr-fp16", f"dpr-{FORMATS[label]}")):
+            outcome = run(label, scheme, "investigation")
+            parts = {"stashed": sum(stashed(outcome).values()) / GIB, "consumed immediately": immediate(outcome) / GIB}
+            rows.append({"network": label, "scheme": scheme, "gib": parts, "mfr": mfr(label, scheme, "investigation")})
+    return rows
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, width=12)
+    labels = [
+        f"{row['network']}\n{NAMES.get(row['scheme'], row['scheme'].removeprefix('dpr-').upper())}" for row in rows
+    ]
+    parts = {part: [row["gib"][part] for row in rows] for part in rows[0]["gib"]}
+    heights = style.stacked(axes, labels, parts)
+    stated = {("AlexNet", "dpr-fp16"): value("dpr16-alexnet"), ("AlexNet", "dpr-fp8"): value("dpr8-alexnet")}
+    for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
+        paper = stated.get((row["network"], row["scheme"]))
+        text = f"{row['mfr']:.2f}" + (f"\n(paper {paper})" if paper else "")
+        axes.annotate(text, (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+    axes.tick_params(axis="x", labelsize=7)
+    axes.set_ylabel("GiB (above: MFR)")
+    style.legend(axes, 2)
+    return figure

@@ -1,0 +1,44 @@
+"""Gist, Fig. 14: SSDC's ratio over a training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.gist.rows import rows_bytes
+from buddysim.papers.cdma import density
+
+TITLE = "Gist, Fig. 14: SSDC's ratio over a training"
+ORDER = 314
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each ReLU and pooled map of the features and point of our own training."""
+    rows = [row for row in density.rows() if row["part"] == "features" and row["kind"] in ("relu", "maxpool")]
+    count = 256 * 1000
+    return [
+        {
+            **row,
+            "ratio": 4 * count / rows_bytes(count, round(row["density"] * count), 4 * round(row["density"] * count)),
+        }
+        for row in rows
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE}\n{density.caption()}")
+    for n, name in enumerate(dict.fromkeys(row["map"] for row in rows)):
+        points = [row for row in rows if row["map"] == name]
+        colour = style.SERIES[n % len(style.SERIES)]
+        axes.plot(
+            [r["iteration"] for r in points], [r["ratio"] for r in points], "o-", ms=2, lw=1, color=colour, label=name
+        )
+    axes.axhline(1, color=style.PALE, linewidth=0.8)
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_xlabel("iteration (logarithmic)")
+    axes.set_ylabel("map over its rows")
+    style.legend(axes, 5)
+    return figure

@@ -1,0 +1,36 @@
+"""Gist, Fig. 15: slowdown of Gist, vDNN and naive swapping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.networks import NETWORKS, lossy
+from buddysim.papers.gist.time import of, slowdowns
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 15: slowdown of Gist, vDNN and naive swapping"
+ORDER = 315
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network; slowdown in per cent against the same algorithms without."""
+    found = {"naive swapping": of("naive-swap"), "vDNN": of("vdnn-all-m"), "Gist": slowdowns(lossy)}
+    return [{"network": label, **{name: amounts[label] for name, amounts in found.items()}} for label in NETWORKS]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE} (12.8 GB/s)")
+    names = ("naive swapping", "vDNN", "Gist")
+    style.grouped(
+        axes, [row["network"] for row in rows], {name: [row[name] for row in rows] for name in names}, "{:.0f}"
+    )
+    style.stated_line(axes, value("swap-average"), "paper: naive, average")
+    style.stated_line(axes, value("vdnn-average"), "paper: vDNN, average")
+    style.stated_line(axes, value("overhead-lossy"), "paper: Gist, average")
+    axes.set_ylabel("slowdown, %")
+    style.legend(axes, 3)
+    return figure

@@ -1,0 +1,38 @@
+"""Gist, Fig. 16: larger minibatches of deep residual networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.deeper import DEPTHS, SCHEMES, largest, speedup_percent
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 16: larger minibatches of deep residual networks"
+ORDER = 316
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each depth; largest minibatches, speedup in per cent."""
+    return [
+        {
+            "network": f"ResNet-{depth}",
+            "batches": [largest(depth, scheme).batch for scheme in SCHEMES],
+            "speedup": speedup_percent(depth),
+        }
+        for depth in DEPTHS
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE}, CIFAR-10, 12 GiB")
+    labels = ["{}\n{:,} -> {:,} samples".format(row["network"], *row["batches"]) for row in rows]
+    style.grouped(axes, labels, {"speedup": [row["speedup"] for row in rows]}, "{:.1f}")
+    style.stated(axes, [len(rows) - 1], [value("resnet1202-speedup")])
+    axes.axhline(0, color=style.PALE, linewidth=0.8)
+    axes.set_ylabel("speedup of a sample, %")
+    style.legend(axes, 2)
+    return figure

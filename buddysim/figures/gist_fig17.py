@@ -1,0 +1,42 @@
+"""Gist, Fig. 17: dynamic allocation, encodings, no decoded copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.networks import NETWORKS, lossy, mfr
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 17: dynamic allocation, encodings, no decoded copies"
+ORDER = 317
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network; MFR against CNTK's baseline."""
+    return [
+        {
+            "network": label,
+            "dynamic": mfr(label, "gist-base", "dynamic"),
+            "and lossless": mfr(label, "gist-lossless", "dynamic"),
+            "and lossy": mfr(label, lossy(label), "dynamic"),
+            "and no copies": mfr(label, lossy(label), "dynamic", decoded=False),
+        }
+        for label in NETWORKS
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE} (62 % zeros)")
+    labels = [row["network"] for row in rows]
+    kinds = [kind for kind in rows[0] if kind != "network"]
+    style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.1f}")
+    for id, text in (("dynamic-average", "dynamic"), ("dynamic-lossless", "lossless"), ("dynamic-lossy", "lossy")):
+        style.stated_line(axes, value(id), f"paper: {text}, average")
+    style.stated(axes, [labels.index("AlexNet") + 0.3], [value("software-alexnet")])
+    axes.set_ylabel("MFR")
+    style.legend(axes, 5)
+    return figure

@@ -1,0 +1,40 @@
+"""Gist, Fig. 3: stashed maps by the layers around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.footprint import by_category
+from buddysim.papers.gist.networks import NETWORKS, run
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 3: stashed maps by the layers around them"
+ORDER = 303
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network; per cent of its stashed maps by category."""
+    rows = []
+    for label in NETWORKS:
+        sums = by_category(run(label, "gist-base", "investigation"))
+        total = sum(sums.values())
+        rows.append({"network": label, "percent": {name: 100 * amount / total for name, amount in sums.items()}})
+    return rows
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE)
+    names, labels = (
+        {"relu-pool": "ReLU-Pool", "relu-conv": "ReLU/Pool-Conv", "others": "others"},
+        [r["network"] for r in rows],
+    )
+    style.stacked(axes, labels, {label: [row["percent"][name] for row in rows] for name, label in names.items()})
+    vgg16 = labels.index("VGG16")
+    style.stated(axes, [vgg16, vgg16], [value("relu-pool-vgg16"), value("relu-vgg16")], "paper: ReLU-Pool, all ReLU")
+    axes.set_ylabel("share of stashed maps, %")
+    style.legend(axes, 4)
+    return figure

@@ -1,0 +1,40 @@
+"""Gist, Fig. 8: memory footprint ratio against CNTK's baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.networks import NETWORKS, lossy, mfr
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 8: memory footprint ratio against CNTK's baseline"
+ORDER = 308
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network; MFR lossless and with its smallest format."""
+    return [
+        {
+            "network": label,
+            "format": lossy(label),
+            "lossless": mfr(label, "gist-lossless"),
+            "lossy": mfr(label, lossy(label)),
+        }
+        for label in NETWORKS
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE} (62 % zeros where SSDC is used)")
+    labels = [f"{row['network']}\n{row['format'].removeprefix('gist-').upper()}" for row in rows]
+    kinds = ("lossless", "lossy")
+    style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.2f}")
+    style.stated_line(axes, value("lossless-average"), "paper: lossless, average")
+    style.stated_line(axes, value("lossy-average"), "paper: lossy, average")
+    axes.set_ylabel("MFR")
+    style.legend(axes, 2)
+    return figure

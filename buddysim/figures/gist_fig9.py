@@ -1,0 +1,40 @@
+"""Gist, Fig. 9: how much longer an iteration takes with encodings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.gist.networks import NETWORKS, slowdown_percent
+from buddysim.papers.gist.networks import lossy as with_format
+from buddysim.papers.stated import value
+
+TITLE = "Gist, Fig. 9: how much longer an iteration takes with encodings"
+ORDER = 309
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network; slowdown in per cent."""
+    return [
+        {
+            "network": label,
+            "lossless": slowdown_percent(label, "gist-lossless"),
+            "lossy": slowdown_percent(label, with_format(label)),
+        }
+        for label in NETWORKS
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(f"{TITLE}\nencodings as fast as their bytes move at 336 GB/s")
+    series = {kind: [row[kind] for row in rows] for kind in ("lossless", "lossy")}
+    style.grouped(axes, [row["network"] for row in rows], series, "{:.1f}")
+    style.stated_line(axes, value("overhead-lossless"), "paper: lossless, average")
+    style.stated_line(axes, value("overhead-vgg16"), "paper: lossy, VGG16")
+    axes.axhline(0, color=style.PALE, linewidth=0.8)
+    axes.set_ylabel("slowdown, %")
+    style.legend(axes, 2)
+    return figure

@@ -1,0 +1,4 @@
+"""Gist: Jain et al., "Gist: Efficient Data Encoding for Deep Neural Network Training", ISCA 2018."""
+
+TITLE = "Gist"
+ORDER = 30

@@ -1,0 +1,50 @@
+"""What Gist's formats did to the accuracy of a small network: read from the measurement that ships.
+
+`tools/measure_gist_accuracy.py` makes it: five trainings for each way of rounding, with the seeds of five in single
+precision.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from math import sqrt
+from statistics import fmean, stdev
+from typing import Any
+
+FILE = "gist-accuracy.json"
+
+
+@cache
+def results() -> dict[str, Any]:
+    """What was trained: ``network``, ``data``, ``iterations``, ``batch``; ``runs`` by way of rounding and seed."""
+    path = resources.files("buddysim.training.contents") / "data" / FILE
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def difference(condition: str) -> tuple[float, float]:
+    """Accuracy against single precision in points, seed by seed: mean, and half of its 95 % interval."""
+    from scipy import stats
+
+    runs = results()["runs"]
+    pairs = [run["accuracy"] - runs["fp32"][seed]["accuracy"] for seed, run in runs[condition].items()]
+    half = stats.t.ppf(0.975, len(pairs) - 1) * stdev(pairs) / sqrt(len(pairs))
+    return fmean(pairs), float(half)
+
+
+def difference_text(condition: str) -> str:
+    """``-0.3 +- 0.5 points``."""
+    return "{:+.1f} +- {:.1f} points".format(*difference(condition))
+
+
+def about() -> str:
+    """What was trained, in a line."""
+    made = results()
+    mean = fmean(run["accuracy"] for run in made["runs"]["fp32"].values())
+    return (
+        f"{made['network']} on {made['data']}, {made['iterations']:,} minibatches of {made['batch']}, "
+        f"{mean:.1f} % in FP32"
+    )
