@@ -27,6 +27,7 @@ def compiled_sources(
     headers: Iterable[Path] = (),
     libraries: Sequence[str] = (),
     generated: Mapping[str, str] | None = None,
+    slow: bool = False,
 ) -> Path:
     """What a compiler makes of sources, from the cache if the same was compiled before.
 
@@ -39,6 +40,7 @@ def compiled_sources(
     headers : files that the sources include
     libraries : what is linked, such as ``"-ldl"``
     generated : headers that the sources include and that are written for this compilation, by name
+    slow : it takes long enough to be said wherever the messages go, not only on a terminal
 
     Raises
     ------
@@ -51,7 +53,7 @@ def compiled_sources(
     key += [f"{header}\0{text}".encode() for header, text in generated.items()]
 
     def make(target: Path) -> None:
-        if sys.stderr.isatty():
+        if slow or sys.stderr.isatty():
             say(f"compiling the capture ({Path(name).name}): the first time on this machine only, up to half a minute")
         for header, text in generated.items():
             (target.parent / header).write_text(text)

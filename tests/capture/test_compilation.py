@@ -80,3 +80,14 @@ def test_the_headers_have_the_layout_of_the_dtypes_and_the_latencies(tmp_path: P
         "\n".join(["#include <cstddef>", '#include "trace_records.h"', '#include "latencies.h"', *checks, ""])
     )
     subprocess.run(["g++", "-std=c++17", "-fsyntax-only", str(source)], check=True)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_takes_long_is_said_once(slow: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Into a pipe too, and only where something is compiled."""
+    source = tmp_path / "a.cpp"
+    source.write_text("int value() { return 1; }\n")
+    build(source, slow=slow)
+    build(source, slow=slow)
+    expected = "buddysim: compiling the capture (thing): the first time on this machine only, up to half a minute\n"
+    assert capsys.readouterr().err == expected * slow

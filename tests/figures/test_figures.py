@@ -217,6 +217,9 @@ def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None
     averages = drawn("vdnn-fig11", results).get_supxlabel()
     assert averages.count("Red marks: averages of the six networks") == 1
     assert drawn("vdnn-fig13", results).get_supxlabel().startswith("Red lines: what the paper's text states of all")
+    marked = drawn("vdnn-fig14", results).get_supxlabel()
+    assert marked.startswith("Red marks: 2 of these 42 bars")
+    assert "\n" not in marked
     assert "Red marks: 3 of these 10 bars" in drawn("vdnn-fig1", results).get_supxlabel()
     assert not drawn("vdnn-fig5", results).get_supxlabel()  # the paper's numbers aren't in it
     assert not drawn("vdnn-fig15", results, Look(title=False)).get_supxlabel()

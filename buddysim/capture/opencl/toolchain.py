@@ -120,6 +120,7 @@ def _from_folder(folder: str, name: str, command: Sequence[str], libraries: Sequ
         headers=[*sorted((HERE / folder).glob("*.h")), HERE / "table.h"],
         libraries=libraries,
         generated=headers(),
+        slow=True,
     )
 
 

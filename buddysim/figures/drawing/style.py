@@ -97,13 +97,13 @@ def stacked(axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[floa
     return heights
 
 
-def caption(axes: Axes, text: str) -> None:
-    """Adds a paragraph to the caption under the figure, once."""
+def caption(axes: Axes, text: str, instead_of: str = "") -> None:
+    """Adds a paragraph to the caption under the figure, once; in place of another, where that is there."""
     figure = axes.figure
-    before = figure.get_supxlabel()
+    before = [paragraph for paragraph in figure.get_supxlabel().splitlines() if paragraph != instead_of]
     if text in before:
         return
-    found = figure.supxlabel(f"{before}\n{text}".strip(), x=0.01, ha="left", fontsize=7, color=INK)
+    found = figure.supxlabel("\n".join([*before, text]), x=0.01, ha="left", fontsize=7, color=INK)
     found.set_wrap(True)
 
 
@@ -121,6 +121,7 @@ def stated(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "pap
             missing
             or f"Red marks: {len(x)} of these {bars} bars, whose heights the paper's text states; the others could not "
             "be read from its figure.",
+            instead_of=LINES_ONLY,
         )
     axes.scatter(x, y, marker="D", s=26, facecolor="white", edgecolor=STATED, linewidth=1.4, zorder=5, label=label)
 
