@@ -45,7 +45,12 @@ def test_a_figure_says_what_it_shows_in_a_line(name: str) -> None:
         assert description
 
 
-@pytest.mark.parametrize("name", WITHOUT_FILE)
+SLOW = ("gist-fig16",)  # it searches networks of some thousand layers
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in WITHOUT_FILE]
+)
 def test_a_figure_is_drawn(name: str, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / f"{name}.png"
     assert main(["plot", name, "-o", str(picture), "--store", str(results)]) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -228,6 +230,14 @@ def test_bad_options() -> None:
         simulate("alexnet", 4, "titan-x", "gist-fp8", allocator="dinamic")
     with pytest.raises(BuddysimError, match=r"training scheme 'gist-fp9'.*gist-fp8"):
         simulate("alexnet", 4, "titan-x", "gist-fp9")
+
+
+def test_schemes_say_what_they_do_to_accuracy() -> None:
+    """Only formats change anything, and what they change was measured; a plug-in that says nothing isn't trusted."""
+    changing = {name for name in schemes.REGISTRY.names() if schemes.accuracy(name) != "unchanged"}
+    assert changing == {name for name, encodings in gist.ENCODINGS.items() if encodings.format is not None}
+    assert re.fullmatch(r"[+-]\d\.\d \+- \d\.\d points, small network", schemes.accuracy("gist-fp8"))
+    assert simulate("alexnet-cifar10", 4, "titan-x", "vdnn-dyn").provenance["accuracy"] == "unchanged"
 
 
 def test_half_precision_maps_take_codes_too() -> None:

@@ -1,0 +1,32 @@
+"""Time against memory: every scheme is there, and nothing beats what lies on the front."""
+
+from __future__ import annotations
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.figures import Source, trade_off
+from buddysim.training import schemes
+
+
+def test_nothing_beats_the_front() -> None:
+    drawn = trade_off.data(Source(columns={"network": "alexnet-cifar10", "batch": "32"}))
+    assert {row["scheme"] for row in drawn.rows} == set(schemes.REGISTRY.names()) - {"oracle"}
+    front = [row for row in drawn.rows if row["on_the_front"]]
+    assert front
+    for row in drawn.rows:
+        better = [
+            other
+            for other in drawn.rows
+            if other["fits"] and other["peak_gib"] <= row["peak_gib"] and other["time_ms"] <= row["time_ms"]
+            and (other["peak_gib"], other["time_ms"]) != (row["peak_gib"], row["time_ms"])
+        ]  # fmt: skip
+        assert row["on_the_front"] == (row["fits"] and not better)
+
+
+def test_bad_options() -> None:
+    for batch in ("0", "x", "9999999999"):
+        with pytest.raises(BuddysimError, match=f"--batch '{batch}': expected a whole number from 1 to "):
+            trade_off.data(Source(columns={"batch": batch}))
+    with pytest.raises(BuddysimError, match="vgg61"):
+        trade_off.data(Source(columns={"network": "vgg61"}))
