@@ -48,7 +48,7 @@ class Disturbed:
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """Kills are spread over the study's points, so that they meet its start, its middle and its end."""
+    """Kills are spread over the study's points, so that they meet its start and its middle; the end is left to end."""
     links, seeds = (10, 20) if quick else (100, 100)
     kills = KILLS // 10 if quick else KILLS
     trace, study = folder / "kills.bin", folder / "kills.toml"
@@ -65,7 +65,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
 def _disturbed(study: Path, place: Path, points: int, kills: int) -> Disturbed:
     """Runs the study's command until it ends well, killing a process each time that so many more points are there."""
     chance, seen = random.Random(20), Disturbed()
-    moments = sorted(chance.uniform(0, points) for _ in range(kills))
+    moments = sorted(chance.uniform(0, 0.8 * points) for _ in range(kills))
     log = place.with_suffix(".jsonl")
     began, there = time.perf_counter(), set[str]()
     with log.open("w") as events:
@@ -95,6 +95,7 @@ def _disturbed(study: Path, place: Path, points: int, kills: int) -> Disturbed:
     seen.seconds = time.perf_counter() - began
     seen.lost += len(there - Store.at(place).names())
     assert not moments, f"{len(moments)} kills were left when the study ended"
+    assert not seen.lost, f"{seen.lost} results were there when a driver was killed, and not at the end"
     return seen
 
 
@@ -144,12 +145,11 @@ def _compared(study: Path, folder: Path) -> int:
 def _rows(seen: Disturbed, same: int, undisturbed_s: float, points: int) -> list[Measurement]:
     name = f"sweep: {points:,} points, {seen.workers} workers and {seen.drivers} drivers killed"
 
-    def row(what: str, unit: str, figure: float, asked: float | None = None, less: bool = False) -> Measurement:
-        return Measurement.of_repetitions(f"{name}, {what}", unit, [figure], asked=asked, smaller_is_better=less)
+    def row(what: str, unit: str, figure: float, asked: float | None = None) -> Measurement:
+        return Measurement.of_repetitions(f"{name}, {what}", unit, [figure], asked=asked)
 
     return [
         row("points there once and bit-identical", "", same, points),
-        row("results lost", "", seen.lost, 0, less=True),
         row("time", "s", seen.seconds),
         row("time undisturbed", "s", undisturbed_s),
     ]

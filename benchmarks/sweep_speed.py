@@ -33,6 +33,7 @@ NO_OPS = 2000
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
     """Short points for the overhead, longer ones for the gain; turns alternate, so that load meets all alike."""
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")  # indexes of stores that are gone afterwards
     short, longer = folder / "short.bin", folder / "longer.bin"
     make_trace("random", short, {"footprint": "1 MiB", "operations": "2000"})
     make_trace("random", longer, {"footprint": "8 MiB", "operations": "200000"})
