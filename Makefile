@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench validate docs lint sanitize mutants traces build clean check-machine FORCE
+.PHONY: help run test test-all bench validate docs lint sanitize fuzz mutants traces build clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -26,6 +26,7 @@ help:
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
+	@echo "make fuzz      files of every type from grammars, for an hour (make fuzz MINUTES=N; SANITIZED=1: that build)"
 	@echo "make mutants   switch off one mechanism after the other: which tests notice? (up to an hour)"
 	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
 	@echo "make clean     remove everything that was built"
@@ -90,6 +91,12 @@ sanitize: build
 	    if test -e $$folder; then ln -sfn "$$PWD/$$folder" $(sanitized)/lib/$$folder; fi; done
 	$(sanitized_environment) $(python) -c 'import buddysim; assert "$(sanitized)/lib" in buddysim.__file__, buddysim'
 	$(sanitized_environment) $(python) -m pytest -W error::pytest.PytestUnraisableExceptionWarning $(SANITIZE_ARGS)
+
+# What breaks the promise of docs/robustness.md is kept in out/fuzz. After `make sanitize`, SANITIZED=1 fuzzes that build.
+MINUTES ?= 60
+fuzz: build
+	$(if $(SANITIZED),cd $(sanitized)/lib && $(subst $$PWD/$(sanitized),$(CURDIR)/$(sanitized),$(sanitized_environment))) \
+	    $(abspath $(python)) -m tests.fuzz --minutes $(MINUTES) --out $(CURDIR)/out/fuzz $(FUZZ_ARGS)
 
 mutants: build
 	$(python) tools/run_mutants.py $(MUTANTS_ARGS)

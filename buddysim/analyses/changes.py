@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buddysim.analyses.finding import Finding, Value
 from buddysim.analyses.options import Options
@@ -19,6 +21,7 @@ COLUMNS = (
     "from_snapshot", "to_snapshot", "launches", "entries", "other_class_share", "more_sectors_share",
     "fewer_sectors_share",
 )  # fmt: skip
+Windows = Iterator[tuple[int, NDArray[np.uint8]]]
 _SECTORS = np.array([*SECTORS_OF_CLASS, *[0] * (UNKNOWN_CLASS + 1 - len(SECTORS_OF_CLASS))])
 
 
@@ -33,12 +36,24 @@ def analyse(trace: Trace, options: Options) -> Finding:
             both = {one.index, other.index} <= set(values.snapshots_of(allocation.index))
             if allocation.space != "device" or not both:
                 continue
-            before, after = (classes_at(values, at, allocation) for at in (one, other))
-            known = (before != UNKNOWN_CLASS) & (after != UNKNOWN_CLASS)
-            before, after = before[known], after[known]
-            more = _SECTORS[after] - _SECTORS[before]
-            counted += [len(before), (before != after).sum(), (more > 0).sum(), (more < 0).sum()]
+            for before, after in _in_both(*(classes_at(values, at, allocation) for at in (one, other))):
+                more = _SECTORS[after] - _SECTORS[before]
+                counted += [len(before), (before != after).sum(), (more > 0).sum(), (more < 0).sum()]
         entries = int(counted[0])
         shares = [int(count) / entries if entries else None for count in counted[1:]]
         rows.append((number, number + 1, other.point - one.point, entries, *shares))
     return Finding("change of entries' size class", COLUMNS, rows, (MEASURED.format(options.compressor),))
+
+
+def _in_both(one: Windows, other: Windows) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+    """The classes of entries that are known at two snapshots, from windows of both."""
+    left, right = next(one, None), next(other, None)
+    while left is not None and right is not None:
+        if left[0] == right[0]:
+            known = (left[1] != UNKNOWN_CLASS) & (right[1] != UNKNOWN_CLASS)
+            yield left[1][known], right[1][known]
+            left, right = next(one, None), next(other, None)
+        elif left[0] < right[0]:
+            left = next(one, None)
+        else:
+            right = next(other, None)

@@ -7,7 +7,8 @@ import numpy as np
 from buddysim.analyses.finding import Finding, Value
 from buddysim.analyses.options import Options
 from buddysim.analyses.over_run import MEASURED, classes_at, snapshots_of_run
-from buddysim.buddy.values import PAGE_ENTRIES, EntryValues
+from buddysim.buddy.known import PAGE_ENTRIES
+from buddysim.buddy.values import EntryValues
 from buddysim.compress import STUDY_CLASSES, UNKNOWN_CLASS
 from buddysim.trace import Trace
 
@@ -28,9 +29,12 @@ def analyse(trace: Trace, options: Options) -> Finding:
     for allocation in trace.allocations:
         if allocation.space != "device" or snapshot.index not in values.snapshots_of(allocation.index):
             continue
-        sizes = _BYTES[classes_at(values, snapshot, allocation)]
-        pages = [sizes[first : first + PAGE_ENTRIES] for first in range(0, len(sizes), PAGE_ENTRIES)]
-        known = [(number, page) for number, page in enumerate(pages) if (page >= 0).any()]
+        known = [
+            ((first + at) // PAGE_ENTRIES, page)
+            for first, classes in classes_at(values, snapshot, allocation)
+            for at in range(0, len(classes), PAGE_ENTRIES)
+            if ((page := _BYTES[classes[at : at + PAGE_ENTRIES]]) >= 0).any()
+        ]
         for number, page in known:
             padded = [int(size) if size >= 0 else None for size in page] + [None] * (PAGE_ENTRIES - len(page))
             rows.append((allocation.name, number, *padded))

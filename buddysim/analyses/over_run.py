@@ -14,6 +14,7 @@ from buddysim.compress import UNKNOWN_CLASS
 from buddysim.trace import Allocation, Snapshot, Trace
 
 MEASURED = "sizes of real values, by {}; entries placed freely in 8 size classes (Buddy Compression, Sec. 2.4)"
+_WINDOW = 1 << 20
 SAMPLED = "of allocations whose bytes were sampled, the pages that are there stand for the others"
 
 
@@ -58,11 +59,30 @@ def seen_at(trace: Trace, values: EntryValues, snapshot: Snapshot) -> Iterator[S
                 yield Seen(allocation, counts, values.is_sampled(snapshot.index, allocation.index))
 
 
-def classes_at(values: EntryValues, snapshot: Snapshot, allocation: Allocation) -> NDArray[np.uint8]:
-    """The size class of every entry of an allocation, `UNKNOWN_CLASS` where it isn't known: uint8 (entries,)."""
-    classes = np.full(allocation.entries, UNKNOWN_CLASS, np.uint8)
-    values.write(snapshot.index, allocation.index, classes)
-    return classes
+def classes_at(
+    values: EntryValues, snapshot: Snapshot, allocation: Allocation
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """The size class of every entry of an allocation, in windows of whole pages of which any is known.
+
+    Yields
+    ------
+    first entry of a window, and its classes, uint8 (entries,), `UNKNOWN_CLASS` where one isn't known
+    """
+    first, window = -1, np.empty(0, np.uint8)
+    for start, classes in values.known(snapshot.index, allocation.index):
+        at = 0
+        while at < len(classes):
+            number = (start + at) // _WINDOW * _WINDOW
+            if number != first:
+                if first >= 0:
+                    yield first, window
+                first = number
+                window = np.full(min(_WINDOW, allocation.entries - first), UNKNOWN_CLASS, np.uint8)
+            part = classes[at : at + first + _WINDOW - (start + at)]
+            window[start + at - first : start + at - first + len(part)] = part
+            at += len(part)
+    if first >= 0:
+        yield first, window
 
 
 def scaled(seen: Seen) -> NDArray[np.float64]:

@@ -94,7 +94,7 @@ class KnownClasses:
         if sampled is None:
             return found
         inside = sampled[np.searchsorted(sampled, page) : np.searchsorted(sampled, end)]
-        for first, last in _runs(inside):  # what is unknown in a page takes a class of the page
+        for first, last in runs(inside):  # what is unknown in a page takes a class of the page
             fill_unsampled(found[(first - page) * length : (last + 1 - page) * length], length)
         missing = np.setdiff1d(np.arange(page, end, dtype=np.int64), inside)
         if len(missing):
@@ -153,7 +153,7 @@ def _each_once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))] if len(numbers) else numbers
 
 
-def _runs(numbers: NDArray[np.uint32]) -> Iterator[tuple[int, int]]:
+def runs(numbers: NDArray[np.uint32]) -> Iterator[tuple[int, int]]:
     """First and last of each run of numbers that follow each other."""
     if len(numbers):
         ends = np.flatnonzero(np.diff(numbers) != 1)

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.buddy.known import PAGE_ENTRIES, KnownClasses, classes_of_block
+from buddysim.buddy.known import PAGE_ENTRIES, KnownClasses, classes_of_block, runs
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
 from buddysim.compress.registry import find_for_entries, profile_options
 from buddysim.trace import Contents, SizeMap, Trace
@@ -125,6 +125,18 @@ class EntryValues:
                 put_classes(kept, classes, shift)
                 out[at] = kept
         return page_entries
+
+    def known(self, snapshot: int, allocation: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        """First entry and classes of the parts of an allocation that a snapshot has, in order; 15 where unknown."""
+        source = self._sources[snapshot, allocation]
+        if isinstance(source, SizeMap):
+            yield from source.blocks()
+            return
+        page_entries = source.page_bytes // ENTRY_BYTES
+        for pages, classes in self._computed(source):
+            for first, last in runs(pages):
+                begin = int(np.searchsorted(pages, first)) * page_entries
+                yield first * page_entries, classes[begin : begin + (last + 1 - first) * page_entries]
 
     def counts(self, snapshot: int, allocation: int) -> NDArray[np.int64]:
         """Number of entries of each class, entries of unknown class left out."""

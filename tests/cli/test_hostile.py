@@ -33,6 +33,7 @@ READERS = {
     "trace-run": ("run", "IN"),
     "trace-profile": ("profile", "IN"),
     "trace-sweep": ("sweep", "IN.bin", "--dry-run"),
+    "trace-analyse": ("analyse", "IN.bin"),
     "machine": ("machines", "IN.toml"),
     "machine-run": ("run", "TRACE", "--machine", "IN.toml"),
     "machine-train": ("train", "alexnet", "--machine", "IN.toml"),

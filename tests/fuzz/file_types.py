@@ -381,6 +381,7 @@ def _types() -> tuple[FileType, ...]:
             (
                 ("verify", "{}/x.bin"),
                 ("info", "{}/x.bin", "--json"),
+                ("analyse", "{}/x.bin", "--only", "ratio,classes,heat,changes,threshold"),
                 ("profile", "{}/x.bin", "-o", "{}/out"),
                 _RUN,
                 ("run", "{}/x.bin", "--scheme", "buddy,um"),
