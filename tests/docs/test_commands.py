@@ -97,10 +97,33 @@ def shown_tables(monkeypatch):
     return tables
 
 
-def cut_or_too_wide(shown):
+@pytest.mark.parametrize("width", [100, 200, None])
+def test_screens_use_the_width_that_there_is(width, monkeypatch, capsys):
+    """In a pipe, without a width, every paragraph and every row of a table is one line."""
+    monkeypatch.chdir(ROOT)
+    if width:
+        monkeypatch.setenv("COLUMNS", str(width))
+    lengths = []
+    for command in (
+        "list",
+        "plot",
+        "machines p100-nvlink2",
+        "info traces/lud256.bin",
+        "compare v100 a100",
+        "dnn info alexnet --batch 256",
+        "train alexnet --batch 64 --scheme vdnn-all-m --layers",
+    ):
+        assert main(shlex.split(command)) == 0, command
+        shown = capsys.readouterr().out
+        assert not cut_or_too_wide(shown, width or 10**9), command
+        lengths += map(len, shown.splitlines())
+    assert max(lengths) > (WIDTH if width == 100 else 100 if width else 200)
+
+
+def cut_or_too_wide(shown, width=WIDTH):
     """Lines that end in an ellipsis, or are wider than the screen though they could have been broken."""
     lines = shown.splitlines()
-    return [line for line in lines if "\u2026" in line or (len(line) > WIDTH and len(line.split()) > 2)]
+    return [line for line in lines if "\u2026" in line or (len(line) > width and len(line.split()) > 2)]
 
 
 def without_unit(table):
