@@ -27,6 +27,7 @@ PACKAGE = "buddysim_plugins"
 
 _loaded: dict[Path, ModuleType] = {}
 _installed: dict[str, ModuleType] = {}
+_added: dict[str, ModuleType] = {}
 _busy: list[str] = []  # what is being imported
 
 
@@ -40,7 +41,13 @@ def modules() -> list[ModuleType]:
         for name in os.environ.get(VARIABLE, "").split(os.pathsep):
             if name:
                 load_plugin(name)
-    return [*_installed.values(), *_loaded.values()]
+    return [*_installed.values(), *_loaded.values(), *_added.values()]
+
+
+def add(module: ModuleType, text: str) -> None:
+    """Registers what a module defines that comes from no file: made by a running program, from the text given."""
+    module.PLUGIN_TEXT = text  # type: ignore[attr-defined]
+    _added[module.__name__] = module
 
 
 def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
@@ -67,14 +74,28 @@ def loaded_files() -> list[Path]:
 
 
 def checksums() -> dict[str, str]:
-    """SHA-256 of the source of every plug-in in use, in hex, by its file name: part of a result's provenance."""
-    sources = [source_of(module) for module in modules()]
-    return {source.name: hashlib.sha256(source.read_bytes()).hexdigest() for source in sources}
+    """SHA-256 of the source of every plug-in in use, in hex, by its file name: part of a result's provenance.
+
+    What a program added itself (`add`) has its own name.
+    """
+    return {
+        source_of(module).name: hashlib.sha256(text_of(module) or source_of(module).read_bytes()).hexdigest()
+        for module in modules()
+    }
 
 
 def source_of(module: ModuleType) -> Path:
-    """The file that a module was written in: of a Cython plug-in the ``.pyx``, not what it was compiled into."""
-    return Path(getattr(module, "PLUGIN_SOURCE", None) or module.__file__ or "")
+    """The file that a module was written in: of a Cython plug-in the ``.pyx``, not what it was compiled into.
+
+    Of what a program added itself, just its name.
+    """
+    return Path(getattr(module, "PLUGIN_SOURCE", None) or getattr(module, "__file__", None) or module.__name__)
+
+
+def text_of(module: ModuleType) -> bytes | None:
+    """What a module that a program added itself was made from; None for all others."""
+    text: str | None = getattr(module, "PLUGIN_TEXT", None)
+    return None if text is None else text.encode()
 
 
 def _import_file(file: Path) -> ModuleType:

@@ -1,7 +1,7 @@
 """Compressors of 128 B memory entries and of tensors, and the size classes that compressed entries are stored in.
 
-A compressor is one module of this folder, or a plug-in (`registry.Compressor` says what it has); docs/compression.md
-defines each.
+A compressor is one module of this folder, a plug-in (`registry.Compressor` says what it has), or a function that a
+program registers (`register`); docs/compression.md defines each.
 Every function may be called from several threads at once; the heavy parts release the GIL.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.compress.functions import register
 from buddysim.compress.registry import Compressor, Data, algorithms, find, find_for_entries, in_windows, profile_options
 from buddysim.compress.size_classes import (
     ENTRY_BYTES,
@@ -40,6 +41,7 @@ __all__ = [
     "compressed_bits",
     "decompress",
     "entry_classes",
+    "register",
     "sectors_needed",
     "size_class",
 ]

@@ -82,7 +82,9 @@ def plugin_checksums(kinds: Iterable[str]) -> dict[str, str]:
 
 
 def _source_checksum(module: ModuleType) -> str:
-    source = plugins.source_of(module)
+    source, text = plugins.source_of(module), plugins.text_of(module)
+    if text is not None:
+        return hashlib.sha256(text).hexdigest()
     if module.__name__.startswith(f"{plugins.PACKAGE}.") or not module.__package__:
         return content_checksum(str(source))
     digest = hashlib.sha256()
