@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.buddy.entry_sizes import fill_unsampled
-from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
+from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS
 from buddysim.trace import Contents, SizeMap
 from buddysim.trace.format import PAGE_BYTES
 
@@ -25,7 +25,7 @@ class KnownClasses:
     ----------
     source : contents or a size map
     entries : of the allocation
-    algorithm : the compressor
+    classes : gives those of some contents
     block : gives the classes of one of the source's blocks (`classes_of_block`), which is asked for again and again
 
     Attributes
@@ -34,9 +34,13 @@ class KnownClasses:
     """
 
     def __init__(
-        self, source: Contents | SizeMap, entries: int, algorithm: str, block: Callable[[int], NDArray[np.uint8]]
+        self,
+        source: Contents | SizeMap,
+        entries: int,
+        classes: Callable[[NDArray[np.uint8]], NDArray[np.uint8]],
+        block: Callable[[int], NDArray[np.uint8]],
     ) -> None:
-        self._source, self._entries, self._algorithm, self._block = source, entries, algorithm, block
+        self._source, self._entries, self._classes, self._block = source, entries, classes, block
         self._page_entries = source.page_bytes // ENTRY_BYTES if isinstance(source, Contents) else PAGE_ENTRIES
         step = self._page_entries if isinstance(source, Contents) else 1
         self._firsts = [first * step for first in source.firsts]  # of each block: the first entry
@@ -77,7 +81,7 @@ class KnownClasses:
         for pages, data in source.blocks():
             if len(pages):
                 numbers.append(pages)
-                classes.append(entry_classes(data, self._algorithm))
+                classes.append(self._classes(data))
         self._sampled, self._stored = np.concatenate(numbers), np.concatenate(classes)
         return self._entries - len(self._stored)
 
@@ -139,13 +143,15 @@ class KnownClasses:
             at += 1
 
 
-def classes_of_block(source: Contents | SizeMap, number: int, algorithm: str) -> NDArray[np.uint8]:
+def classes_of_block(
+    source: Contents | SizeMap, number: int, classes: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
+) -> NDArray[np.uint8]:
     """The classes of a block of a size map, or of whole contents."""
     first = source.firsts[number]
     if isinstance(source, SizeMap):
         end = source.firsts[number + 1] if number + 1 < len(source.firsts) else source.n_entries
         return next(source.blocks(first, end - first))[1]
-    return entry_classes(next(source.blocks(first, first + 1))[1], algorithm)
+    return classes(next(source.blocks(first, first + 1))[1])
 
 
 def _each_once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

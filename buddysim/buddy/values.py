@@ -87,10 +87,10 @@ class EntryValues:
         """The classes of an allocation that is too large to be looked at whole, part by part."""
         entries = self.trace.allocations[allocation].entries
         block = partial(self._block, snapshot, allocation)
-        return KnownClasses(self._sources[snapshot, allocation], entries, self.algorithm, block)
+        return KnownClasses(self._sources[snapshot, allocation], entries, self._classes, block)
 
     def _make_block(self, snapshot: int, allocation: int, number: int) -> NDArray[np.uint8]:
-        return classes_of_block(self._sources[snapshot, allocation], number, self.algorithm)
+        return classes_of_block(self._sources[snapshot, allocation], number, self._classes)
 
     def write(self, snapshot: int, allocation: int, out: NDArray[np.uint8], shift: int = 0) -> int:
         """Writes the known classes of all entries of an allocation, 15 where unknown.
@@ -154,7 +154,11 @@ class EntryValues:
         blocks = (data for source in computed for _, data in source.blocks())
         return profile_options(find_for_entries(self.algorithm), blocks)
 
+    def _classes(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The classes of contents."""
+        return entry_classes(data, self.algorithm, **self._profile)
+
     def _computed(self, contents: Contents) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint8]]]:
         for pages, data in contents.blocks():
             if len(pages):
-                yield pages, entry_classes(data, self.algorithm, **self._profile)
+                yield pages, self._classes(data)

@@ -167,7 +167,11 @@ def test_a_profiled_compressor_has_one_profile_for_the_whole_trace(tmp_path: Pat
     table = fvc.profiled([entries(classes) for classes in (known["a"], *known.values())])
     source = SizeSource(trace, "fvc")
     for number, classes in enumerate(known.values()):
-        assert classes_of(source, 1, number)[0] == entry_classes(entries(classes), "fvc", **table).tolist()
+        expected = entry_classes(entries(classes), "fvc", **table).tolist()
+        assert classes_of(source, 1, number)[0] == expected
+        part = np.zeros(len(classes), dtype=np.uint8)
+        source.write_part(1, number, 0, part)
+        assert part.tolist() == expected
     alone = entry_classes(entries(known["c"]), "fvc").tolist()
     assert classes_of(source, 1, 2)[0] != alone
 
