@@ -262,7 +262,7 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
                 f"{stash.changed}: changes a tensor of {tuple(handle.size)} that {maker} made and that was saved for a "
                 "backward step: expected it to stay as it is until then"
             )
-        self._reading.append(stash.number)
+        self._reading.append(stash)
         assert stash.content is not None
         stash.read += 1
         with _Without():
@@ -271,7 +271,7 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
             empty = torch.empty(0, dtype=handle.dtype)
             return empty.set_(flat.untyped_storage(), handle.offset, handle.size, handle.stride)
 
-    _reading: list[int]
+    _reading: list[_Stash]
 
     def _begin_backward(self) -> None:
         self.backward = True
@@ -282,9 +282,19 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
 
     def _note_readers(self, name: str) -> None:
         if self.backward and name not in ("detach", "set_", "empty"):
-            for number in self._reading:
-                self.seen[number].readers.add(name)
+            for stash in self._reading:
+                self.seen[stash.number].readers.add(name)
+                self._check_reader(stash, name)
             self._reading = []
+
+    def _check_reader(self, stash: _Stash, name: str) -> None:
+        """Bits are enough for the operators that read them in the recorded iteration, and for no other."""
+        bits = stash.content is not None and stash.content.name == "bits"
+        if bits and self.known is not None and name not in self.known[stash.number].readers:
+            raise BuddysimError(
+                f"{name}: reads what {stash.origin.operator} made, of which a bit per element was kept: expected the "
+                "backward pass of the recorded iteration (a new Gist records another one)"
+            )
 
     # The end.
 

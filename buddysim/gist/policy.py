@@ -15,6 +15,10 @@ _POOL_BACKWARD = "max_pool2d_with_indices_backward"
 _CONV_BACKWARD = "convolution_backward"
 #: Operators whose results are random: masks.
 _RANDOM = frozenset({"bernoulli", "bernoulli_", "native_dropout", "rand_like", "rand"})
+#: Operators whose results are statistics.
+_STATISTICS = frozenset(
+    {"mean", "sum", "var", "std", "var_mean", "std_mean", "rsqrt", "amax", "amin", "logsumexp", "linalg_vector_norm"}
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def choose(origin: Origin, readers: AbstractSet[str], format: Format | None) -> 
             windows = Windows(height, width, out_height, out_width, kernel, stride, pad, dilation)
             return Encoding("places", windows=windows)
     is_map = origin.operator and origin.position == 0 and origin.dtype == "torch.float32"
-    if not is_map or origin.operator in _RANDOM or not readers:
+    if not is_map or origin.operator in _RANDOM | _STATISTICS or not readers:
         return Encoding("raw")
     if origin.operator in _RELU and _RELU_BACKWARD in readers and readers <= {_RELU_BACKWARD, _POOL_BACKWARD}:
         return Encoding("bits")

@@ -10,6 +10,8 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.gist import dpr
+from buddysim.gist.formats import FORMATS
+from buddysim.gist.policy import Origin, choose
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
@@ -195,6 +197,29 @@ def test_what_pytorch_refuses_is_refused(iterations: int) -> None:
     message = r"add_: changes a tensor of \(2, 4\) that sigmoid made and that was saved for a backward step"
     with pytest.raises(BuddysimError, match=message), gist:
         module(torch.ones(2, 4)).backward()
+
+
+def test_a_backward_pass_that_was_not_recorded_never_reads_bits() -> None:
+    """The first iteration doesn't go back through the second CONV layer, which needs the map's values."""
+    torch.manual_seed(2)
+    first, second, pool = nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 3), nn.MaxPool2d(2)
+    gist = Gist(nn.ModuleList([first, second]))
+    images = torch.randn(2, 2, 8, 8)
+    for both in (False, False, True):
+        expected = pytest.raises(BuddysimError, match="convolution_backward: reads what relu made") if both else None
+        with expected or nullcontext(), gist:
+            maps = functional.relu(first(images))
+            pooled, convolved = pool(maps).sum(), second(maps).sum()
+            (pooled + convolved if both else pooled).backward()
+    assert gist.report.encoded["bits"] == 1
+
+
+def test_statistics_and_masks_are_no_maps() -> None:
+    readers, float32 = {"mul"}, "torch.float32"
+    assert choose(Origin("sigmoid", 0, None, float32), readers, FORMATS["fp8"]).name == "map"
+    for operator, position in (("mean", 0), ("rsqrt", 0), ("bernoulli_", 0), ("native_batch_norm", 1), ("", 0)):
+        assert choose(Origin(operator, position, None, float32), readers, FORMATS["fp8"]).name == "raw"
+    assert choose(Origin("gt", 0, None, "torch.bool"), readers, FORMATS["fp8"]).name == "raw"
 
 
 def test_bad_input() -> None:
