@@ -23,7 +23,7 @@ from buddysim.base.terminal import say, warn
 from buddysim.capture.arguments import add_compressor, add_provenance
 from buddysim.capture.child_process import signals_to
 from buddysim.capture.messages import exit_code, signal_text
-from buddysim.machine.units import format_size, parse_size
+from buddysim.machine.units import parse_size
 
 if TYPE_CHECKING:
     from buddysim.capture.torch.assemble import Summary
@@ -183,7 +183,7 @@ def _report(output: Path, summary: Summary, seconds: float, end: str, spool: Spo
     """To the standard error, as the standard output is the script's."""
     say(
         f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
-        f"{format_size(summary.bytes_seen)} read; {summary.kernels} kernels; {seconds:.1f} s"
+        f"{summary.bytes_seen / 1e6:,.1f} MB read; {summary.kernels} kernels; {seconds:.1f} s"
     )
     if not end.startswith("none:"):
         warn(end)
