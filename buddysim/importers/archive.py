@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
@@ -30,8 +31,9 @@ def folder_with(path: Path, name: str) -> Iterator[Path]:
         try:
             with open_input(path, "archive") as file, tarfile.open(fileobj=file) as archive:
                 _unpack(archive, path, Path(temporary))
-        except (tarfile.TarError, LZMAError, EOFError) as error:
-            raise BuddysimError(f"{path}: neither a folder nor a whole archive ({error})") from None
+        except (tarfile.TarError, LZMAError, zlib.error, EOFError, ValueError, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise BuddysimError(f"{path}: neither a folder nor a whole archive ({reason})") from None
         inside = sorted(found.parent for found in Path(temporary).rglob(name))
         if len(inside) != 1:
             raise BuddysimError(f"{path}: {len(inside)} files {name} in it, expected one")
@@ -50,6 +52,9 @@ def _unpack(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
         content = archive.extractfile(member) if member.isfile() else None
         if content is None or name.is_absolute() or ".." in name.parts or "\0" in member.name:
             raise BuddysimError(f"{path}: {member.name!r} in it is no plain file inside the archive")
+        free = shutil.disk_usage(folder).free
+        if member.size > free:
+            raise BuddysimError(f"{path}: {member.name!r} in it has {member.size} bytes, {free} are free in {folder}")
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         with content, target.open("wb") as file:

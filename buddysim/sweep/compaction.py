@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep.record import Damaged, body_of
+from buddysim.sweep.record import Damaged, body_of, name_of_row
 from buddysim.sweep.rows import read_parquet, rows_table
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def _whole(store: Store, chosen: Iterable[str]) -> Iterator[tuple[bytes, bytes]]
     for name in chosen:
         try:
             record = store.path_of(name).read_bytes()
-            yield body_of(record).split(b"\n", 1)[0], record
+            row = body_of(record).split(b"\n", 1)[0]
+            name_of_row(row)
+            yield row, record
         except (FileNotFoundError, Damaged):
             continue

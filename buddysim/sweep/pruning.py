@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 from buddysim.sweep.engines import NAMES, find
-from buddysim.sweep.record import Damaged, Newer
+from buddysim.sweep.record import Damaged, Newer, row_of
 from buddysim.sweep.rows import read_parquet
 from buddysim.sweep.store import Store
 
@@ -22,7 +21,7 @@ def find_old(store: Store) -> dict[str, list[Path]]:
     for name in sorted(store.singles()):
         path = store.path_of(name)
         try:
-            row = json.loads(store.body(name).split(b"\n", 1)[0])
+            row = row_of(store.body(name).split(b"\n", 1)[0])
         except Damaged:
             found.setdefault("damaged", []).append(path)
             continue

@@ -132,9 +132,16 @@ def read_record(content: bytes, name: str) -> Record:
     Newer
         where a newer version wrote them
     """
-    row, rest = body_of(content).split(b"\n")[:2]
-    found = json.loads(rest)
-    record = Record(**{**found, "row": json.loads(row)})
+    row, rest = [*body_of(content).split(b"\n"), b""][:2]
+    try:
+        record = Record(**{**json.loads(rest), "row": row_of(row)})
+    except (ValueError, TypeError, RecursionError):
+        raise Damaged("its content is no result") from None
+    parts = (record.identity, record.result, record.measured)
+    if not all(isinstance(part, dict) for part in parts) or not all(
+        isinstance(text, str) for text in record.identity.values()
+    ):
+        raise Damaged("its content is no result")
     if record.name != name or name_of(record.identity) != name:
         raise Damaged(f"it is the result {record.name}, not {name}")
     return record
@@ -154,12 +161,28 @@ def body_of(content: bytes) -> bytes:
         raise Damaged(f"cut: {len(packed)} bytes of it are there")
     if hashlib.sha256(packed).hexdigest().encode() != words[2]:
         raise Damaged("its checksum is wrong")
-    return zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST)
+    try:
+        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST)
+    except zstandard.ZstdError as error:
+        raise Damaged(f"it can't be decompressed: {error}") from None
+
+
+def row_of(line: bytes) -> Row:
+    """The row in the first line of a file; raises `Damaged` where it is none."""
+    try:
+        row: Row = json.loads(line)
+        json.dumps(row, ensure_ascii=False).encode()  # halves of characters are no text
+    except (ValueError, RecursionError):
+        raise Damaged("its row is no JSON") from None
+    flat = isinstance(row, dict) and all(isinstance(value, str | int | float | None) for value in row.values())
+    if not flat or [type(row.get(key)) for key in ("name", "engine", "model_version")] != [str, str, int]:
+        raise Damaged("its row is none of a result")
+    return row
 
 
 def name_of_row(row: bytes) -> str:
-    """The name in the first line of a file."""
-    return str(json.loads(row)["name"])
+    """The name in the first line of a file; raises `Damaged` where it has none."""
+    return str(row_of(row)["name"])
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

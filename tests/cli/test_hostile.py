@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
@@ -12,12 +13,13 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import zstandard
 
 import buddysim.trace as bt
 from buddysim.base.terminal import LONGEST_LINE
 from buddysim.cli import main
 from tests.fuzz.case import check, write_files
-from tests.fuzz.file_types import _bundle, _stored, _timings
+from tests.fuzz.file_types import _bundle, _store_head, _stored, _timings
 from tests.fuzz.promise import keeps_its_promise
 from tests.replay.test_large import write_claims
 from tests.trace.builders import write_small
@@ -279,6 +281,15 @@ def test_archives_stay_in_their_folder(tmp_path: Path) -> None:
         assert check(tmp_path / "case", {"x.tar": packed.getvalue()}, ("convert", "{}/x.tar", "{}/out")) == 2
 
 
+def test_archives_whose_members_are_in_each_others_way(tmp_path: Path) -> None:
+    for names in (("b", "b/meta.jsonl"), ("b/meta.jsonl", "b"), ("x" * 300, "y")):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for name in names:
+                archive.addfile(tarfile.TarInfo(name))
+        assert check(tmp_path / "case", {"x.tar": packed.getvalue()}, ("convert", "{}/x.tar", "{}/out")) == 2
+
+
 @pytest.mark.parametrize(
     "text", ['{"ev": "alloc", "launch": 0, "addr": 1e999, "size": 1e999}', "[" * 5000, "[]", "1", '{"ev": []}']
 )
@@ -288,10 +299,17 @@ def test_bundles_with_wrong_lines(tmp_path: Path, text: str) -> None:
     assert check(tmp_path / "case", files, ("convert", "{}", "{}/out")) == 2
 
 
-def test_a_stored_result_that_is_cut_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "body", [b"", b"1", b"[" * 5000, b'{"name": ' + DIGITS.encode() + b"}", b'{"name": []}', b"{}"]
+)
+def test_a_stored_result_whose_checksum_is_right_and_row_is_none_is_left_out(tmp_path: Path, body: bytes) -> None:
     name, _, _ = _stored()
-    write_files(tmp_path / "case", {f"store/{name}": b"buddysim-result 1 00 5\nabcde"})
-    assert keeps_its_promise(["results", "--store", str(tmp_path / "case" / "store")])[0] in (0, 2)
+    packed = zstandard.ZstdCompressor().compress(body + b"\n" + body + b"\n")
+    head = f"buddysim-result 1 {hashlib.sha256(packed).hexdigest()} {len(packed)}\n"
+    for content in (head.encode() + packed, b"buddysim-result 1 00 5\nabcde"):
+        write_files(tmp_path / "case", {f"store/{name}": content, "store/STORE": _store_head()})
+        for more in ((), ("--compact",), ("--prune",), ("-o", f"{tmp_path}/out.csv")):
+            assert keeps_its_promise(["results", "--store", f"{tmp_path}/case/store", *more])[0] in (0, 2)
 
 
 def run(
