@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.trace import open_trace
 from buddysim.workloads.comparison import MOST_POINTS, POINTS, Comparison, class_counts, compare, origin, ratio, summary
-from buddysim.workloads.registry import REGISTRY, is_network, problem_of, solver_of
+from buddysim.workloads.registry import REGISTRY, is_network, solver_of
 from buddysim.workloads.touched import touched_bytes
 
 _FOLDER = Path(__file__).parent / "reference"
@@ -57,7 +58,7 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for path in paths:
         with open_trace(path) as trace:
-            name, scale, which, _ = origin(trace, path)
+            name, scale, which, problem = origin(trace, path)
             operations = sum(kernel.memory_instructions for kernel in trace.kernels)
             ratios = " ".join(f"{ratio(counts):.2f}" for counts in class_counts(trace))
             paper, size = _paper(REGISTRY.find(name))
@@ -65,7 +66,7 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
             traced = (
                 f"{operations / 1e6:.2f} M in {len(trace.kernels)} launches, {touched_bytes(trace) >> 20} MiB touched"
             )
-            run = _run(name, scale, which)
+            run = _run(name, scale, which, problem)
             footprint = f"{megabytes:.0f} MB ({size} GB)"
             yield f"| {name} {scale} | {which} | {footprint} | {traced} | {run} | {ratios} | {paper} |"
     parts = [(name, REGISTRY.find(name).PART) for name in REGISTRY.names() if hasattr(REGISTRY.find(name), "PART")]
@@ -93,11 +94,11 @@ def _comparisons(found: Sequence[Comparison]) -> Iterator[str]:
         yield f"| {one.workload} | {one.program} | {ratios} | {alike} of {len(one.rows)} | {named} |"
 
 
-def _run(name: str, scale: str, which: str) -> str:
+def _run(name: str, scale: str, which: str, problem: Mapping[str, Any]) -> str:
+    """Of a network what the trace says, as that is what it was made with."""
     if is_network(REGISTRY.find(name)):
-        problem = problem_of(name, scale, which)
-        sizes = f"{problem.batch} samples of {problem.size}, width {problem.width:g}"
-        return f"{problem.steps} steps of {sizes}"
+        sizes = f"{problem['batch']} samples of {problem['size']}, width {problem['width']:g}"
+        return f"{problem['steps']} steps of {sizes}"
     solver = solver_of(name, scale, which)
     return f"{solver.steps} steps, {solver.launches} launches"
 

@@ -75,6 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--values", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"
     )
+    parser.add_argument(
+        "--accesses",
+        choices=("models", "one-pass"),
+        default="models",
+        help="those of an operator: of models of the kernels that PyTorch launches for it (the default), or each "
+        "operand read once and each result written once",
+    )
     parser.add_argument("--no-maps", action="store_true", help="write no OUT.maps")
     add_compressor(parser)
     add_provenance(parser, "script", level=3)
@@ -164,14 +171,12 @@ def end_of(code: int, spool: Spool) -> str:
     return f"the script was killed by {signal_text(code)} {after}: the file holds everything up to then"
 
 
-def _finish(
-    spool: Spool, output: Path, source: str, command: str, end: str, args: argparse.Namespace
-) -> Summary:
+def _finish(spool: Spool, output: Path, source: str, command: str, end: str, args: argparse.Namespace) -> Summary:
     from buddysim.base.output import write_bytes
     from buddysim.capture.torch.assemble import assemble
 
     summary = assemble(
-        spool, output, args.snapshots, source, command, end, args.licence, args.level, contents_bytes=args.contents
+        spool, output, args.snapshots, source, command, end, args.licence, args.level, args.contents, args.accesses
     )
     graph = spool.folder / "graph.json"
     if graph.exists():
@@ -238,6 +243,6 @@ def capture(
         raise
     finally:
         observer.stop("finished" if finished else end, finished=finished)
-        args = argparse.Namespace(licence="", level=3, snapshots=snapshots, contents=contents_bytes)
+        args = argparse.Namespace(licence="", level=3, snapshots=snapshots, contents=contents_bytes, accesses="models")
         _finish(spool, output, source or output.stem, "with capture(...)", end, args)
         spool.remove()

@@ -9,9 +9,9 @@ import buddysim
 from buddysim.base.pool import Pool
 from buddysim.capture.sampling import kept_bytes, sampled_again
 from buddysim.capture.thinning import over_the_run
-from buddysim.capture.torch.kernels import ASSUMED, Operand, write_operator
+from buddysim.capture.torch.access.of_graph import ASSUMED, Kernels, write_kernel
 from buddysim.capture.torch.spool import Snapshot, Spool
-from buddysim.formats.operator_graph import Operator, OperatorGraph
+from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.trace.format import PAGE_BYTES
 
@@ -43,6 +43,7 @@ def assemble(
     licence: str = "",
     level: int = 3,
     contents_bytes: int = CONTENTS_BYTES,
+    accesses: str = "models",
 ) -> Summary:
     """Writes the trace.
 
@@ -55,6 +56,7 @@ def assemble(
     end : how the script ended
     level : of zstd
     contents_bytes : at most so many bytes of contents are in the file, as much in every snapshot
+    accesses : how those of kernels are made: a key of `access.of_graph.ASSUMED`
     """
     graph = spool.graph()
     taken = spool.iterations
@@ -66,10 +68,12 @@ def assemble(
         source=source,
         licence=licence,
         command=command,
-        assumptions=ASSUMED | _assumptions(graph, chosen, done, end),
+        assumptions=dict(ASSUMED[accesses]) | _assumptions(graph, chosen, done, end),
     )
     with TraceWriter(output, provenance, compression_level=level) as writer:
-        return _Assembly(writer, spool, graph, chosen, contents_bytes // max(len(chosen), 1)).write()
+        share = contents_bytes // max(len(chosen), 1)
+        kernels = Kernels(graph, accesses) if graph is not None else None
+        return _Assembly(writer, spool, graph, kernels, chosen, share).write()
 
 
 def _chosen(taken: list[int], done: int, wanted: int) -> list[int]:
@@ -105,7 +109,13 @@ def _assumptions(graph: OperatorGraph | None, chosen: list[int], done: int, end:
 
 class _Assembly:
     def __init__(
-        self, writer: TraceWriter, spool: Spool, graph: OperatorGraph | None, chosen: list[int], share: int
+        self,
+        writer: TraceWriter,
+        spool: Spool,
+        graph: OperatorGraph | None,
+        kernels: Kernels | None,
+        chosen: list[int],
+        share: int,
     ) -> None:
         self.writer, self.spool, self.graph, self.chosen = writer, spool, graph, chosen
         self.share = share  # bytes of contents of a snapshot
@@ -113,12 +123,12 @@ class _Assembly:
         #: By name and bytes of a storage: the number of its allocation, and its address.
         self.lasting: dict[tuple[str, int], tuple[int, int]] = {}
         self.transient: dict[tuple[str, int], tuple[int, int]] = {}
-        self.kernels = 0
-        self.before_step = 0
-        if graph is not None:
-            self.launched = [n for n, o in enumerate(graph.operators) if o.kind == "compute" and self._touches(n)]
-            self.kernels = len(self.launched)
-            self.before_step = sum(graph.operators[n].phase != "optimizer" for n in self.launched)
+        self.kernels_of = kernels
+        self.kernels = self.before_step = 0
+        if graph is not None and kernels is not None:
+            self.kernels = sum(kernels.counts)
+            phases = [operator.phase for operator in graph.operators]
+            self.before_step = sum(n for n, phase in zip(kernels.counts, phases, strict=True) if phase != "optimizer")
 
     def write(self) -> Summary:
         self._place_lasting()
@@ -130,11 +140,6 @@ class _Assembly:
             for snapshot, iteration in enumerate(self.chosen):
                 seen_bytes += self._values(snapshot, self.spool.snapshot(iteration), self.transient)
         return Summary(len(self.chosen), len(self.lasting), seen_bytes, self.kernels)
-
-    def _touches(self, operator: int) -> bool:
-        assert self.graph is not None
-        found = self.graph.operators[operator]
-        return any(self.graph.tensors[t].extent for t in (*found.inputs, *found.outputs))
 
     def _allocate(self, name: str, size: int) -> tuple[int, int]:
         base = FIRST_BASE + self.pool.allocate(size)
@@ -188,31 +193,19 @@ class _Assembly:
         for number, storage in enumerate(graph.storages):
             if storage.role == "input" and number in allocations:
                 self.writer.memcpy("htod", allocations[number][1], storage.bytes)
-        launched = {number: index for index, number in enumerate(self.launched)}
-        for number, operator in enumerate(graph.operators):
+        assert self.kernels_of is not None
+        done = graph.iteration * self.kernels
+        for number in range(len(graph.operators)):
             for storage_number in births.get(number, ()):
                 storage = graph.storages[storage_number]
                 allocations[storage_number] = self._allocate(storage.name, storage.bytes)
                 self.transient[storage.name, storage.bytes] = allocations[storage_number]
-            if number in launched:
-                name = f"{f'{operator.phase} {operator.module}'.strip()}: {operator.name}"
-                ordinal = graph.iteration * self.kernels + launched[number]
-                operands = _operands(graph, operator, allocations)
-                write_operator(self.writer, name, operands, operator.flops, ordinal)
+            for kernel in self.kernels_of.of(
+                number, lambda storage: allocations[storage][1] if storage in allocations else 0
+            ):
+                write_kernel(self.writer, kernel, done)
+                done += 1
             for storage_number in deaths.get(number, ()):
                 allocation, base = allocations.pop(storage_number)
                 self.writer.free_allocation(allocation)
                 self.pool.release(base - FIRST_BASE)
-
-
-def _operands(graph: OperatorGraph, operator: Operator, allocations: dict[int, tuple[int, int]]) -> list[Operand]:
-    """The ranges of memory that an operator reads, then those that it writes, each once."""
-    found = []
-    for written, tensors in ((False, operator.inputs), (True, operator.outputs)):
-        ranges = {
-            (allocations[tensor.storage][1] + tensor.offset, tensor.extent)
-            for tensor in (graph.tensors[index] for index in tensors)
-            if tensor.extent
-        }
-        found += [Operand(address, size, written) for address, size in sorted(ranges)]
-    return found

@@ -19,7 +19,10 @@ _GATES = 4
 
 
 def build(problem: Problem) -> torch.nn.Module:
-    """After Jozefowicz et al. 2016 (LSTM-8192-1024), all sizes of the stated width; the softmax is over all words."""
+    """After Jozefowicz et al. 2016 (LSTM-8192-1024), all sizes of the stated width; the softmax is over all words.
+
+    Trained by Adam: the original's Adagrad doesn't halve the loss in so few steps.
+    """
     import torch
     from torch import nn
 
@@ -67,17 +70,17 @@ def build(problem: Problem) -> torch.nn.Module:
 def optimizer(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
     from torch import optim
 
-    return optim.Adagrad(parameters, problem.rate, initial_accumulator_value=0.1, fused=True)
+    return optim.Adam(parameters, problem.rate, fused=True)
 
 
 NETWORK = Network(build, words.batches, optimizer)
 PROBLEMS = {
     "small": {
-        "profile": Problem(8, 5, 0.015625, 60, 0.2, 1, 0, 15),
-        "replay": Problem(8, 5, 0.015625, 60, 0.2, 2, 1, 15),
+        "profile": Problem(16, 10, 0.03125, 400, 0.01, 1, 0, 20),
+        "replay": Problem(16, 10, 0.03125, 400, 0.01, 2, 1, 20),
     },
     "medium": {
-        "profile": Problem(32, 10, 0.125, 150, 0.05, 1, 0, 90),
-        "replay": Problem(32, 10, 0.125, 150, 0.05, 2, 1, 90),
+        "profile": Problem(32, 10, 0.125, 400, 0.004, 1, 0, 90),
+        "replay": Problem(32, 10, 0.125, 400, 0.004, 2, 1, 90),
     },
 }

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from buddysim.capture.torch.access.launch import Launch
+from buddysim.capture.torch.access.of_graph import Kernels, OnePass, write_kernel
 from buddysim.capture.torch.caching_allocator import Segment
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.trace import TraceWriter
 from buddysim.trace.format import REPLAY_LABEL
 from buddysim.workloads.solver import SNAPSHOTS
-from buddysim.workloads.training.kernels import OnePass, kernels_of, write_kernel
 from buddysim.workloads.training.layout import Layout, lay_out
 from buddysim.workloads.training.memory import Memory
 from buddysim.workloads.training.observe import Iteration
@@ -34,7 +33,7 @@ class Assembly:
     traced: int
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("kernels", "one_pass", "launches"), 0))
     _layout: Layout | None = None
-    _kernels: list[list[Launch | OnePass]] = field(default_factory=list)
+    _kernels: Kernels | None = None
     _shape: tuple[object, ...] = ()
 
     def add(self, iteration: Iteration) -> None:
@@ -42,7 +41,7 @@ class Assembly:
         graph = iteration.graph
         assert graph is not None
         if self._layout is None:
-            self._begin(graph, iteration)
+            self._begin(graph)
         if _shape(graph) != self._shape:
             raise RuntimeError(f"iteration {iteration.number} has other operators or tensors than those before")
         assert self._layout is not None
@@ -57,15 +56,14 @@ class Assembly:
     @property
     def launches(self) -> int:
         """Of an iteration."""
-        return sum(map(len, self._kernels))
+        return sum(self._kernels.counts) if self._kernels is not None else 0
 
-    def _begin(self, graph: OperatorGraph, iteration: Iteration) -> None:
+    def _begin(self, graph: OperatorGraph) -> None:
         self._shape = _shape(graph)
         self._layout = layout = lay_out(graph)
         for number, segment in enumerate(layout.pool):
             self.writer.add_allocation(_name(number, segment), segment.base, segment.bytes)
-        for number in range(len(graph.operators)):
-            self._kernels.append(kernels_of(graph, number, layout, iteration.values.get(number, {})))
+        self._kernels = Kernels(graph)
 
     def _moment(self, turn: int) -> int:
         """Launches of its iteration before a snapshot over the run: they are spread over the iteration."""
@@ -73,8 +71,9 @@ class Assembly:
 
     def _pass_over(self, iteration: Iteration, memory: Memory, turns: list[int]) -> None:
         done = 0
+        assert self._kernels is not None
         for operator, _ in memory.run(iteration):
-            done += len(self._kernels[operator])
+            done += self._kernels.counts[operator]
             while turns and done >= self._moment(turns[0]):
                 self._snapshot(iteration, memory, done, turns.pop(0))
 
@@ -83,6 +82,7 @@ class Assembly:
         graph, layout = iteration.graph, self._layout
         assert graph is not None
         assert layout is not None
+        kernels_of = Kernels(graph)
         first = iteration.number * self.launches
         self._maps(first, f"{REPLAY_LABEL} before the iteration", memory, range(len(layout.pool)))
         for number, storage in enumerate(graph.storages):
@@ -91,7 +91,7 @@ class Assembly:
                 self.writer.memcpy("htod", address, storage.bytes)
         done = 0
         for operator, changed in memory.run(iteration):
-            kernels = kernels_of(graph, operator, layout, iteration.values.get(operator, {}))
+            kernels = kernels_of.of(operator, layout.address, iteration.values.get(operator, {}))
             for kernel in kernels:
                 write_kernel(self.writer, kernel, first + done)
                 self.counts["kernels"] += 1

@@ -31,6 +31,10 @@ class Layout:
     segments: tuple[int | None, ...]
     pool: tuple[Segment, ...]
 
+    def address(self, storage: int) -> int:
+        """That of a storage; 0 of an empty one."""
+        return self.addresses[storage] or 0
+
 
 def lay_out(graph: OperatorGraph) -> Layout:
     """The addresses of an iteration's storages."""

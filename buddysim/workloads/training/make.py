@@ -11,18 +11,13 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
 from buddysim.base.output import Output
 from buddysim.base.terminal import say
+from buddysim.capture.torch.access.of_graph import ASSUMED
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.workloads.needs import Needs
 from buddysim.workloads.solver import SNAPSHOTS, Check
 from buddysim.workloads.training.problem import Problem
 
-MODELLED: Final = {
-    "accesses": (
-        "modelled, not captured: the kernels that PyTorch launches on a GPU without tensor cores, each as an access "
-        "model (tiled GEMM and implicit-GEMM convolution, cuDNN's batch normalisation, pooling, softmax, look-ups, "
-        "elementwise, fused optimizer); operators without a model read each operand and write each result once. "
-        "Workspaces are left out"
-    ),
+MODELLED: Final = dict(ASSUMED["models"]) | {
     "allocations": (
         "the segments of PyTorch's caching allocator (512 B rounding, blocks of 2 and 20 MiB, splitting, merging), in "
         "which tensors lie as they live in an iteration"
@@ -31,10 +26,6 @@ MODELLED: Final = {
         "sizes of all bytes of the pool at each snapshot and after each operator of the traced iteration; what a freed "
         "block holds is what was written there last"
     ),
-    "gaps": (
-        "modelled: a thread's multiply-adds of a turn of the k-loop; 2 other instructions before the rest; untimed"
-    ),
-    "dependencies": "modelled: tiles are fetched a turn ahead; other loads are used by the next instruction",
 }
 _LOSS_SHARE: Final = 0.5
 _PROGRAM_BYTES: Final = 700 << 20  # Python with PyTorch

@@ -213,7 +213,7 @@ def _update(call: Call) -> list[Launch] | None:
 
 def _equal_parts(views: Sequence[View]) -> list[Sequence[View]] | None:
     """Lists of the same shapes that follow each other: parameters, gradients, one or two kinds of state."""
-    for count in (3, 4, 2):
+    for count in (4, 3, 2):
         size, rest = divmod(len(views), count)
         parts = [views[part * size : (part + 1) * size] for part in range(count)]
         if not rest and size and all([v.shape for v in part] == [v.shape for v in parts[0]] for part in parts):
@@ -241,4 +241,6 @@ _MODELS: Final[Mapping[str, Callable[[Call], list[Launch] | None]]] = {
     "embedding_dense_backward": _embedding_backward,
     "_fused_sgd_": _update,
     "_fused_adagrad_": _update,
+    "_fused_adam_": _update,
+    "_fused_adamw_": _update,
 }

@@ -1,0 +1,111 @@
+"""The kernels of a recorded iteration: access models where there are any, one pass over the operands otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.capture.torch.access.launch import Launch, write_launch
+from buddysim.capture.torch.access.operators import Call, launches_of
+from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.kernels import ASSUMED as OF_ONE_PASS
+from buddysim.capture.torch.kernels import Operand, write_operator
+from buddysim.formats.operator_graph import Operator, OperatorGraph
+from buddysim.trace import TraceWriter
+
+#: What a trace's provenance says of its accesses, by how they are made.
+ASSUMED: Final[Mapping[str, Mapping[str, str]]] = {
+    "models": {
+        "accesses": (
+            "modelled, not captured: the kernels that PyTorch launches on a GPU without tensor cores, each as an "
+            "access model (tiled GEMM and implicit-GEMM convolution, cuDNN's batch normalisation, pooling, softmax, "
+            "look-ups, elementwise, fused optimizer); operators without a model read each operand and write each "
+            "result once. Workspaces are left out"
+        ),
+        "gaps": (
+            "modelled: a thread's multiply-adds of a turn of the k-loop; 2 other instructions before the rest; untimed"
+        ),
+        "dependencies": "modelled: tiles are fetched a turn ahead; other loads are used by the next instruction",
+    },
+    "one-pass": OF_ONE_PASS,
+}
+_NONE: Final[Mapping[int, NDArray[np.int64]]] = {}
+
+
+@dataclass(frozen=True)
+class OnePass:
+    """What an operator without a model does: it reads each operand once and writes each result once."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    flops: int
+
+
+class Kernels:
+    """The kernels of a graph's operators.
+
+    Parameters
+    ----------
+    graph : of an iteration
+    accesses : a key of `ASSUMED`
+    """
+
+    def __init__(self, graph: OperatorGraph, accesses: str = "models") -> None:
+        self.graph, self._modelled = graph, accesses == "models"
+        #: Of each operator.
+        self.counts = tuple(
+            len(self.of(number, lambda storage: storage + 1 << 40)) for number in range(len(graph.operators))
+        )
+
+    def of(
+        self, number: int, address: Callable[[int], int], values: Mapping[int, NDArray[np.int64]] = _NONE
+    ) -> list[Launch | OnePass]:
+        """The kernels of an operator, in order; none where it computes nothing.
+
+        Parameters
+        ----------
+        number : of the operator
+        address : gives that of a storage, by its number
+        values : whole numbers that it reads, by their place among its inputs
+        """
+        operator = self.graph.operators[number]
+        inputs, outputs = (
+            tuple(self._view(tensor, address) for tensor in tensors if self.graph.tensors[tensor].extent)
+            for tensors in (operator.inputs, operator.outputs)
+        )
+        if operator.kind != "compute" or not (inputs or outputs):
+            return []
+        name = f"{f'{operator.phase} {operator.module}'.strip()}: {operator.name}"
+        if self._modelled:
+            found = launches_of(Call(operator.short_name, inputs, outputs, operator.arguments, values))
+            if found is not None:
+                return [replace(launch, name=f"{name}: {launch.name}") for launch in found]
+        return [OnePass(name, self._operands(operator, address), operator.flops)]
+
+    def _view(self, tensor: int, address: Callable[[int], int]) -> View:
+        found = self.graph.tensors[tensor]
+        return View(address(found.storage) + found.offset, found.shape, found.strides, found.dtype)
+
+    def _operands(self, operator: Operator, address: Callable[[int], int]) -> tuple[Operand, ...]:
+        """The ranges of memory that an operator reads, then those that it writes, each once."""
+        found: list[Operand] = []
+        for written, tensors in ((False, operator.inputs), (True, operator.outputs)):
+            ranges = {
+                (address(tensor.storage) + tensor.offset, tensor.extent)
+                for tensor in (self.graph.tensors[index] for index in tensors)
+                if tensor.extent
+            }
+            found += [Operand(start, size, written) for start, size in sorted(ranges)]
+        return tuple(found)
+
+
+def write_kernel(writer: TraceWriter, kernel: Launch | OnePass, ordinal: int) -> None:
+    """Writes one; `ordinal` launches came before it."""
+    if isinstance(kernel, OnePass):
+        write_operator(writer, kernel.name, kernel.operands, kernel.flops, ordinal)
+    else:
+        write_launch(writer, kernel, ordinal)
