@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ ORDER = 30
 OPTIONS = ("network", "batch", "machine")
 _DEFAULTS = {"network": "vgg16", "batch": "64", "machine": "titan-x"}
 _GIB = 2**30
+_PLACES_ACROSS, _PLACES_UP = 8, 24  # labels that fit beside and above each other
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,9 @@ def draw(drawn: Drawn) -> Figure:
         spots = [(row["peak_gib"], row["time_ms"]) for row in drawn.rows if row["fits"] is fits]
         if spots:
             axes.scatter(*zip(*spots, strict=True), s=16, color=colour, label=label, zorder=3)
-    for spot, names in _by_spot(drawn.rows).items():
-        axes.annotate(
-            ", ".join(names), spot, (2, 3), textcoords="offset points", fontsize=6, color=style.INK, rotation=40
-        )
+    for spot, names in _by_place(drawn.rows):
+        text = textwrap.fill(", ".join(names), 36)
+        axes.annotate(text, spot, (3, 2), textcoords="offset points", fontsize=6, color=style.INK, va="bottom")
     axes.axvline(drawn.capacity_gib, color=style.PALE, linewidth=0.8, linestyle="--", label="the GPU's memory")
     axes.set_xlabel("peak, GiB")
     axes.set_ylabel("time of an iteration, ms")
@@ -93,9 +94,12 @@ def draw(drawn: Drawn) -> Figure:
     return figure
 
 
-def _by_spot(rows: list[dict[str, Any]]) -> dict[tuple[float, float], list[str]]:
-    """The names of schemes by where they lie."""
-    found: dict[tuple[float, float], list[str]] = {}
+def _by_place(rows: list[dict[str, Any]]) -> list[tuple[tuple[float, float], list[str]]]:
+    """The names of schemes that lie so near to each other that their labels would lie on each other."""
+    most = {key: max(row[key] for row in rows) for key in ("peak_gib", "time_ms")}
+    found: dict[tuple[int, int], tuple[tuple[float, float], list[str]]] = {}
     for row in rows:
-        found.setdefault((row["peak_gib"], row["time_ms"]), []).append(row["scheme"])
-    return found
+        across, up = row["peak_gib"] / most["peak_gib"], row["time_ms"] / most["time_ms"]
+        place = round(_PLACES_ACROSS * across), round(_PLACES_UP * up)
+        found.setdefault(place, ((row["peak_gib"], row["time_ms"]), []))[1].append(row["scheme"])
+    return list(found.values())
