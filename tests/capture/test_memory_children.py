@@ -104,6 +104,7 @@ def test_children_are_followed(worker: Path, starter: Path, tmp_path: Path, way:
     elif way == "shell":
         assert f"of 3 processes with memory that is large enough, the one that held most: {process}" in done.stderr
     assert "most of the work" not in done.stderr
+    assert "replaced itself" not in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.bin"]  # no parts of the others
 
 

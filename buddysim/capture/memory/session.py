@@ -259,7 +259,7 @@ class Session:
         if message.kind != MessageKind.HELLO:
             return known or self._first
         if known is not None and known.total is None:
-            known.replaced += 1
+            known.replaced += known is self._first or known.most_bytes > 0  # a child usually does, at once
             known.program, known.own_ns = message.text, 0
             if known.record is not None:
                 known.record.restart()
