@@ -23,6 +23,7 @@ from buddysim.replay.layout import Layout, Placed
 from buddysim.replay.lifetimes import Moment, is_used
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.result import ReplayResult, build_result
+from buddysim.replay.room import check_room
 from buddysim.replay.schemes import REGISTRY
 from buddysim.replay.states import EntryStates
 from buddysim.replay.untouched import untouched_bytes
@@ -56,6 +57,7 @@ class Run:
             check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
         self.sizes = SizeSource(trace, options.algorithm, options.seed, options.distribution)
         self.states: EntryStates | None = None
+        check_room(trace, self.layout, self.kernels)
         self.large = LargeAllocations(self.layout)
         if self.scheme.uses_sizes:
             first = self.kernels[0].ordinal if self.kernels else 0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import buddysim
 import buddysim.trace as bt
+from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.replay import large
 from buddysim.replay.frames import Frames
@@ -168,3 +169,13 @@ def test_frames_are_those_of_the_naive_twin(steps):
         assert first == twin.take(page, pages)
         live.append((first, pages))
         assert frames.count == twin.count
+
+
+def test_what_the_computer_has_no_memory_for_is_refused_first(monkeypatch, tmp_path):
+    """Two lines touch two pieces of 4 KiB, however large the allocation is; every part of it may be touched by more."""
+    path = write_claims(tmp_path / "t.bin", 64 * GIB, "host")
+    monkeypatch.setattr("buddysim.replay.room.memory_available", lambda: 1 << 20)
+    counters(path, "ideal")
+    monkeypatch.setattr("buddysim.replay.room.memory_available", lambda: 1 << 14)
+    with pytest.raises(BuddysimError, match=r"may take 17408 B of this computer's memory: 16384 B are available"):
+        counters(path, "ideal")
