@@ -108,23 +108,28 @@ class CodecTimes:
 
     def _growth(self, stage: str, byte_count: int, launch: Launch) -> float:
         """Time of a tensor over that of the same one of the size that every launch was simulated with."""
-        base = self._base[0].byte_count
-        by_grid = []
-        for grid in sorted({sample.grid for sample in self._larger}):
-            points = [(float(s.byte_count), float(getattr(s, stage))) for s in self._larger if s.grid == grid]
-            first = next((s for s in self._base if (s.grid, s.block, s.sparsity) == _like(self._larger, grid)), None)
-            if first is None or not getattr(first, stage):
-                continue
-            points = sorted([(float(base), float(getattr(first, stage))), *points])
-            by_grid.append((math.log(grid), max(0.0, _line(points, float(byte_count))) / getattr(first, stage)))
-        if not by_grid:
-            return byte_count / base
+        lines = self._growth_lines[stage]
+        if not lines:
+            return byte_count / self._base[0].byte_count
+        by_grid = [(at, max(0.0, _line(points, float(byte_count)))) for at, points in lines]
         return _line(by_grid, math.log(launch.grid), beyond=False)
 
-
-def _like(larger: Sequence[Sample], grid: int) -> tuple[int, int, float]:
-    sample = next(s for s in larger if s.grid == grid)
-    return sample.grid, sample.block, sample.sparsity
+    @cached_property
+    def _growth_lines(self) -> dict[str, list[tuple[float, list[tuple[float, float]]]]]:
+        """By stage and the logarithm of the grid: time over the first size's, by size."""
+        first = {(s.grid, s.block, s.sparsity): s for s in self._base}
+        found: dict[str, list[tuple[float, list[tuple[float, float]]]]] = {stage: [] for stage in STAGES}
+        for grid in sorted({sample.grid for sample in self._larger}):
+            larger = [sample for sample in self._larger if sample.grid == grid]
+            like = first.get((grid, larger[0].block, larger[0].sparsity))
+            for stage in STAGES:
+                least = getattr(like, stage, 0)
+                if least:
+                    points = [
+                        (float(s.byte_count), getattr(s, stage) / least) for s in (like, *larger) if s is not None
+                    ]
+                    found[stage].append((math.log(grid), sorted(points)))
+        return found
 
 
 @cache

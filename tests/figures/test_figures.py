@@ -45,7 +45,8 @@ def test_a_figure_says_what_it_shows_in_a_line(name: str) -> None:
         assert description
 
 
-SLOW = ("gist-fig16",)  # it searches networks of some thousand layers
+#: They search networks of some thousand layers, flip every decision, and search for launches.
+SLOW = ("gist-fig16", "cswap-fig10", "cswap-fig11", "cswap-fig12")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ def test_memory_without_unpublished_workspace_is_within_seven_per_cent(compariso
 def test_at_most_five_are_not_reproduced_and_each_has_a_cause_in_numbers(comparisons: list[Comparison]) -> None:
     missed = [one for one in comparisons if one.verdict == NOT_REPRODUCED]
     gist = [one for one in missed if one.stated.where.startswith("Gist")]
-    assert len(missed) - len(gist) <= 5, [one.stated.id for one in missed]
+    cswap = [one for one in missed if one.stated.where.startswith("CSWAP")]
+    assert len(missed) - len(gist) - len(cswap) <= 5, [one.stated.id for one in missed]
+    assert sum(not one.stated.needs for one in cswap) <= 3, [one.stated.id for one in cswap]
     published = [one.stated.id for one in gist if not one.stated.needs]
     assert len(published) <= 6, published
     for one in missed:

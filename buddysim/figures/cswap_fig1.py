@@ -1,0 +1,49 @@
+"""CSWAP, Fig. 1: how sparse VGG16's swapped maps are over a training, and how large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.networks import TENSORS
+from buddysim.papers.cswap.runs import decisions, epochs, training_text
+from buddysim.papers.cswap.tensors import VGG16
+
+TITLE = "CSWAP, Fig. 1: sparsity of VGG16 (128)'s swapped maps over our training, and their sizes"
+ORDER = 401
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each map and epoch."""
+    return [
+        {
+            "tensor": TENSORS[one.layer.name],
+            "epoch": epoch,
+            "sparsity": one.sparsity,
+            "mib": one.byte_count / 2**20,
+        }
+        for epoch in epochs()
+        for one in decisions(*VGG16, epoch=epoch)
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, width=11)
+    names = list(dict.fromkeys(row["tensor"] for row in rows))
+    series: dict[str, list[float | None]] = {}
+    for row in rows:
+        series.setdefault(f"epoch {row['epoch']:.2g}", []).append(100 * row["sparsity"])
+    style.grouped(axes, names, series)
+    axes.set_ylabel("zeros, %")
+    axes.set_ylim(0, 100)
+    right = axes.twinx()
+    sizes = {row["tensor"]: row["mib"] for row in rows}
+    right.plot(range(len(names)), [sizes[name] for name in names], color=style.INK, marker="o", linewidth=1)
+    right.set_ylabel("MiB", fontsize=9)
+    style.stated(right, [0, len(names) - 1], [1568, 49], "paper", "Red marks: sizes that the paper states.")
+    style.legend(axes, 5)
+    style.caption(axes, training_text())
+    return figure

@@ -1,0 +1,49 @@
+"""CSWAP, Fig. 10: errors of the models that predict codec times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.gpu_codecs import LAYOUTS
+from buddysim.papers.cswap.codecs import errors
+
+TITLE = "CSWAP, Fig. 10: relative absolute error of predicted codec times (ZVC, V100, grid 197)"
+ORDER = 410
+
+#: Scikit-learn's estimators are of the extra ``ml``.
+WHERE = ("within", "beyond")
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each layout, model and range of sizes."""
+    return [
+        {"layout": layout, "model": model, "where": where, "rae_percent": found[where]}
+        for layout in LAYOUTS
+        for model, found in errors(layout).items()
+        for where in WHERE
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, 1, 2, width=13, sharey=True)
+    for panel, layout in zip(axes, LAYOUTS, strict=True):
+        own = [row for row in rows if row["layout"] == layout]
+        models = list(dict.fromkeys(row["model"] for row in own))
+        series = {
+            f"{where} the fitted sizes": [row["rae_percent"] for row in own if row["where"] == where] for where in WHERE
+        }
+        style.grouped(panel, models, series, "{:.0f}")
+        panel.set_yscale("log")
+        panel.set_title(layout, fontsize=9, loc="left")
+        style.turned(panel)
+    axes[0].set_ylabel("RAE, %")
+    style.legend(axes[1], 2)
+    style.stated_line(axes[1], 3, "paper: LR, mean")
+    style.caption(
+        axes[0], "LR n: linear regression in n sub-models by sparsity. Errors on simulated tensors that no fit saw."
+    )
+    return figure

@@ -1,0 +1,41 @@
+"""CSWAP, Fig. 11: decisions that are right."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.networks import CASES, NETWORKS
+from buddysim.papers.cswap.runs import SOURCES, accuracy_percent, training_text
+from buddysim.papers.stated import value
+
+TITLE = "CSWAP, Fig. 11: decisions that agree with the full simulation of both choices (V100, ImageNet)"
+ORDER = 411
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network and source of codec times."""
+    return [
+        {"network": label, "codec_times": name, "percent": accuracy_percent(CASES[2], label, name)}
+        for label in NETWORKS
+        for name in SOURCES
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE)
+    series: dict[str, list[float | None]] = {
+        name: [row["percent"] for row in rows if row["codec_times"] == name] for name in SOURCES
+    }
+    means = {name: fmean(row["percent"] for row in rows if row["codec_times"] == name) for name in SOURCES}
+    style.grouped(axes, list(NETWORKS), {f"{n}, mean {means[n]:.1f}": values for n, values in series.items()}, "{:.0f}")
+    axes.set_ylabel("decisions, %")
+    axes.set_ylim(0, 108)
+    style.stated_line(axes, value("11-accuracy"), "paper: average")
+    style.legend(axes, 2)
+    style.caption(axes, f"{training_text()}. Each decision flipped, the others fixed.")
+    return figure

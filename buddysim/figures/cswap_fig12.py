@@ -1,0 +1,47 @@
+"""CSWAP, Fig. 12: what searches for launch parameters find."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.codecs import CURVES, PAPER, searches
+from buddysim.papers.stated import value
+
+TITLE = "CSWAP, Fig. 12: codec time of an iteration of VGG16 (128) on a V100, by search for the launch"
+ORDER = 412
+
+SEARCHES = {"random": "12-random", "expert": "12-expert", "BO": "12-bo", "grid": "12-grid"}
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each curve, search and seed."""
+    return [
+        {"curve": curve, "search": name, "ms": one.cost, "grid": one.launch.grid, "block": one.launch.block,
+         "evaluations": one.evaluations}
+        for curve in CURVES
+        for name, found in searches(curve).items()
+        for one in found
+    ]  # fmt: skip
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, 1, len(CURVES), width=12)
+    for panel, curve in zip(axes, CURVES, strict=True):
+        found = {name: [r for r in rows if (r["curve"], r["search"]) == (curve, name)] for name in SEARCHES}
+        bars: list[float | None] = [median(row["ms"] for row in own) for own in found.values()]
+        style.grouped(panel, list(SEARCHES), {curve: bars}, "{:.0f}")
+        for place, own in enumerate(found.values()):
+            panel.scatter([place] * len(own), [row["ms"] for row in own], s=8, color=style.INK, zorder=3)
+        title = "through the paper's Fig. 5" if curve == PAPER else f"our kernels, {curve}"
+        panel.set_title(title, fontsize=9, loc="left")
+    stated = [float(value(id)) for id in SEARCHES.values()]
+    style.stated(axes[-1], range(len(SEARCHES)), stated, "paper", "Red marks: what the paper states of Fig. 12.")
+    axes[-1].set_yscale("log")
+    axes[0].set_ylabel("ms")
+    style.caption(axes[0], "Bars: median of five seeds; dots: each. BO: 10 random points, 25 steps; random: one point.")
+    return figure

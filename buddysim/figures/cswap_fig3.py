@@ -1,0 +1,42 @@
+"""CSWAP, Fig. 3: VGG16's copies without compression, and with static compression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.advice import swapping_ms
+from buddysim.papers.cswap.runs import SOURCES, training_text
+
+TITLE = "CSWAP, Fig. 3: swapping time of VGG16 (128) on a V100, without and with static compression"
+ORDER = 403
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each source of codec times and each map; milliseconds, nothing hidden."""
+    return [
+        {"codec_times": name, "tensor": tensor, "plain_ms": plain, "copies_ms": copies, "codec_ms": codec}
+        for name in SOURCES
+        for tensor, (plain, copies, codec) in swapping_ms(name).items()
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, 1, 2, width=13, sharey=True)
+    for panel, name in zip(axes, SOURCES, strict=True):
+        own = [row for row in rows if row["codec_times"] == name]
+        places = range(len(own))
+        panel.bar([x - 0.2 for x in places], [r["plain_ms"] for r in own], 0.38, label="copies, not compressed")
+        copies = [row["copies_ms"] for row in own]
+        panel.bar([x + 0.2 for x in places], copies, 0.38, label="copies, compressed")
+        panel.bar([x + 0.2 for x in places], [r["codec_ms"] for r in own], 0.38, bottom=copies, label="codec")
+        panel.set_xticks(places, [row["tensor"] for row in own])
+        panel.set_title(f"codec times: {name}", fontsize=9, loc="left")
+        style.turned(panel)
+    axes[0].set_ylabel("ms, both ways")
+    style.legend(axes[1], 3)
+    style.caption(axes[0], training_text())
+    return figure

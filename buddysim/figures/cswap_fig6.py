@@ -1,0 +1,47 @@
+"""CSWAP, Fig. 6: throughput of six networks over vDNN's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.networks import CASES, NETWORKS
+from buddysim.papers.cswap.runs import SOURCES, normalised, training_text
+
+TITLE = "CSWAP, Fig. 6: throughput over vDNN's (conv, fastest algorithms)"
+ORDER = 406
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each panel, source of codec times, scheme and network."""
+    return [
+        {"panel": case.panel, "machine": case.machine, "dataset": case.dataset, "codec_times": name,
+         "scheme": scheme, "network": label, "throughput": value}
+        for case in CASES
+        for name in SOURCES
+        for scheme, found in normalised(source.training, case, name).items()
+        for label, value in found.items()
+    ]  # fmt: skip
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, 2, 2, width=13, height=7)
+    reached = {(r["panel"], r["codec_times"], r["scheme"], r["network"]): r["throughput"] for r in rows}
+    for panel, case in zip(axes.flat, CASES, strict=True):
+        series = {
+            f"{scheme}{', paper' if name == SOURCES[1] else ''}": [
+                reached.get((case.panel, name, scheme, label)) for label in NETWORKS
+            ]
+            for scheme in dict.fromkeys(row["scheme"] for row in rows)
+            for name in (SOURCES if scheme in ("cswap", "cswap-sc") else SOURCES[:1])
+        }
+        style.grouped(panel, list(NETWORKS), series)
+        panel.set_title(f"{case.panel}: {case.dataset}, {case.machine}", fontsize=9, loc="left")
+        panel.axhline(1, color=style.PALE, linewidth=0.8)
+    axes[0][1].legend(ncols=3, fontsize=7, frameon=False)
+    axes[0][0].set_ylabel("vDNN's time / time")
+    style.caption(axes[0][0], f"{training_text()}; 'paper': codec times through three points of the paper's Fig. 5.")
+    return figure

@@ -1,0 +1,44 @@
+"""CSWAP, Fig. 7: how much faster CSWAP is than static compression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.networks import NETWORKS
+from buddysim.papers.cswap.runs import SOURCES, training_text
+from buddysim.papers.cswap.speed import faster_than_static
+
+TITLE = "CSWAP, Fig. 7: time that CSWAP saves against static compression"
+ORDER = 407
+
+PANELS = {"V100": ("6a", "6c"), "2080 Ti": ("6b", "6d")}
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each machine, source of codec times, network and data set."""
+    return [
+        {"machine": machine, "codec_times": name, "case": key, "percent": value}
+        for machine, panels in PANELS.items()
+        for name in SOURCES
+        for key, value in faster_than_static(source.training, panels, name).items()
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, 1, 2, width=13, sharey=True)
+    for panel, (machine, panels) in zip(axes, PANELS.items(), strict=True):
+        series = {}
+        for name in SOURCES:
+            for part, dataset in zip(panels, ("CIFAR-10", "ImageNet"), strict=True):
+                known = {r["case"]: r["percent"] for r in rows if (r["machine"], r["codec_times"]) == (machine, name)}
+                series[f"{dataset}, {name}"] = [known.get(f"{label} {part}") for label in NETWORKS]
+        style.grouped(panel, list(NETWORKS), series)
+        panel.set_title(machine, fontsize=9, loc="left")
+    axes[0].set_ylabel("%")
+    style.legend(axes[1], 2)
+    style.caption(axes[0], f"{training_text()}; simulated or the paper's codec times.")
+    return figure

@@ -1,0 +1,42 @@
+"""CSWAP, Fig. 8: layers that are compressed, over a training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.advice import compressed
+from buddysim.papers.cswap.runs import SOURCES, training_text
+
+TITLE = "CSWAP, Fig. 8: layers whose maps are compressed, over our training (V100, ImageNet)"
+ORDER = 408
+
+NETWORKS = ("AlexNet", "VGG16", "MobileNet", "SqueezeNet")
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each network, source of codec times and epoch."""
+    return [
+        {"network": label, "codec_times": name, "epoch": epoch, "layers": len(layers)}
+        for label in NETWORKS
+        for name in SOURCES
+        for epoch, layers in compressed(label, name).items()
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, 1, len(NETWORKS), width=13)
+    for panel, label in zip(axes, NETWORKS, strict=True):
+        for name in SOURCES:
+            own = [row for row in rows if (row["network"], row["codec_times"]) == (label, name)]
+            panel.plot([r["epoch"] for r in own], [r["layers"] for r in own], marker=".", linewidth=1, label=name)
+        panel.set_title(label, fontsize=9, loc="left")
+        panel.set_ylim(0)
+        panel.set_xlabel("epoch")
+    axes[0].set_ylabel("layers")
+    axes[0].legend(fontsize=7, frameon=False, title="codec times", title_fontsize=7)
+    style.caption(axes[0], training_text())
+    return figure

@@ -1,0 +1,48 @@
+"""CSWAP, Fig. 9: which of VGG16's layers are compressed, over a training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.advice import compressed
+from buddysim.papers.cswap.networks import TENSORS
+from buddysim.papers.cswap.runs import SOURCES, training_text
+
+TITLE = "CSWAP, Fig. 9: which maps of VGG16 (128) are compressed, over our training (V100)"
+ORDER = 409
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each source of codec times, epoch and map."""
+    return [
+        {"codec_times": name, "epoch": epoch, "tensor": label, "compressed": layer in layers}
+        for name in SOURCES
+        for epoch, layers in compressed("VGG16", name).items()
+        for layer, label in TENSORS.items()
+    ]
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE, 1, 2, width=11, sharey=True)
+    labels = list(TENSORS.values())
+    for panel, name in zip(axes, SOURCES, strict=True):
+        own = [row for row in rows if row["codec_times"] == name]
+        places = list(dict.fromkeys(row["epoch"] for row in own))
+        for chosen, colour in ((True, style.INK), (False, "white")):
+            dots = [row for row in own if row["compressed"] is chosen]
+            panel.scatter(
+                [places.index(row["epoch"]) for row in dots], [labels.index(row["tensor"]) for row in dots],
+                facecolor=colour, edgecolor=style.INK, label="compressed" if chosen else "not",
+            )  # fmt: skip
+        panel.set_xticks(range(len(places)), [f"{epoch:.2g}" for epoch in places])
+        panel.set_title(f"codec times: {name}", fontsize=9, loc="left")
+        panel.set_xlabel("epoch")
+    axes[0].set_yticks(range(len(labels)), labels)
+    axes[0].invert_yaxis()
+    style.legend(axes[1], 2)
+    style.caption(axes[0], training_text())
+    return figure

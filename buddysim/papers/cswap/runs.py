@@ -1,0 +1,123 @@
+"""Iterations of the CSWAP paper's networks under its schemes, and its advisor's decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from buddysim.machine.training import TrainingMachine
+from buddysim.papers.cswap.networks import BATCHES, BELOW, CSWAP, HOST, LINK, NETWORKS, ORACLE, STATIC, ZOO, Case
+from buddysim.sweep.saved import Result, SavedResults
+from buddysim.training import Network
+from buddysim.training.contents.measured import shipped
+from buddysim.training.cost import CostModel
+from buddysim.training.driver import make_options
+from buddysim.training.iteration.build import build
+from buddysim.training.iteration.schedule import schedule
+from buddysim.training.schemes import cswap
+from buddysim.training.schemes._links import link_rate
+from buddysim.training.schemes.cswap import Decision
+from buddysim.training.trial import placed
+
+SIMULATED, PAPER = "simulated", "paper"
+SOURCES = (SIMULATED, PAPER)
+#: Schemes whose time depends on the codec's.
+_TIMED = (STATIC, CSWAP)
+
+
+def result(training: SavedResults, case: Case, label: str, scheme: str, codec_times: str = SIMULATED) -> Result:
+    """An iteration of a network in a panel of Fig. 6."""
+    more: dict[str, Any] = {"codec_times": codec_times} if scheme in _TIMED else {}
+    name, batch = ZOO[case.dataset][label], BATCHES[case.machine, case.dataset][label]
+    return training.result(name, batch, scheme, case.machine, link=LINK, **more)
+
+
+def times_ms(training: SavedResults, case: Case, scheme: str, codec_times: str = SIMULATED) -> dict[str, float]:
+    """The iteration's time of every network that fits without compression."""
+    return {
+        label: result(training, case, label, scheme, codec_times)["time_ms"]
+        for label in NETWORKS
+        if result(training, case, label, BELOW)["fits"] and not _left_out(case, label)
+    }
+
+
+def _left_out(case: Case, label: str) -> bool:
+    return (case.panel, label) == ("6d", "Plain20")
+
+
+def saved_percent(training: SavedResults, case: Case, codec_times: str = SIMULATED) -> dict[str, float]:
+    """Training time that CSWAP saves against vDNN."""
+    below, ours = times_ms(training, case, BELOW), times_ms(training, case, CSWAP, codec_times)
+    return {label: 100 * (1 - ours[label] / below[label]) for label in ours}
+
+
+def throughput(training: SavedResults, case: Case, over: str, codec_times: str = SIMULATED) -> dict[str, float]:
+    """CSWAP's throughput above a scheme's, in per cent."""
+    below, ours = times_ms(training, case, over), times_ms(training, case, CSWAP, codec_times)
+    return {label: 100 * (below[label] / ours[label] - 1) for label in ours}
+
+
+def normalised(training: SavedResults, case: Case, codec_times: str = SIMULATED) -> dict[str, dict[str, float]]:
+    """Throughput over vDNN's, by scheme and network."""
+    below = times_ms(training, case, BELOW)
+    found = {}
+    for scheme in (HOST, STATIC, CSWAP, ORACLE):
+        ours = times_ms(training, case, scheme, codec_times)
+        found[scheme] = {label: below[label] / ours[label] for label in ours}
+    return found
+
+
+@cache
+def decisions(case: Case, label: str, codec_times: str = SIMULATED, epoch: float | None = None) -> list[Decision]:
+    """CSWAP's decisions, at an epoch of the training that ships, or on average over it."""
+    extra: dict[str, Any] = {"codec_times": codec_times, "epoch": epoch}
+    network, batch, machine, cost = _setting(case, label)
+    return cswap.decisions(network, batch, machine, cost, CSWAP, make_options(link=LINK, **extra))
+
+
+@cache
+def _setting(case: Case, label: str) -> tuple[Network, int, TrainingMachine, CostModel]:
+    machine = TrainingMachine.load(case.machine)
+    network = Network.load(ZOO[case.dataset][label])
+    return network, BATCHES[case.machine, case.dataset][label], machine, CostModel.load(machine)
+
+
+@cache
+def regrets_ms(case: Case, label: str, codec_times: str = SIMULATED) -> dict[str, float]:
+    """How much longer each decision makes the iteration than its opposite, others fixed; below 0: it is right."""
+    network, batch, machine, cost = _setting(case, label)
+    options = make_options(link=LINK, codec_times=codec_times)
+    taken = decisions(case, label, codec_times)
+
+    def time_ps(chosen: list[Decision]) -> int:
+        plan = cswap.plan_of(network, batch, machine, cost, CSWAP, options, chosen)
+        program = build(network, batch, cost, plan, link_rate(machine, LINK))
+        placement, _ = placed(program, plan, machine, options)
+        return schedule(placement.program).time_ps
+
+    here = time_ps(taken)
+    return {
+        one.layer.name: (here - time_ps([replace(o, compress=o.compress != (o is one)) for o in taken])) / 1e9
+        for one in taken
+    }
+
+
+def accuracy_percent(case: Case, label: str, codec_times: str = SIMULATED) -> float:
+    """Decisions that no flip would improve."""
+    regrets = regrets_ms(case, label, codec_times)
+    return 100 * sum(regret <= 0 for regret in regrets.values()) / len(regrets) if regrets else 100.0
+
+
+@cache
+def epochs(count: int = 10) -> tuple[float, ...]:
+    """Epochs of the training that ships, from its first point to its last, evenly chosen."""
+    found = sorted({point.epoch for point in shipped().points})
+    return tuple(found[round(number * (len(found) - 1) / (count - 1))] for number in range(count))
+
+
+def training_text() -> str:
+    """What was trained, for captions."""
+    made, last = shipped().provenance, shipped().points[-1]
+    network, data = made.get("network", "").partition(" (")[0], made.get("data", "").partition(",")[0]
+    return f"sparsities: {network} (28 x 28), {data}, {last.epoch:g} epochs, carried over by depth"
