@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress.registry import tensor_algorithms
 from buddysim.formats.maps import load
 from buddysim.formats.operator_graph import load_operators
@@ -364,3 +365,14 @@ def test_another_compressor(tmp_path: Path) -> None:
             pages, data = trace.snapshots[size_map.snapshot].read(size_map.allocation)
             assert pages is None
             assert np.array_equal(size_map.read(), entry_classes(data, "zvc"))
+
+
+def test_a_compressor_that_needs_a_profile(tmp_path: Path) -> None:
+    from buddysim.capture import training
+
+    with (
+        pytest.raises(BuddysimError, match="fvc: needs a profile of all data"),
+        training(tmp_path / "x.bin", compressor="fvc"),
+    ):
+        raise AssertionError("nothing is captured")
+    assert not [*tmp_path.iterdir()]

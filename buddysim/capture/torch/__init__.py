@@ -227,13 +227,15 @@ def capture(
     from buddysim.capture.torch.observer import Observer, Settings
     from buddysim.capture.torch.spool import Spool
     from buddysim.compress import DEFAULT
+    from buddysim.compress.registry import find_for_size_maps
 
-    output = Path(output)
+    output, compressor = Path(output), compressor or DEFAULT
+    find_for_size_maps(compressor)
     _check_outputs(output, [])
     spool = Spool.for_trace(output)
     maps = str(output.with_suffix(".maps").resolve())
     share = contents_bytes // snapshots
-    observer = Observer(spool, Settings(snapshots, steps, share, maps, values, source, compressor or DEFAULT))
+    observer = Observer(spool, Settings(snapshots, steps, share, maps, values, source, compressor))
     observer.start()
     end, finished = "none: the block ended", True
     try:
