@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
 from importlib import resources
 from pathlib import Path
 
+from buddysim.base.csvfile import csv_text
 from buddysim.base.output import write_text
 from buddysim.base.textfile import csv_rows, read_text
 
@@ -69,9 +68,4 @@ def read_samples(path: str | Path) -> list[Sample]:
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
     """Writes samples, in order."""
-    text = io.StringIO()
-    text.write(f"# {HEAD}\n")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(NAMES)
-    writer.writerows(astuple(sample) for sample in sorted(samples))
-    write_text(path, text.getvalue())
+    write_text(path, f"# {HEAD}\n" + csv_text([NAMES, *map(astuple, sorted(samples))]))

@@ -123,11 +123,11 @@ OWN_DATA = {
     "training/cost/evaluate.py": "package data",
     "training/cost/timings.py": "writes CSV only",
     "base/csvfile.py": "writes CSV only",
+    "training/schemes/_gist_accuracy.py": "package data",
     "workloads/comparison.py": "package data",
     "workloads/table.py": "package data",
     "sweep/record.py": "the store's own lines, behind their checksum",
     "sweep/rows.py": "the store's own lines, behind their checksum",
-    "sweep/pruning.py": "the store's own lines, behind their checksum",
     "capture/torch/script.py": "what the parent process has just written",
     "base/textfile.py": "this is the way",
 }
