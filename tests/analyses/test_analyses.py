@@ -86,7 +86,7 @@ def test_a_map_of_pages(tmp_path: Path) -> None:
     """Half a page more than one: sizes by place, unknown ones beyond the end."""
     classes = [SECTOR] * 64 + [ZERO, WHOLE] * 16
     trace = write_trace(tmp_path / "t.bin", {"a": 96}, [(0, {"a": classes})], maps=True)
-    heat = found(trace, "heat")
+    heat = found(trace, "page-map")
     assert [row[:2] for row in heat.rows] == [("a", 0), ("a", 1)]
     assert heat.rows[0][2:] == (32,) * 64
     assert heat.rows[1][2:] == (0, 128) * 16 + (None,) * 32
@@ -183,7 +183,7 @@ def test_of_sampled_bytes_the_pages_that_are_there_stand_for_the_others(tmp_path
         writer.add_contents(snapshot, sampled, bytes(PAGE), pages=[0])
         writer.add_contents(snapshot, whole, entries([WHOLE] * 64))
     with open_trace(tmp_path / "t.bin") as trace:
-        ratio, classes, heat = (found(trace, name) for name in ("ratio", "classes", "heat"))
+        ratio, classes, heat = (found(trace, name) for name in ("ratio", "classes", "page-map"))
     assert ratio.column("ratio") == [192 / 64]
     assert any("sampled" in note for note in ratio.notes)
     assert classes.column("share_0B") == pytest.approx([128 / 192, 1, 0])
@@ -197,5 +197,5 @@ def test_entries_of_unknown_size_are_empty_in_the_map(tmp_path: Path) -> None:
         half = PAGE // 2
         writer.add_contents(writer.add_snapshot(0), index, bytes(half), pages=[0], page_bytes=half)
     with open_trace(tmp_path / "t.bin") as trace:
-        (row,) = found(trace, "heat").rows
+        (row,) = found(trace, "page-map").rows
     assert row[2:] == (0,) * 32 + (None,) * 32
