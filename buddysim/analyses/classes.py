@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from buddysim.analyses.finding import Finding, Value
 from buddysim.analyses.options import Options
 from buddysim.analyses.over_run import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import STUDY_CLASSES
 from buddysim.trace import Trace
@@ -28,11 +29,15 @@ def analyse(trace: Trace, options: Options) -> Finding:
         whole = []
         for snapshot in snapshots_of_run(trace, values):
             found = list(seen_at(trace, values, snapshot))
+            if not found:
+                continue  # it knows allocations in host memory only
             sampled |= any(seen.sampled for seen in found)
             total = np.sum([scaled(seen) for seen in found], axis=0)
             whole.append(total / total.sum())
             for seen in found:
                 shares.setdefault(seen.allocation.index, []).append(seen.counts / seen.counts.sum())
+        if not whole:
+            raise BuddysimError(f"{trace.path}: has no values of device allocations: expected a trace with some")
         rows.append((name, WHOLE, len(whole), *map(float, np.mean(whole, axis=0))))
         for index, of_one in shares.items():
             rows.append((name, trace.allocations[index].name, len(of_one), *map(float, np.mean(of_one, axis=0))))
