@@ -39,10 +39,8 @@ def build(problem: Problem) -> torch.nn.Module:
     wide = width_of(problem)
     layers: list[nn.Module] = [
         unit(3, wide(64), 3, stride=2),
-        nn.MaxPool2d(3, 2, 1),
         unit(wide(64), wide(64), 1),
         unit(wide(64), wide(192), 3),
-        nn.MaxPool2d(3, 2, 1),
     ]
     channels = wide(192)
     for plain, (reduced, outputs), (reduced_twice, twice), (pool, pooled) in _BLOCKS:
@@ -73,11 +71,11 @@ def optimizer(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
 NETWORK = Network(build, images.batches, optimizer)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 64, 0.125, 200, 0.02, 1, 0, 20),
-        "replay": Problem(16, 64, 0.125, 200, 0.02, 2, 1, 20),
+        "profile": Problem(16, 32, 0.125, 200, 0.02, 1, 0, 20),
+        "replay": Problem(16, 32, 0.125, 200, 0.02, 2, 1, 20),
     },
     "medium": {
-        "profile": Problem(8, 64, 0.75, 300, 0.01, 1, 0, 90),
-        "replay": Problem(8, 64, 0.75, 300, 0.01, 2, 1, 90),
+        "profile": Problem(8, 32, 0.5, 300, 0.01, 1, 0, 90),
+        "replay": Problem(8, 32, 0.5, 300, 0.01, 2, 1, 90),
     },
 }
