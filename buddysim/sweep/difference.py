@@ -166,6 +166,8 @@ def _result_file(path: str, scheme: str) -> Thing:
             raise BuddysimError(f"{path}: has several schemes: expected {path}:SCHEME, one of {', '.join(names)}")
         result = content[scheme or names[0]]
         provenance = result["provenance"]
+        if not (isinstance(result, dict) and isinstance(provenance, dict)):
+            raise TypeError
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):
         raise BuddysimError(f"{path}: not a result as 'run --json' or 'train --json' writes it") from None
     plain = (int, float, str)

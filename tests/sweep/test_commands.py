@@ -303,3 +303,13 @@ def test_a_condition_that_is_wrong_is_one_line(studied: Path, capsys: pytest.Cap
     ):
         assert main(["results", "--store", str(studied / "store"), "--where", where]) == 2
         assert expected in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("content", ['{"ideal": 3}', '{"ideal": {"provenance": 3}}', '{"ideal": []}', "[1]", "{}"])
+def test_compare_refuses_what_is_no_result(content, tmp_path, capsys):
+    damaged = tmp_path / "r.json"
+    damaged.write_text(content, encoding="utf-8")
+    assert main(["compare", str(damaged), str(damaged)]) == 2
+    error = capsys.readouterr().err
+    assert f"{damaged}: not a result as 'run --json' or 'train --json' writes it" in error
+    assert len(error.splitlines()) == 1

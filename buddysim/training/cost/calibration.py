@@ -182,16 +182,30 @@ def _calibration(content: dict[str, Any]) -> Calibration:
     source = content.get("source", [])
     if not isinstance(source, list) or not all(isinstance(line, str) for line in source):
         raise ValueError("source: expected a list of texts")
-    measured = content.get("measured", {})
     return Calibration(
         machine=content["machine"],
         library=content["library"],
         efficiency=efficiency,
         bandwidth=_shares(content.get("bandwidth", {}), "bandwidth", None, ("forward", "backward")),
         bounded_workspace=bounded,
-        measured=measured if isinstance(measured, dict) else {},
+        measured=_counts(content.get("measured", {}), "measured"),
         source=tuple(source),
     )
+
+
+def _counts(tables: object, where: str) -> dict[str, dict[str, int]]:
+    if not isinstance(tables, dict):
+        raise ValueError(f"{where}: {shortened(tables)} is not a table")
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ValueError(f"{where}.{shortened(name)[1:-1]}: {shortened(table)} is not a table")
+        for key, count in table.items():
+            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+                raise ValueError(
+                    f"{where}.{shortened(name)[1:-1]}.{shortened(key)[1:-1]}: {shortened(count)}: expected a number of "
+                    "timings"
+                )
+    return tables
 
 
 def _shares(

@@ -210,6 +210,9 @@ def content(before: str, after: str) -> str:
         ("bounded_workspace = false", "bounded_workspace = 3", "bounded_workspace: 3 is not true or false"),
         ("source = []", "source = [1]", "source: expected a list of texts"),
         ("source = []", "source = ", "not valid TOML"),
+        ("source = []", "source = []\nmeasured = 3", "measured: 3 is not a table"),
+        ("source = []", "source = []\nmeasured.forward = 3", "measured.forward: 3 is not a table"),
+        ("source = []", "source = []\nmeasured.forward.1x1 = -1", "measured.forward.1x1: -1: expected a number"),
     ],
 )
 def test_bad_calibrations(before: str, after: str, problem: str) -> None:
