@@ -25,7 +25,11 @@ def test_files_of_a_type_keep_the_promise(kind: FileType, tmp_path: Path) -> Non
 
     @seed(1)
     @settings(
-        max_examples=max(1, CASES // DEAR.get(kind.name, 1)), database=None, derandomize=False, suppress_health_check=list(HealthCheck), deadline=None
+        max_examples=max(1, CASES // DEAR.get(kind.name, 1)),
+        database=None,
+        derandomize=False,
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
     )
     @given(cases(kind))
     def run(case: tuple[Files, tuple[str, ...]]) -> None:
