@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.windows import TENSOR_WINDOW, check_window, window_count
+from buddysim.compress.windows import TENSOR_WINDOW, bits_of, check_window, flags_of, joined, window_count
 
 cdef enum:
     MOST_PER_BYTE = 255         # bytes of data that a byte of code can stand for
@@ -51,23 +51,12 @@ def provenance():
 
 def compressed_bits(data, *, level=1, window=4096, raw_fallback=False):
     """Size of every window in bits, as a block of its own, without frame or checksum; any number of bytes."""
-    sizes = np.fromiter((len(code) for code in _codes(data, level, window)), np.uint32)
-    if not raw_fallback:
-        return sizes * np.uint32(8)
-    return np.minimum(sizes, _lengths(len(data), window)).astype(np.uint32) * np.uint32(8) + np.uint32(1)
+    return bits_of(_codes(data, level, window), len(data), window, raw_fallback)
 
 
 def compress(data, *, level=1, window=4096, raw_fallback=False):
     """The windows' blocks, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
-    codes = _codes(data, level, window)
-    if not raw_fallback:
-        return b"".join(codes)
-    raw = np.array([len(code) for code in codes], np.int64) > _lengths(len(data), window)
-    pieces = [
-        data[i * window : (i + 1) * window].tobytes() if flag else code
-        for i, (code, flag) in enumerate(zip(codes, raw, strict=True))
-    ]
-    return np.packbits(raw, bitorder="little").tobytes() + b"".join(pieces)
+    return joined(_codes(data, level, window), data, window, raw_fallback)
 
 
 def decompress(payload, int64_t nbytes, *, level=1, window=4096, raw_fallback=False):
@@ -81,17 +70,15 @@ def decompress(payload, int64_t nbytes, *, level=1, window=4096, raw_fallback=Fa
     at = (windows + 7) // 8 if raw_fallback else 0
     if nbytes // MOST_PER_BYTE > len(payload) or at > len(payload):
         raise BuddysimError(f"lz4: payload of {len(payload)} bytes: too short for {nbytes} bytes of data")
-    flags = np.unpackbits(payload[:at], bitorder="little")
-    if flags[windows:].any():
-        raise BuddysimError("lz4: payload: bits set after the last window's flag (corrupt)")
+    flags = flags_of("lz4", payload, windows, raw_fallback)
     pieces = []
     for i in range(windows):
         length = min(window, nbytes - i * window)
-        size = length if raw_fallback and flags[i] else block_bytes(payload[at:], length)
+        size = length if flags[i] else block_bytes(payload[at:], length)
         if size < 0 or at + size > len(payload):
             raise BuddysimError(f"lz4: payload: window {i} from byte {at} on: no block of {length} bytes of data (corrupt)")
         piece = payload[at : at + size].tobytes()
-        if not (raw_fallback and flags[i]):
+        if not flags[i]:
             try:
                 piece = block.decompress(piece, uncompressed_size=length)
             except block.LZ4BlockError as error:
@@ -126,11 +113,6 @@ def _codes(data, level, window):
         block.compress(data[first : first + window].data, store_size=False, **options)
         for first in range(0, len(data), window)
     ]
-
-
-def _lengths(nbytes, window):
-    """Bytes of every window."""
-    return np.minimum(window, nbytes - np.arange(0, nbytes, window, dtype=np.int64))
 
 
 cdef int64_t block_bytes(const uint8_t[::1] code, int64_t nbytes):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-ENTRY = 128  # bytes
+from buddysim.compress.naive_streams import ENTRY, entries_of, packed, unpacked
+
 ZEROS, REPEATED, RAW = "0000", "0001", "1111"
 #: Bytes of the base and of a delta, by the id of the code.
 BASE_DELTA = {"0010": (8, 1), "0011": (8, 2), "0100": (8, 4), "0101": (4, 1), "0110": (4, 2), "0111": (2, 1)}
@@ -10,27 +11,17 @@ BASE_DELTA = {"0010": (8, 1), "0011": (8, 2), "0100": (8, 4), "0101": (4, 1), "0
 
 def compressed_bits(data: bytes, *, count_mask: bool = False) -> list[int]:
     """Size of every 128 B entry in bits: the smallest of the codes that it fits."""
-    return [
-        min(size(code, count_mask) for code in codes_of(data[first : first + ENTRY]))
-        for first in range(0, len(data), ENTRY)
-    ]
+    return [min(size(code, count_mask) for code in codes_of(entry)) for entry in entries_of(data)]
 
 
 def compress(data: bytes, *, count_mask: bool = False) -> bytes:
     """The codes of the entries, one after the other, zero bits up to the last byte's end; the option plays no part."""
-    code = "".join(encode(data[first : first + ENTRY]) for first in range(0, len(data), ENTRY))
-    padded = code + "0" * (-len(code) % 8)
-    return bytes(int(padded[at : at + 8], 2) for at in range(0, len(padded), 8))
+    return packed([encode(entry) for entry in entries_of(data)])
 
 
 def decompress(payload: bytes, nbytes: int, *, count_mask: bool = False) -> bytes:
     """What `compress` was given."""
-    code = "".join(format(byte, "08b") for byte in payload)
-    data, at = b"", 0
-    while len(data) < nbytes:
-        entry, at = decode(code, at)
-        data += entry
-    return data
+    return unpacked(payload, nbytes, decode)
 
 
 def codes_of(entry: bytes) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from itertools import pairwise
 
-ENTRY = 128  # bytes
+from buddysim.compress.naive_streams import entries_of, packed, unpacked
+
 WORDS = 32
 PLANES = 33
 DELTAS = WORDS - 1
@@ -13,24 +14,17 @@ DELTAS = WORDS - 1
 
 def compressed_bits(data: bytes, *, unsigned: bool = False) -> list[int]:
     """Size of every 128 B entry in bits."""
-    return [len(encode(data[first : first + ENTRY], unsigned=unsigned)) for first in range(0, len(data), ENTRY)]
+    return [len(encode(entry, unsigned=unsigned)) for entry in entries_of(data)]
 
 
 def compress(data: bytes, *, unsigned: bool = False) -> bytes:
     """The codes of the entries, one after the other, zero bits up to the last byte's end."""
-    code = "".join(encode(data[first : first + ENTRY], unsigned=unsigned) for first in range(0, len(data), ENTRY))
-    padded = code + "0" * (-len(code) % 8)
-    return bytes(int(padded[at : at + 8], 2) for at in range(0, len(padded), 8))
+    return packed([encode(entry, unsigned=unsigned) for entry in entries_of(data)])
 
 
 def decompress(payload: bytes, nbytes: int, *, unsigned: bool = False) -> bytes:
     """What `compress` was given; `unsigned` plays no part, since deltas are added modulo 2^32."""
-    code = "".join(format(byte, "08b") for byte in payload)
-    data, at = b"", 0
-    while len(data) < nbytes:
-        entry, at = decode(code, at)
-        data += entry
-    return data
+    return unpacked(payload, nbytes, decode)
 
 
 def encode(entry: bytes, *, unsigned: bool = False) -> str:

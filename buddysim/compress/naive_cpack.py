@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import struct
 
-ENTRY = 128  # bytes
+from buddysim.compress.naive_streams import entries_of, packed, unpacked
+
 WORDS = 32
 SLOTS = 16
 
 
 def compressed_bits(data: bytes) -> list[int]:
     """Size of every 128 B entry in bits."""
-    return [len(encode(data[first : first + ENTRY])) for first in range(0, len(data), ENTRY)]
+    return [len(encode(entry)) for entry in entries_of(data)]
 
 
 def compress(data: bytes) -> bytes:
     """The codes of the entries, one after the other, zero bits up to the last byte's end."""
-    code = "".join(encode(data[first : first + ENTRY]) for first in range(0, len(data), ENTRY))
-    padded = code + "0" * (-len(code) % 8)
-    return bytes(int(padded[at : at + 8], 2) for at in range(0, len(padded), 8))
+    return packed([encode(entry) for entry in entries_of(data)])
 
 
 def decompress(payload: bytes, nbytes: int) -> bytes:
     """What `compress` was given."""
-    code = "".join(format(byte, "08b") for byte in payload)
-    data, at = b"", 0
-    while len(data) < nbytes:
-        entry, at = decode(code, at)
-        data += entry
-    return data
+    return unpacked(payload, nbytes, decode)
 
 
 class Dictionary:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from buddysim.base.errors import BuddysimError
 
 #: Default window of the compressors of tensors in bytes (cDMA, Sec. VII-A).
@@ -27,3 +32,38 @@ def check_length(algorithm: str, nbytes: int, word_bytes: int) -> None:
 def window_count(nbytes: int, window: int) -> int:
     """Number of windows in `nbytes` bytes of data; the last one may be short."""
     return -(-nbytes // window)
+
+
+def window_lengths(nbytes: int, window: int) -> NDArray[np.int64]:
+    """Bytes of every window."""
+    return np.minimum(window, nbytes - np.arange(0, nbytes, window, dtype=np.int64))
+
+
+def bits_of(codes: Sequence[bytes], nbytes: int, window: int, raw_fallback: bool) -> NDArray[np.uint32]:
+    """Size in bits of every window of `nbytes` of data with these codes, its flag included where there is one."""
+    sizes = np.fromiter((len(code) for code in codes), np.int64)
+    if not raw_fallback:
+        return (8 * sizes).astype(np.uint32)
+    return (8 * np.minimum(sizes, window_lengths(nbytes, window)) + 1).astype(np.uint32)
+
+
+def joined(codes: Sequence[bytes], data: NDArray[np.uint8], window: int, raw_fallback: bool) -> bytes:
+    """The windows' codes one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
+    if not raw_fallback:
+        return b"".join(codes)
+    raw = np.array([len(code) for code in codes], np.int64) > window_lengths(len(data), window)
+    pieces = [
+        data[i * window : (i + 1) * window].tobytes() if flag else code
+        for i, (code, flag) in enumerate(zip(codes, raw, strict=True))
+    ]
+    return np.packbits(raw, bitorder="little").tobytes() + b"".join(pieces)
+
+
+def flags_of(algorithm: str, payload: NDArray[np.uint8], windows: int, raw_fallback: bool) -> NDArray[np.uint8]:
+    """Which windows `joined` kept raw, as a 1 each; a flag set after the last window is a `BuddysimError`."""
+    if not raw_fallback:
+        return np.zeros(windows, np.uint8)
+    flags = np.unpackbits(payload[: (windows + 7) // 8], bitorder="little")
+    if flags[windows:].any():
+        raise BuddysimError(f"{algorithm}: payload: bits set after the last window's flag (corrupt)")
+    return flags[:windows]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.windows import TENSOR_WINDOW, check_window, window_count
+from buddysim.compress.windows import TENSOR_WINDOW, bits_of, check_window, flags_of, joined, window_count
 
 ORDER = 40
 #: An entry is too short for a dictionary: data are always windows.
@@ -41,10 +41,7 @@ def compressed_bits(
 ) -> NDArray[np.uint32]:
     """Size of every window in bits, as a stream of its own with header and checksum; any number of bytes."""
     _check(level, window)
-    sizes = np.fromiter((len(code) for code in _codes(data, level, window)), np.uint32)
-    if not raw_fallback:
-        return sizes * np.uint32(8)
-    return np.minimum(sizes, _lengths(len(data), window)).astype(np.uint32) * np.uint32(8) + np.uint32(1)
+    return bits_of(_codes(data, level, window), len(data), window, raw_fallback)
 
 
 def compress(
@@ -52,15 +49,7 @@ def compress(
 ) -> bytes:
     """The windows' streams, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
     _check(level, window)
-    codes = _codes(data, level, window)
-    if not raw_fallback:
-        return b"".join(codes)
-    raw = np.array([len(code) for code in codes], np.int64) > _lengths(len(data), window)
-    pieces = [
-        data[i * window : (i + 1) * window].tobytes() if flag else code
-        for i, (code, flag) in enumerate(zip(codes, raw, strict=True))
-    ]
-    return np.packbits(raw, bitorder="little").tobytes() + b"".join(pieces)
+    return joined(_codes(data, level, window), data, window, raw_fallback)
 
 
 def decompress(
@@ -77,14 +66,12 @@ def decompress(
     at = (windows + 7) // 8 if raw_fallback else 0
     if at + (0 if raw_fallback else windows * _SHORTEST) > len(payload):
         raise BuddysimError(f"zlib: payload of {len(payload)} bytes: too short for {nbytes} bytes of data")
-    flags = np.unpackbits(payload[:at], bitorder="little")
-    if flags[windows:].any():
-        raise BuddysimError("zlib: payload: bits set after the last window's flag (corrupt)")
+    flags = flags_of("zlib", payload, windows, raw_fallback)
     rest = payload[at:].tobytes()
     pieces, done = [], 0
     for i in range(windows):
         length = min(window, nbytes - i * window)
-        if raw_fallback and flags[i]:
+        if flags[i]:
             piece, taken = rest[done : done + length], length
         else:
             piece, taken = _inflate(rest, done, length, i)
@@ -105,12 +92,6 @@ def _check(level: int, window: int) -> None:
 
 def _codes(data: NDArray[np.uint8], level: int, window: int) -> list[bytes]:
     return [zlib.compress(data[first : first + window].data, level) for first in range(0, len(data), window)]
-
-
-def _lengths(nbytes: int, window: int) -> NDArray[np.int64]:
-    """Bytes of every window."""
-    firsts = np.arange(0, nbytes, window, dtype=np.int64)
-    return np.minimum(window, nbytes - firsts)
 
 
 def _inflate(stream: bytes, at: int, length: int, number: int) -> tuple[bytes, int]:

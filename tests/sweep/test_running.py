@@ -329,8 +329,9 @@ def test_fifty_kills_and_a_full_disk_lose_nothing(small_disk: Path, tmp_path: Pa
     place, chance, killed, full_since = small_disk / "store", random.Random(20), 0, 0.0
     remount = ["mount", "-o", "remount,size=64m", str(small_disk)]
     driver = subprocess.Popen(command(place, points, "--workers", "2"))
-    while driver.poll() != 0:
+    while driver.poll() != 0 or killed < kills:
         if driver.poll() is not None:
+            points += 100 * (driver.poll() == 0)  # done before all the kills: a fast machine gets more to do
             driver = subprocess.Popen(command(place, points, "--workers", "2"))
         time.sleep(chance.uniform(0.1, 2.0))
         if not full_since and shutil.disk_usage(small_disk).free < 2 * 4096:

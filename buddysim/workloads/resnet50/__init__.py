@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from buddysim.workloads.training import images
+from buddysim.workloads.training.optimizers import momentum
 from buddysim.workloads.training.problem import Network, Problem
 
 if TYPE_CHECKING:
@@ -50,13 +51,7 @@ def build(problem: Problem) -> torch.nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, images.CLASSES))
 
 
-def optimizer(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
-    from buddysim.workloads.training.layers import momentum
-
-    return momentum(parameters, problem)
-
-
-NETWORK = Network(build, images.batches, optimizer)
+NETWORK = Network(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
         "profile": Problem(16, 32, 0.125, 200, 0.02, 1, 0, 20),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
+from buddysim.workloads.training.optimizers import momentum
 from buddysim.workloads.training.problem import Network, Problem
 
 if TYPE_CHECKING:
@@ -38,13 +39,7 @@ def build(problem: Problem) -> torch.nn.Module:
     return nn.Sequential(*layers, *last)
 
 
-def optimizer(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
-    from buddysim.workloads.training.layers import momentum
-
-    return momentum(parameters, problem)
-
-
-NETWORK = Network(build, images.batches, optimizer)
+NETWORK = Network(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
         "profile": Problem(16, 32, 0.5, 200, 0.01, 1, 0, 15),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -31,8 +30,3 @@ class Branches(nn.Module):  # type: ignore[misc]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cat([branch(x) for branch in self.branches], 1)
-
-
-def momentum(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
-    """Stochastic gradient descent as the original trainings': momentum 0.9; all parameters in one kernel."""
-    return torch.optim.SGD(parameters, problem.rate, momentum=0.9, weight_decay=2e-4, fused=True)

@@ -1,0 +1,17 @@
+"""The optimizers of the study's networks. torch is imported when one is made: networks are listed without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from buddysim.workloads.training.problem import Problem
+
+if TYPE_CHECKING:
+    import torch
+
+
+def momentum(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
+    """Stochastic gradient descent as the original trainings': momentum 0.9; all parameters in one kernel."""
+    from torch.optim import SGD
+
+    return SGD(parameters, problem.rate, momentum=0.9, weight_decay=2e-4, fused=True)
