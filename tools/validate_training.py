@@ -34,7 +34,7 @@ DOCUMENT = ROOT / "docs" / "validation-training.md"
 def compare(training: SavedResults) -> list[Comparison]:
     """Every number of the papers with the simulator's."""
     measure = measurements()
-    return [Comparison(stated, measure[id](training)) for id, stated in numbers().items()]
+    return [Comparison(stated, measure[id](training)) for id, stated in numbers(DOCUMENT.name).items()]
 
 
 def document(comparisons: Sequence[Comparison], training: SavedResults) -> str:
@@ -64,7 +64,7 @@ def lines(comparisons: Sequence[Comparison], training: SavedResults) -> Iterator
             f"- **{stated.what}** ({stated.where}): {with_unit(stated.value, stated.unit)}, "
             f"ours {amount(one.measured.value)}. {sentence(one.measured.cause)}{needed(stated.needs)}"
         )
-    sections = [(paper.TITLE, paper.TITLE) for paper in paper_folders()]
+    sections = [(paper.TITLE, paper.TITLE) for paper in paper_folders(DOCUMENT.name)]
     for title, prefix in (*sections, ("Derived from the papers", "derived")):
         yield ""
         yield f"## {title}"

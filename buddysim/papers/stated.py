@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, resources
@@ -31,7 +32,7 @@ class Stated:
     contradicted : other figures of the same paper disagree with it
     note : shown in the comparison
     line : of the paper's text, where one was noted
-    needs : inputs that nobody published: ``"sparsity"``, ``"accuracy"``, ``"codec times"``
+    needs : inputs that nobody published: ``"sparsity"``, ``"accuracy"``, ``"codec times"``, ``"programs"``, ...
     """
 
     id: str
@@ -48,27 +49,49 @@ class Stated:
 
 
 @cache
-def paper_folders() -> tuple[ModuleType, ...]:
-    """The papers' packages, in the order of their ``ORDER``; each has its short name as ``TITLE``."""
+def paper_folders(document: str | None = None) -> tuple[ModuleType, ...]:
+    """The papers' packages, in the order of their ``ORDER``; each has its short name as ``TITLE``.
+
+    Parameters
+    ----------
+    document : only those that are compared in this document of docs/, which a paper names as ``DOCUMENT``
+    """
     names = (module.name for module in pkgutil.iter_modules(buddysim.papers.__path__) if module.ispkg)
-    return tuple(sorted((import_module(f"buddysim.papers.{name}") for name in names), key=lambda paper: paper.ORDER))
+    papers = (import_module(f"buddysim.papers.{name}") for name in names)
+    found = (paper for paper in papers if document in (None, paper.DOCUMENT))
+    return tuple(sorted(found, key=lambda paper: paper.ORDER))
 
 
 @cache
-def numbers() -> dict[str, Stated]:
-    """Every number by id, paper by paper, in the order of the entries."""
+def numbers(document: str | None = None) -> dict[str, Stated]:
+    """Every number by id, paper by paper: the entries in their order, then those read off figures.
+
+    Parameters
+    ----------
+    document : as `paper_folders` has it
+    """
     found: dict[str, Stated] = {}
-    for paper in paper_folders():
-        text = (resources.files(paper) / "stated.toml").read_text(encoding="utf-8")
-        for entry in tomllib.loads(text)["number"]:
-            if isinstance(entry["value"], list):
-                entry["value"] = tuple(map(float, entry["value"]))
-            entry["needs"] = tuple(entry.get("needs", ()))
-            number = Stated(**entry)
+    for paper in paper_folders(document):
+        for number in (*_entries(paper), *_read_off(paper)):
             if number.id in found:
-                raise ValueError(f"{paper.__name__}: stated.toml has {number.id!r} a second time")
+                raise ValueError(f"{paper.__name__}: {number.id!r} is stated a second time")
             found[number.id] = number
     return found
+
+
+def _entries(paper: ModuleType) -> Iterator[Stated]:
+    text = (resources.files(paper) / "stated.toml").read_text(encoding="utf-8")
+    for entry in tomllib.loads(text)["number"]:
+        if isinstance(entry["value"], list):
+            entry["value"] = tuple(map(float, entry["value"]))
+        entry["needs"] = tuple(entry.get("needs", ()))
+        yield Stated(**entry)
+
+
+def _read_off(paper: ModuleType) -> Iterator[Stated]:
+    """The numbers of a paper whose folder has a module ``read_off``."""
+    if any(module.name == "read_off" for module in pkgutil.iter_modules(paper.__path__)):
+        yield from import_module(f"{paper.__name__}.read_off").figure_numbers()
 
 
 def value(id: str) -> Any:

@@ -2,3 +2,4 @@
 
 TITLE = "cDMA"
 ORDER = 20
+DOCUMENT = "validation-training.md"

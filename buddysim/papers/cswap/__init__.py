@@ -2,3 +2,4 @@
 
 TITLE = "CSWAP"
 ORDER = 40
+DOCUMENT = "validation-training.md"

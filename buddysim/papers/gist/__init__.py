@@ -2,3 +2,4 @@
 
 TITLE = "Gist"
 ORDER = 30
+DOCUMENT = "validation-training.md"
