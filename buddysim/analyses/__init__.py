@@ -1,11 +1,13 @@
 """What a trace's memory holds, and what a Buddy Compression memory makes of it: one analysis per file of this folder.
 
 An analysis is a module with ``SUMMARY``, a line, and ``analyse(trace, options) -> Finding``; ``ORDER`` is its position
-in lists. Its name is its file's.
+in lists; ``READS`` names the options that its finding depends on, all without it: findings are stored by these. Its
+name is its file's.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 from types import ModuleType
 
 from buddysim.analyses.finding import Finding
@@ -17,7 +19,18 @@ CONTRACT = ("SUMMARY", "analyse")
 
 REGISTRY: Registry[ModuleType] = Registry("analysis", __name__, CONTRACT, modules_with(*CONTRACT))
 
-__all__ = ["REGISTRY", "Finding", "Options", "analyse"]
+__all__ = ["REGISTRY", "Finding", "Options", "analyse", "reads", "replays"]
+
+
+def reads(name: str) -> tuple[str, ...]:
+    """The options that an analysis depends on."""
+    every = tuple(field.name for field in fields(Options))
+    return tuple(getattr(REGISTRY.find(name), "READS", every))
+
+
+def replays(name: str) -> bool:
+    """Whether an analysis replays the trace on the options' machine."""
+    return "machine" in reads(name)
 
 
 def analyse(trace: Trace, name: str, options: Options | None = None) -> Finding:

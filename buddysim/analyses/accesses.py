@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from buddysim.analyses.chosen import chosen_on
 from buddysim.analyses.finding import Finding, Value
 from buddysim.analyses.options import Options
 from buddysim.analyses.over_run import snapshots_of_run
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import SECTOR_BYTES
-from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.trace import Trace
 
 ORDER = 70
 SUMMARY = "traffic to buddy memory, kernel by kernel (Fig. 8)"
+READS = ("compressors", "threshold", "profile_from", "machine")
 MOST_SHOWN = 20
 """Rows on a screen; of more kernels, each row there is several."""
 
@@ -26,8 +27,15 @@ COLUMNS = ("launch", "name", "launched_ps", "time_ps", "device_bytes", "link_byt
 def analyse(trace: Trace, options: Options) -> Finding:
     """A row for each kernel of a replay under Buddy Compression with final targets."""
     snapshots_of_run(trace, EntryValues(trace, options.compressor))
-    machine = Machine.load(options.machine)
-    result = simulate(trace, machine, "buddy", threshold=options.threshold, compressor=options.compressor)
+    machine = options.loaded_machine
+    result = simulate(
+        trace,
+        machine,
+        "buddy",
+        threshold=options.threshold,
+        compressor=options.compressor,
+        profile_from=options.profile_from,
+    )
     rows: list[tuple[Value, ...]] = []
     for kernel in result.to_dict()["per_kernel"]:
         device = (kernel["device_read_sectors"] + kernel["device_write_sectors"]) * SECTOR_BYTES
@@ -35,7 +43,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
         share = link / (device + link) if device + link else None
         rows.append((kernel["ordinal"], kernel["name"], kernel["launched_ps"], kernel["time_ps"], device, link, share))
     notes = (
-        f"modelled on {machine.name}; targets from this very trace, threshold {options.threshold:g}, sizes by "
+        f"modelled on {machine.name}; {chosen_on(options)}, threshold {options.threshold:g}, sizes by "
         f"{options.compressor}",
         "of kernels that overlap, traffic counts for each while it runs; write-backs come when lines are evicted, at "
         "times in a later kernel",

@@ -17,6 +17,7 @@ from buddysim.trace import Trace
 
 ORDER = 50
 SUMMARY = "entries that change their size class between snapshots"
+READS = ("compressors",)
 COLUMNS = (
     "from_snapshot", "to_snapshot", "launches", "entries", "other_class_share", "more_sectors_share",
     "fewer_sectors_share",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from buddysim.analyses.chosen import chosen_on
 from buddysim.analyses.finding import Finding, Value
 from buddysim.analyses.options import KIB, Options
 from buddysim.base.errors import BuddysimError
-from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.trace import Trace
 
 ORDER = 30
 SUMMARY = "hit rate of the metadata cache against its size (Fig. 5b)"
+READS = ("compressors", "threshold", "metadata_sizes", "metadata_lines", "profile_from", "machine")
 COLUMNS = ("bytes_per_slice", "line_bytes", "total_bytes", "accesses", "hit_share", "merged_share", "time_ps")
 
 
 def analyse(trace: Trace, options: Options) -> Finding:
     """A replay under Buddy Compression for each size and line of the cache."""
-    machine = Machine.load(options.machine)
+    machine = options.loaded_machine
     slices, rows = machine.metadata_cache.slices, list[tuple[Value, ...]]()
     for line in options.metadata_lines:
         for size in options.metadata_sizes:
@@ -28,7 +29,12 @@ def analyse(trace: Trace, options: Options) -> Finding:
             setting = {"metadata_cache.size": f"{size * slices} B", "metadata_cache.line": f"{line} B"}
             changed = machine.with_overrides(setting, "analyse")
             counted = simulate(
-                trace, changed, "buddy", threshold=options.threshold, compressor=options.compressor
+                trace,
+                changed,
+                "buddy",
+                threshold=options.threshold,
+                compressor=options.compressor,
+                profile_from=options.profile_from,
             ).counters
             accesses = counted["metadata.accesses"]
             shares = [counted[f"metadata.{kind}"] / accesses if accesses else None for kind in ("hits", "merged")]
@@ -36,7 +42,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
     notes = (
         f"modelled: replayed on {machine.name}, {slices} slices, {machine.metadata_cache.ways} ways; merged accesses "
         "found their line on its way and are no hits",
-        f"targets from this very trace, threshold {options.threshold:g}",
+        f"{chosen_on(options)}, threshold {options.threshold:g}",
     )
     return Finding(
         f"metadata cache on {machine.name}, from {options.metadata_sizes[0] / KIB:g} KiB per slice",

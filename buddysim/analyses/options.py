@@ -8,7 +8,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.buddy import ProfileOptions
 from buddysim.compress import DEFAULT
-from buddysim.compress.registry import find_for_entries
+from buddysim.compress.registry import find_for_entries, joined
+from buddysim.machine import Machine
 
 KIB = 1024
 
@@ -20,11 +21,13 @@ class Options:
     Attributes
     ----------
     compressors : names of the compressors of memory-entries; where an analysis takes one, the first
-    machine : name or path of the machine that replays run on
+    machine : that replays run on, its name, or its path
     threshold : Buddy Threshold
     thresholds : those of a study of it; 1 is no bound ("best achievable")
     metadata_sizes : bytes of the metadata cache per slice
     metadata_lines : bytes of its lines
+    profile_from : path of the trace that targets are chosen on, of another input of the same program; None: the trace
+        itself
 
     Raises
     ------
@@ -33,15 +36,17 @@ class Options:
     """
 
     compressors: tuple[str, ...] = (DEFAULT,)
-    machine: str = "p100-nvlink2"
+    machine: Machine | str = "p100-nvlink2"
     threshold: float = ProfileOptions.threshold
     thresholds: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 1.0)
     metadata_sizes: tuple[int, ...] = tuple(KIB << step for step in range(7))
     metadata_lines: tuple[int, ...] = (32, 128)
+    profile_from: str | None = None
 
     def __post_init__(self) -> None:
         for name in self.compressors:
-            find_for_entries(name)
+            for part in joined(name):
+                find_for_entries(part)
         if not self.compressors:
             raise BuddysimError("compressors: expected one or more")
         for share in (self.threshold, *self.thresholds):
@@ -54,6 +59,11 @@ class Options:
     def compressor(self) -> str:
         """The first compressor."""
         return self.compressors[0]
+
+    @property
+    def loaded_machine(self) -> Machine:
+        """The machine."""
+        return self.machine if isinstance(self.machine, Machine) else Machine.load(self.machine)
 
     def profile(self, threshold: float | None = None, policy: str = ProfileOptions.policy) -> ProfileOptions:
         """How targets are chosen."""

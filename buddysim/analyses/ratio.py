@@ -13,6 +13,7 @@ from buddysim.trace import Trace
 
 ORDER = 10
 SUMMARY = "compression ratio over the run, by compressor (Fig. 3)"
+READS = ("compressors",)
 COLUMNS = ("compressor", "snapshot", "launches", "allocations", "allocated_bytes", "stored_bytes", "ratio")
 
 

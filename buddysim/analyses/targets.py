@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from buddysim.analyses.chosen import chosen_on, chosen_targets
 from buddysim.analyses.finding import Finding, Value
 from buddysim.analyses.options import Options
 from buddysim.analyses.over_run import snapshots_of_run
-from buddysim.buddy import profile_with
+from buddysim.buddy import profile_under
 from buddysim.buddy.options import POLICIES
 from buddysim.buddy.values import EntryValues
-from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.trace import Trace
 
 ORDER = 60
 SUMMARY = "naive, per-allocation and final targets: ratio and buddy accesses (Fig. 7)"
 COLUMNS = ("policy", "ratio", "static_share", "replayed_accesses", "replayed_share", "link_bytes")
+READS = ("compressors", "threshold", "profile_from", "machine")
 
 
 def analyse(trace: Trace, options: Options) -> Finding:
     """A row for each policy: entries that overflow their target, and accesses to buddy memory of a replay."""
     snapshots_of_run(trace, EntryValues(trace, options.compressor))
-    machine = Machine.load(options.machine)
+    machine = options.loaded_machine
     rows: list[tuple[Value, ...]] = []
     for policy in POLICIES:
-        found = profile_with(trace, options.profile(policy=policy))
+        how = options.profile(policy=policy)
+        found = profile_under(trace, chosen_targets(trace, how, options), how)
         counted = simulate(trace, machine, "buddy", found.targets, compressor=options.compressor).counters
         link = counted["link.read_bytes"] + counted["link.write_bytes"]
         rows.append(
@@ -37,7 +39,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
             )
         )
     notes = (
-        f"targets from this very trace, threshold {options.threshold:g}, sizes by {options.compressor}",
+        f"{chosen_on(options)}, threshold {options.threshold:g}, sizes by {options.compressor}",
         "static: share of entries that overflow their target, mean over the snapshots; replayed: share of fills and "
         f"write-backs of the L2 that touch buddy memory, modelled on {machine.name}",
     )

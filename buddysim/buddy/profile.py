@@ -24,7 +24,7 @@ from buddysim.buddy.options import ProfileOptions, exact_share
 from buddysim.buddy.over_time import largest_first_until_none_over, sums_over_time
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.buddy.values import N_CLASSES, EntryValues
-from buddysim.compress import ENTRY_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES
+from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace
 
 if TYPE_CHECKING:
@@ -82,6 +82,11 @@ class AllocationProfile:
     def mean_entry_bytes(self) -> Fraction:
         """Bytes per entry under free placement in the 8 size classes, the mean over the snapshots."""
         return _mean(self._shares(lambda row: int(row @ np.array(STUDY_CLASSES))))
+
+    @property
+    def mean_sectors(self) -> Fraction:
+        """Sectors needed per entry, the mean over the snapshots."""
+        return _mean(self._shares(lambda row: int(row @ np.array(SECTORS_OF_CLASS))))
 
     def overflow(self, target: Target, aggregate: str = "mean", eight_byte_state: bool = True) -> Fraction:
         """Share of entries that a target doesn't hold: of the worst snapshot, or the mean over them."""
@@ -152,6 +157,23 @@ class Profile:
         """Bytes allocated / bytes taken if every entry took its size class and no more; inf where that is nothing."""
         stored = sum((row.entries * row.mean_entry_bytes for row in self.rows), Fraction(0))
         return float(sum(row.entries for row in self.rows) * ENTRY_BYTES / stored) if stored else float("inf")
+
+    @property
+    def sector_placement_ratio(self) -> float:
+        """Bytes allocated / bytes taken if every entry took the sectors that it needs; inf where that is nothing."""
+        entries = sum(row.entries for row in self.rows)
+        stored = sum((row.entries * row.mean_sectors for row in self.rows), Fraction(0))
+        return float(entries * ENTRY_BYTES / (stored * SECTOR_BYTES)) if stored else float("inf")
+
+    def overflow_at(self, snapshot: int) -> tuple[int, float]:
+        """Entries of the allocations that a snapshot has sizes of, and how many of them overflow their targets."""
+        entries, over = 0, Fraction(0)
+        for row in self.rows:
+            if snapshot in row.snapshots:
+                there = replace(row, snapshots=(snapshot,), counts=row.counts[[row.snapshots.index(snapshot)]])
+                entries += row.entries
+                over += row.entries * self.overflow(there)
+        return entries, float(over)
 
     @property
     def buddy_access_share(self) -> float:
@@ -240,6 +262,18 @@ def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
     host = [a.name for a in trace.allocations if a.space == "host"]
     targets = Targets(trace, {row.index: row.target for row in rows}, _source(trace, rows, options))
     return Profile(rows, host, targets, options)
+
+
+def profile_under(trace: Trace, targets: Targets, options: ProfileOptions) -> Profile:
+    """What a trace's entries do under targets that were chosen elsewhere: ratio, overflow.
+
+    Parameters
+    ----------
+    targets : of the trace's allocations
+    options : where sizes come from, and how they are stored
+    """
+    rows = [_with_target(row, targets.of(row.index)) for row in _observe(trace, options)]
+    return Profile(rows, [a.name for a in trace.allocations if a.space == "host"], targets, options)
 
 
 def _ratio(allocations: Sequence[Allocation], rows: Sequence[AllocationProfile]) -> float:

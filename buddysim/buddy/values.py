@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buddysim.buddy.known import PAGE_ENTRIES, KnownClasses, classes_of_block, runs
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
-from buddysim.compress.registry import find_for_entries, profile_options
+from buddysim.compress.registry import find_for_entries, joined, profile_options
 from buddysim.trace import Contents, SizeMap, Trace
 
 N_CLASSES = len(STUDY_CLASSES)
@@ -29,7 +29,8 @@ class EntryValues:
     Parameters
     ----------
     trace : the trace
-    algorithm : the compressor; size maps by other compressors are ignored
+    algorithm : the compressor, or several as ``bdi+fpc``, of which the smallest size counts; size maps by other
+        compressors are ignored
 
     Attributes
     ----------
@@ -37,7 +38,8 @@ class EntryValues:
     """
 
     def __init__(self, trace: Trace, algorithm: str = DEFAULT) -> None:
-        find_for_entries(algorithm)
+        for name in joined(algorithm):
+            find_for_entries(name)
         self.trace, self.algorithm = trace, algorithm
         self._sources: dict[tuple[int, int], Contents | SizeMap] = {}
         self.parts = lru_cache(_PARTS_KEPT)(self._make_parts)
@@ -148,15 +150,20 @@ class EntryValues:
         return counts[:N_CLASSES]
 
     @cached_property
-    def _profile(self) -> dict[str, object]:
-        """The options of a compressor that needs a profile: of all contents that sizes are computed from."""
-        computed = (source for source in self._sources.values() if isinstance(source, Contents))
-        blocks = (data for source in computed for _, data in source.blocks())
-        return profile_options(find_for_entries(self.algorithm), blocks)
+    def _profiles(self) -> dict[str, dict[str, object]]:
+        """The options of compressors that need a profile: of all contents that sizes are computed from."""
+        found = {}
+        for name in joined(self.algorithm):
+            computed = (source for source in self._sources.values() if isinstance(source, Contents))
+            blocks = (data for source in computed for _, data in source.blocks())
+            found[name] = profile_options(find_for_entries(name), blocks)
+        return found
 
     def _classes(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The classes of contents."""
-        return entry_classes(data, self.algorithm, **self._profile)
+        each = [entry_classes(data, name, **profile) for name, profile in self._profiles.items()]
+        smallest: NDArray[np.uint8] = each[0] if len(each) == 1 else np.minimum.reduce(each)
+        return smallest
 
     def _computed(self, contents: Contents) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint8]]]:
         for pages, data in contents.blocks():

@@ -47,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Buddy Threshold (default: %(default)s)",
     )
     parser.add_argument(
+        "--profile-from",
+        metavar="OTHER.bin",
+        help="trace of another input of the same program, on which targets are chosen (default: each trace itself)",
+    )
+    parser.add_argument(
         "-o", "--output", metavar="FOLDER", help="write each analysis as FOLDER/TRACE-NAME.csv; the folder is made"
     )
     parser.add_argument("--json", metavar="FILE", help="write all of them; -: to standard output, no screen")
@@ -65,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     names = _names(args.only) if args.only is not None else list(REGISTRY.names())
     for name in names:
         REGISTRY.find(name)
-    options = Options(tuple(_names(args.compressor)), args.machine, args.threshold)
+    options = Options(tuple(_names(args.compressor)), args.machine, args.threshold, profile_from=args.profile_from)
     targets = _targets(args.files, names, args.output)
     if args.output is not None:
         Path(args.output).mkdir(parents=True, exist_ok=True)

@@ -126,6 +126,11 @@ def find_for_entries(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS
     return compressor
 
 
+def joined(algorithm: str) -> list[str]:
+    """The compressors of ``bdi+fpc``: of each entry the smaller size counts; one name is that compressor alone."""
+    return algorithm.split("+")
+
+
 def find_for_size_maps(algorithm: str) -> Compressor:
     """As `find_for_entries`, and a BuddysimError for a compressor that has to see all data before it can compress."""
     compressor = find_for_entries(algorithm)

@@ -11,12 +11,18 @@ from typing import Any, Protocol
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.kinds import registry
-from buddysim.base.result import SchemeResult
 from buddysim.sweep.axis import Axis, Value
 from buddysim.sweep.contents import content_checksum
 
 Settings = Mapping[str, Value]
 _SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml")
+
+
+class Kept(Protocol):
+    """What a store keeps of a point: a `SchemeResult`, or a finding."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values."""
 
 
 class Engine(Protocol):
@@ -61,7 +67,7 @@ class Engine(Protocol):
     def columns(self, settings: Settings) -> dict[str, Value]:
         """Columns of a row besides the counters: settings and the machine's figures as numbers, in base units."""
 
-    def simulate(self, settings: Settings) -> SchemeResult:
+    def simulate(self, settings: Settings) -> Kept:
         """The result of a point."""
 
     def memory_bytes(self, settings: Settings) -> int:

@@ -50,5 +50,6 @@ class Estimate:
         if subject not in self._contents:
             self._contents[subject] = point.how.identity(point.settings)[point.how.SUBJECT]
         content = self._contents[subject]
-        scheme = point.settings.get("scheme", point.how.axes()["scheme"].default)
+        axis = point.how.axes().get("scheme")
+        scheme = point.settings.get("scheme", None if axis is None else axis.default)
         return [(point.engine, content, scheme), (point.engine, content)]

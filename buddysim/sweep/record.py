@@ -20,7 +20,7 @@ from typing import Any
 
 import zstandard
 
-from buddysim.base.result import SchemeResult
+from buddysim.sweep.engine import Kept
 from buddysim.sweep.point import Point, name_of
 
 FORMAT = 1
@@ -50,7 +50,7 @@ class Record:
     name : of the result
     identity : what determines it
     row : its row of tables, columns by name
-    result : what `SchemeResult.to_dict` gives, without what differs from run to run
+    result : what `Kept.to_dict` gives, without what differs from run to run
     measured : seconds, peak_rss_bytes, computer, finished, sources and `speed.*`
     """
 
@@ -84,7 +84,7 @@ class Record:
         return b"%b %b\n%b" % (_MAGIC, head.encode(), packed)
 
 
-def make_record(point: Point, result: SchemeResult, seconds: float, peak_rss_bytes: int) -> Record:
+def make_record(point: Point, result: Kept, seconds: float, peak_rss_bytes: int) -> Record:
     """The record of a result.
 
     Parameters
@@ -191,6 +191,7 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 #: The folders of the package whose sources decide what an engine computes.
 _FOLDERS = {
+    "analysis": ("analyses", "base", "compress", "machine", "trace", "buddy", "replay"),
     "replay": ("base", "compress", "machine", "trace", "buddy", "replay"),
     "training": ("base", "compress", "formats", "machine", "training"),
 }

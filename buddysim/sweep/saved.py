@@ -74,11 +74,25 @@ class SavedResults:
 
     def of(self, engine: str, settings: Mapping[str, Any]) -> Result:
         """The result of a point, from what a user may write in a study."""
+        point = self.point(engine, settings)
+        found = None if self.fresh and point.name not in self._known else self.stored(point)
+        if found is None:
+            found = self._known[point.name] = self._simulate(point).full
+        return found
+
+    def point(self, engine: str, settings: Mapping[str, Any]) -> Point:
+        """The point of what a user may write in a study."""
         content = {"engine": engine, "set": {name: value for name, value in settings.items() if value is not None}}
         (point,) = StudyReader(find(engine).NAME).read(content).points()
+        return point
+
+    def stored(self, point: Point) -> Result | None:
+        """The result of a point; None where the store has none."""
         if point.name not in self._known:
-            found = None if self.fresh or self.store is None else self.store.get(point.name)
-            self._known[point.name] = (found or self._simulate(point)).full
+            found = None if self.store is None else self.store.get(point.name)
+            if found is None:
+                return None
+            self._known[point.name] = found.full
         return self._known[point.name]
 
     def _simulate(self, point: Point) -> Record:

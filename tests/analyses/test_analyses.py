@@ -199,3 +199,45 @@ def test_entries_of_unknown_size_are_empty_in_the_map(tmp_path: Path) -> None:
     with open_trace(tmp_path / "t.bin") as trace:
         (row,) = found(trace, "page-map").rows
     assert row[2:] == (0,) * 32 + (None,) * 32
+
+
+def test_overflow_at_each_snapshot_under_kept_targets(trace: Trace) -> None:
+    """a has 4x by its first snapshots and overflows later; b has what the worst snapshot leaves it."""
+    over = found(trace, "overflow", threshold=1.0)
+    assert over.column("entries") == [16, 16, 16]
+    assert over.column("overflow_share") == [0.0, 7 / 16, 12 / 16]  # 4x everywhere: one sector is kept
+    assert over.column("launches") == [0, 5, 9]
+    assert found(trace, "overflow", threshold=0.0).column("overflow_share") == [0.0, 0.0, 0.0]
+
+
+def test_sectors_needed_are_the_best_achievable(trace: Trace) -> None:
+    row = found(trace, "threshold", thresholds=(0.3,)).records()[0]
+    a, b = (0 + (0 + 0 + 1 + 4) + 4) / 3, (12 + (6 + 12) + 48) / 3  # sectors, mean over the snapshots
+    assert row["sector_placement_ratio"] == pytest.approx(16 * 4 / (a + b))
+
+
+def test_targets_of_another_input(tmp_path: Path) -> None:
+    """Chosen where everything fits a sector; the other input's entries need all four."""
+    small = write_trace(tmp_path / "small.bin", {"a": 4}, [(0, {"a": [SECTOR] * 4})], maps=True)
+    large = write_trace(tmp_path / "large.bin", {"a": 8}, [(0, {"a": [WHOLE] * 8})], maps=True)
+    (row,) = found(large, "threshold", thresholds=(0.3,), profile_from=str(small.path)).records()
+    assert (row["ratio"], row["static_share"]) == (4.0, 1.0)
+    (own,) = found(large, "threshold", thresholds=(0.3,)).records()
+    assert (own["ratio"], own["static_share"]) == (1.0, 0.0)
+    assert found(large, "overflow", profile_from=str(small.path)).column("overflow_share") == [1.0]
+
+
+def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
+    """Of each entry: words 0, 1, 2, .. compress by bdi alone, small signed bytes among zeros by fpc."""
+    rng = np.random.default_rng(3)
+    data = np.concatenate([np.arange(32) + 2**30, np.where(rng.random(32) < 0.3, 5, 0), rng.integers(0, 2**31, 32)])
+    with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        index = writer.add_allocation("a", BASE, 384)
+        writer.add_contents(writer.add_snapshot(0), index, data.astype("<u4").view(np.uint8))
+    with open_trace(tmp_path / "t.bin") as written:
+        stored = found(written, "ratio", compressors=("bdi", "fpc", "bdi+fpc")).column("stored_bytes")
+        single = [found(written, "classes", compressors=(name,)).records()[0] for name in ("bdi", "fpc", "bdi+fpc")]
+    assert stored[2] < min(stored[:2])
+    assert single[2]["share_128B"] == pytest.approx(1 / 3)
+    with pytest.raises(BuddysimError, match="bdj"):
+        Options(compressors=("bdi+bdj",))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from buddysim.analyses import REGISTRY as ANALYSES
 from buddysim.machine import Machine
 from buddysim.replay import simulate as replay
 from buddysim.replay.schemes import REGISTRY as REPLAY_SCHEMES
@@ -82,7 +83,16 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "alexnet density", digest(train("alexnet", 64, scheme="cdma-zv", density=0.3).to_dict())
 
 
-CASES = {"replay": replays, "training": trainings}
+def analyses() -> Iterator[tuple[str, str]]:
+    """Every analysis of a real trace with values."""
+    trace = str(TRACES / "jacobi2d.bin")
+    engine = find("analysis")
+    for name in ANALYSES.names():
+        settings = {"analysis": name, "trace": trace, "metadata_sizes": "1024,4096"}
+        yield f"jacobi2d {name}", digest(engine.simulate(settings).to_dict())
+
+
+CASES = {"analysis": analyses, "replay": replays, "training": trainings}
 
 
 def golden() -> dict[str, Any]:

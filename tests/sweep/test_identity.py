@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import shutil
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import buddysim
+from buddysim.analyses import Options as AnalysisOptions
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.machine.training import TrainingMachine
 from buddysim.replay.schemes import REGISTRY as REPLAY_SCHEMES
 from buddysim.sweep import record
-from buddysim.sweep.engines import NAMES, find, replay, training
+from buddysim.sweep.engines import NAMES, analysis, find, replay, training
 from buddysim.sweep.point import Point
 from buddysim.sweep.study import Names
 from buddysim.training import schemes
@@ -75,7 +77,11 @@ def test_defaults_are_those_of_the_engines() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_columns_of_settings_and_counters_do_not_clash(name: str) -> None:
     engine = find(name)
-    subject: Any = {"trace": LUD} if name == "replay" else {"network": "alexnet"}
+    subject: Any = {
+        "analysis": {"analysis": "ratio", "trace": str(ROOT / "traces" / "jacobi2d.bin")},
+        "replay": {"trace": LUD},
+        "training": {"network": "alexnet"},
+    }[name]
     columns = set(engine.columns(subject))
     result = engine.simulate(subject).to_dict()
     assert not columns & result.keys()
@@ -91,6 +97,21 @@ def test_columns_of_settings_and_counters_do_not_clash(name: str) -> None:
         "sources",
     }
     assert not about & (columns | result.keys())
+
+
+def test_options_of_analyses_are_axes() -> None:
+    assert {field.name for field in fields(AnalysisOptions)} == set(analysis.axes()) - {"analysis", "trace"}
+
+
+def test_what_an_analysis_does_not_read_is_not_in_its_name() -> None:
+    jacobi = {"trace": str(ROOT / "traces" / "jacobi2d.bin")}
+    plain = Point("analysis", {"analysis": "ratio", **jacobi})
+    unread: list[dict[str, Any]] = [{"threshold": 0.1}, {"machine": "v100"}, {"link.bandwidth": "50 GB/s"}]
+    assert {Point("analysis", {**plain.settings, **one}).name for one in unread} == {plain.name}
+    assert Point("analysis", {**plain.settings, "compressors": "zvc"}).name != plain.name
+    replayed = {"analysis": "targets", **jacobi}
+    changes: list[dict[str, Any]] = [{}, *unread, {"compressors": "zvc"}, {"profile_from": LUD}]
+    assert len({Point("analysis", {**replayed, **one}).name for one in changes}) == len(changes)
 
 
 # -- what changes a result changes the name ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.sweep.engine import Engine
 
-NAMES = ("replay", "training")
+NAMES = ("analysis", "replay", "training")
 _found: dict[str, Engine] = {}
 
 

@@ -149,9 +149,9 @@ def simulate(settings: Settings) -> ReplayResult:
     """See `Engine.simulate`; traces stay open for the points to come."""
     full = normalised(settings)
     arguments: dict[str, Any] = {name: full[name] for name in _AXES}
-    arguments["trace"] = _opened(str(full["trace"]))
+    arguments["trace"] = opened(str(full["trace"]))
     if full["profile_from"] is not None:
-        arguments["profile_from"] = _opened(str(full["profile_from"]))
+        arguments["profile_from"] = opened(str(full["profile_from"]))
     arguments["machine"] = _machine(settings)
     arguments["gap_scale"] = Fraction(str(full["gap_scale"]))
     if full["kernels"] is not None:
@@ -161,7 +161,7 @@ def simulate(settings: Settings) -> ReplayResult:
 
 def memory_bytes(settings: Settings) -> int:
     """A process with the engine, and a few bytes for each memory-entry that the trace allocates."""
-    trace = _opened(str(settings["trace"]))
+    trace = opened(str(settings["trace"]))
     entries = sum(allocation.bytes // LINE_BYTES + 1 for allocation in trace.allocations)
     return _PROCESS_BYTES + _BYTES_PER_ENTRY * entries
 
@@ -174,7 +174,7 @@ def _machine(settings: Settings) -> Machine:
     return machines.changed_machine(Machine, _machine_name(settings), machines.overrides_of(settings))
 
 
-def _opened(path: str) -> Trace:
+def opened(path: str) -> Trace:
     """The trace, opened once for this process; its pages are the page cache's, which all processes share."""
     key = path, stamp_of(path)
     if key not in _open:

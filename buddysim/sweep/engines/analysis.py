@@ -1,0 +1,208 @@
+"""Points of analyses: `buddysim.analyses.analyse`, whose tables are kept as results are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from buddysim.analyses import REGISTRY, Finding, Options, analyse, reads, replays
+from buddysim.analyses.version import MODEL_VERSION
+from buddysim.base.errors import BuddysimError
+from buddysim.base.result import file_name, software
+from buddysim.machine import Machine
+from buddysim.replay.version import MODEL_VERSION as REPLAY_VERSION
+from buddysim.sweep import axis
+from buddysim.sweep.axis import Axis, Value, canonical
+from buddysim.sweep.contents import content_checksum
+from buddysim.sweep.engine import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engines import machines, replay
+
+NAME = "analysis"
+SUBJECT = "analysis"
+#: Analyses have no time of their own.
+TIME = "time_ps"
+BASELINE = None
+AGAINST = None
+KEYS_READ = ()
+
+#: Kinds of plug-ins that an analysis depends on.
+PLUGIN_KINDS = ("compressor", "analysis", "replay scheme")
+
+_DEFAULTS = Options()
+_MACHINE = str(_DEFAULTS.machine)
+
+
+def _numbers(given: object) -> str:
+    """``"0.1,0.2"``: several numbers."""
+    parts = given if isinstance(given, list | tuple) else str(given).split(",")
+    return ",".join(f"{axis.number(part):g}" for part in parts)
+
+
+def _names(given: object) -> str:
+    """``"bpc,zvc"``: several names."""
+    parts = given if isinstance(given, list | tuple) else axis.text(given).split(",")
+    return ",".join(axis.text(part) for part in parts)
+
+
+_AXES = {
+    "analysis": Axis(axis.text, "analysis", "NAME"),
+    "trace": Axis(file_value, "trace file", "FILE", file=True),
+    "machine": Axis(machines.machine_name, "machine of its replays", "NAME|FILE.toml", _MACHINE),
+    "compressors": Axis(_names, "compressors of memory-entries, with commas", "NAMES", ",".join(_DEFAULTS.compressors)),
+    "threshold": Axis(axis.number, "Buddy Threshold", "SHARE", _DEFAULTS.threshold),
+    "thresholds": Axis(_numbers, "those of a study of it", "SHARES", _numbers(_DEFAULTS.thresholds)),
+    "metadata_sizes": Axis(
+        _numbers, "bytes of the metadata cache per slice", "BYTES", _numbers(_DEFAULTS.metadata_sizes)
+    ),
+    "metadata_lines": Axis(_numbers, "bytes of its lines", "BYTES", _numbers(_DEFAULTS.metadata_lines)),
+    "profile_from": Axis(file_value, "trace that targets are chosen on", "FILE", file=True),
+}
+
+
+@dataclass(frozen=True)
+class AnalysisResult:
+    """A finding, and where it comes from."""
+
+    finding: Finding
+    provenance: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        found = self.finding
+        return {
+            "title": found.title,
+            "columns": list(found.columns),
+            "rows": [list(row) for row in found.rows],
+            "notes": list(found.notes),
+            "provenance": self.provenance,
+        }
+
+
+def model_version() -> int:
+    return MODEL_VERSION
+
+
+def axes() -> dict[str, Axis]:
+    return dict(_AXES)
+
+
+def checked(settings: Settings, names: Iterable[str]) -> None:
+    """Refuses wrong values of these axes."""
+    names = list(names)
+    REGISTRY.find(str(settings["analysis"]))
+    if settings.get("trace") is None:
+        raise BuddysimError(f"analysis {settings['analysis']}: expected trace to have a value")
+    for name in names:
+        if _AXES[name].file and settings.get(name) is not None:
+            require_file(str(settings[name]), "trace" if name == "trace" else name)
+    options(settings)
+
+
+def options(settings: Settings) -> Options:
+    """The options of a point.
+
+    Raises
+    ------
+    BuddysimError
+        an unknown compressor, a number out of range
+    """
+    full = normalised(settings)
+    several = {
+        name: tuple(kind(part) for part in str(full[name]).split(","))
+        for name, kind in (
+            ("compressors", str), ("thresholds", float), ("metadata_sizes", _whole), ("metadata_lines", _whole)
+        )
+    }  # fmt: skip
+    given: dict[str, Any] = {"threshold": full["threshold"], "profile_from": full["profile_from"], **several}
+    return Options(machine=_machine(settings), **given)
+
+
+def _whole(text: str) -> int:
+    number = float(text)
+    if not number.is_integer():
+        raise BuddysimError(f"metadata cache: {text}: expected a whole number of bytes")
+    return int(number)
+
+
+def normalised(settings: Settings) -> dict[str, Value]:
+    """The settings with all defaults; what the analysis never reads has its default too."""
+    full: dict[str, Value] = {name: each.default for name, each in _AXES.items()}
+    full |= {name: value for name, value in settings.items() if value is not None and name in _AXES}
+    read = {"analysis", "trace", *reads(str(full["analysis"]))}
+    return {name: value if name in read else _AXES[name].default for name, value in full.items()}
+
+
+def machine_value(settings: Settings, key: str, value: object) -> Any:
+    return machines.canonical_value(Machine, _machine_name(settings), key, value)
+
+
+def identity(settings: Settings) -> dict[str, str]:
+    """See `Engine.identity`."""
+    full = normalised(settings)
+    found = {
+        name: canonical(content_checksum(str(full[name])) if each.file and full[name] is not None else full[name])
+        for name, each in _AXES.items()
+        if name != "machine"
+    }
+    if replays(str(full["analysis"])):
+        found["replay_version"] = str(REPLAY_VERSION)
+    for file, checksum in plugin_checksums(PLUGIN_KINDS).items():
+        found[f"plugin:{file}"] = checksum
+    return found
+
+
+def machine_identity(settings: Settings) -> str:
+    """The checksum of the machine; of the default one where nothing is replayed."""
+    if not replays(str(settings["analysis"])):
+        return machines.checksum(Machine, _MACHINE, ())
+    return machines.checksum(Machine, _machine_name(settings), machines.overrides_of(settings))
+
+
+def check_machine(settings: Settings) -> None:
+    _machine(settings)
+
+
+def columns(settings: Settings) -> dict[str, Value]:
+    """See `Engine.columns`."""
+    full = normalised(settings)
+    own = {name: full[name] for name in _AXES if name != "machine"}
+    return own | {"machine": _machine(settings).name, "scheme": "buddy" if replays(str(full["analysis"])) else "none"}
+
+
+def simulate(settings: Settings) -> AnalysisResult:
+    """See `Engine.simulate`; traces stay open for the points to come."""
+    full, chosen = normalised(settings), options(settings)
+    trace = replay.opened(str(full["trace"]))
+    found = analyse(trace, str(full["analysis"]), chosen)
+    about = {
+        "analysis": full["analysis"],
+        "trace": file_name(trace.path),
+        "trace_checksum": trace.fingerprint,
+        "options": _shown(chosen, reads(str(full["analysis"]))),
+        "software": software(),
+    }  # fmt: skip
+    return AnalysisResult(found, about)
+
+
+def _shown(chosen: Options, read: tuple[str, ...]) -> dict[str, Any]:
+    """The options that were read, as plain values."""
+    found = {name: getattr(chosen, name) for name in read}
+    if "machine" in found:
+        found["machine"] = chosen.loaded_machine.name
+    if found.get("profile_from") is not None:
+        found["profile_from"] = file_name(found["profile_from"])
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+
+def memory_bytes(settings: Settings) -> int:
+    """As much as a replay of the trace."""
+    return replay.memory_bytes(settings)
+
+
+def _machine_name(settings: Settings) -> str:
+    return str(settings.get("machine") or _AXES["machine"].default)
+
+
+def _machine(settings: Settings) -> Machine:
+    return machines.changed_machine(Machine, _machine_name(settings), machines.overrides_of(settings))
