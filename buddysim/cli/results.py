@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
         found = table.select(args.where, columns, args.every_version)
     for note in store.notes:
         from buddysim.base.terminal import one_line
+
         print(one_line(f"results: {note}"), file=sys.stderr)
     if args.output is not None:
         _write(found, args.output)

@@ -59,6 +59,43 @@ int main(int argc, char **argv) {
 """
 
 
+QUICK = """
+#include <stdlib.h>
+#include <string.h>
+int main(void) {
+    unsigned char *field = malloc(2000000);
+    memset(field, 7, 2000000);
+    return field[5] != 7;
+}
+"""
+
+PARENT = """
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    char *mine = malloc(8000000);
+    memset(mine, 1, 8000000);
+    for (volatile long i = 0; i < 100000000; i++) {}
+    char *with[] = {"quick", NULL}, *none[] = {NULL};
+    pid_t child = 0;
+    int status = 0;
+    if (argv[1][0] == 's' && argv[1][1] == 'p') posix_spawn(&child, "./quick", NULL, NULL, with, none);
+    else if (argv[1][0] == 's') status = system("./quick");
+    else if (argv[1][0] == 'c' || argv[1][0] == 'i') {
+        if (!(child = fork())) {
+            if (argv[1][0] == 'c') memset(malloc(3000000), 3, 3000000);
+            _exit(0);
+        }
+    }
+    if (child) waitpid(child, &status, 0);
+    return mine[5] != 1 || status;
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("worker"), "worker", WORKER, "-fno-builtin")
@@ -106,6 +143,36 @@ def test_children_are_followed(worker: Path, starter: Path, tmp_path: Path, way:
     assert "most of the work" not in done.stderr
     assert "replaced itself" not in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.bin"]  # no parts of the others
+
+
+@pytest.mark.parametrize(
+    ("way", "named"),
+    [("spawn", "quick"), ("system", "quick"), ("copy", "copies of itself"), ("shell", "quick"), ("idle copy", None)],
+)
+def test_children_with_memory_of_their_own_are_named_however_little_they_do(
+    tmp_path: Path, way: str, named: str | None
+) -> None:
+    """The program holds more than they do, works longer, and is captured; a copy that allocates nothing has no memory."""
+    compiled(tmp_path, "quick", QUICK, "-fno-builtin")
+    program = compiled(tmp_path, "parent", PARENT, "-fno-builtin", "-w")
+    command = ("sh", "-c", f"{program} none; ./quick; true") if way == "shell" else (program, way)
+    done = capture("--", *command, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    warned = "have memory of their own, which is not captured: --follow" in done.stderr
+    with open_trace(tmp_path / "out.bin") as trace:
+        noted = trace.provenance.assumptions.get("children")
+    if named is None:
+        assert not warned
+        assert "--follow" not in done.stderr
+        assert noted is None
+    elif way == "shell":  # the shell itself holds nothing: all that was captured is the children's to tell
+        assert f"{named}" in done.stderr
+        assert "--follow" in done.stderr
+    else:
+        assert f"started ({named}) have memory of their own, which is not captured: --follow" in done.stderr
+        assert noted == f"not captured ({named})"
+    followed = capture("--follow", "--", *command, folder=tmp_path)
+    assert "which is not captured" not in followed.stderr
 
 
 def test_a_followed_program_that_does_all_by_itself(worker: Path, tmp_path: Path) -> None:

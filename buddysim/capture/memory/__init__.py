@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.capture.memory.library import HOOKS, build
     from buddysim.capture.memory.program import find_program
     from buddysim.capture.memory.record import Record
-    from buddysim.capture.memory.report import captured, end_of, problems_of, report
+    from buddysim.capture.memory.report import captured, children_of, end_of, problems_of, report
     from buddysim.capture.memory.session import Request, Session, Trigger
     from buddysim.capture.part import broken_off, settle
     from buddysim.trace import Provenance
@@ -196,7 +196,7 @@ def run(args: argparse.Namespace) -> int:
     process = outcome.largest()
     record = process.record or records[0]
     try:
-        record.finish(process.length, {"end": end_of(outcome)} | problems_of(outcome, process))
+        record.finish(process.length, {"end": end_of(outcome)} | children_of(outcome) | problems_of(outcome, process))
     except BuddysimError as error:
         raise broken_off(record.output, error) from None
     for one in records:

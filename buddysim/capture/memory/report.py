@@ -65,6 +65,11 @@ def end_of(outcome: Outcome) -> str:
     return f"the program was killed by {signal_text(outcome.returncode)} after the last snapshot"
 
 
+def children_of(outcome: Outcome) -> dict[str, str]:
+    """What ran beside the program with memory of its own, where anything did."""
+    return {"children": f"not captured{_named(outcome.owners)}"} if outcome.owners else {}
+
+
 def problems_of(outcome: Outcome, process: Process) -> dict[str, str]:
     """What went wrong during the capture, where anything did."""
     unreadable_bytes = process.record.unreadable_bytes if process.record else 0
@@ -125,6 +130,11 @@ def report(output: object, record: Record, outcome: Outcome, process: Process, t
         warn(
             f"most of the work was done by other processes that the program started{_named(outcome.children)}, and "
             "children are not captured: --follow captures them too"
+        )
+    elif outcome.owners:
+        warn(
+            f"processes that the program started{_named(outcome.owners)} have memory of their own, which is not captured: "
+            "--follow captures them too"
         )
     if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots[-1:] for one in snapshot.allocations):
         say("names with an offset (+0x..) have no source line: compile the program with -g")

@@ -105,6 +105,7 @@ class Outcome:
     answered : whether the library was loaded at all
     processes : those that were captured, in the order in which they began
     children : what children ran that weren't; "" for a copy of their parent
+    owners : of these, those with memory of their own: other programs, and copies that allocated what is large enough
     all_ns : processor time of the program with all its children
     broken : why nothing more could be written, where that happened; the program ran on
     """
@@ -113,6 +114,7 @@ class Outcome:
     answered: bool = False
     processes: list[Process] = field(default_factory=list)
     children: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
     all_ns: int = 0
     broken: BuddysimError | None = None
 
@@ -241,6 +243,8 @@ class Session:
                 raise outcome.broken
             if message.kind == MessageKind.CHILD:
                 outcome.children.append(message.text)
+                if message.position and not self._request.follow:
+                    outcome.owners.append(message.text)
                 return
             process = self._process(message)
             process.own_ns = max(process.own_ns, message.cpu_ns)

@@ -68,7 +68,7 @@ class Message:
 
     Parameters
     ----------
-    position : of the run: calls counted, or nanoseconds of processor time
+    position : of the run: calls counted, or nanoseconds of processor time; of CHILD, 1 if it has memory of its own
     wall_ns : since the library was loaded
     recorded, recorded_bytes : allocations that were large enough, so far
     problem : errno of what failed

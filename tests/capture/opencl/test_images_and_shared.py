@@ -44,7 +44,9 @@ static void launch(cl_kernel k, size_t x, size_t y) {
 }
 """
 
-IMAGES = HEAD + r"""
+IMAGES = (
+    HEAD
+    + r"""
 static const char *source =
     "__constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;\n"
     "__kernel void blur(__read_only image2d_t in, __write_only image2d_t out, sampler_t given,\n"
@@ -125,8 +127,11 @@ int main(void) {
     return 0;
 }
 """
+)
 
-SHARED = HEAD + r"""
+SHARED = (
+    HEAD
+    + r"""
 static const char *source =
     "struct node { __global struct node *next; float value; };\n"
     "__kernel void walk(__global struct node *first, __global float *out, int n) {\n"
@@ -160,6 +165,7 @@ int main(void) {
     return 0;
 }
 """
+)
 
 
 def captured(source: str, folder: Path) -> tuple[Path, str]:

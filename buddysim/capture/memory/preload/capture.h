@@ -36,7 +36,7 @@ struct message_head {
     char magic[8];
     uint32_t version, message;
     uint64_t pid;
-    uint64_t position; /* of the trigger's axis: calls, or nanoseconds of processor time */
+    uint64_t position; /* of the trigger's axis: calls, or nanoseconds of processor time; CHILD: 1 if it has own memory */
     uint64_t wall_ns;  /* since the library was loaded */
     uint64_t recorded; /* allocations of at least the least size so far */
     uint64_t recorded_bytes;
@@ -130,6 +130,8 @@ extern bool malloc_is_libcs;
 /* The library's life in a process (image.c). */
 
 bool begin_capture(void); /* false while libc isn't ready for it */
+void tell_of_copy(void);  /* a copy of the program that isn't captured allocates memory of its own */
+extern atomic_bool uncaptured_copy;
 void start_hooks(void);
 
 /* Snapshots (snapshot.c) and when to take them (trigger.c). */

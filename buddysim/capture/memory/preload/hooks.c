@@ -89,8 +89,18 @@ uint32_t call_stack(uintptr_t *frames) {
     return walk.count;
 }
 
+static void tell(void) {
+    int problem = errno;
+    inside++;
+    tell_of_copy();
+    inside--;
+    errno = problem;
+}
+
 static bool tracked(size_t bytes) {
-    return bytes >= settings.least_bytes && !inside && atomic_load_explicit(&capturing, memory_order_acquire);
+    if (bytes < settings.least_bytes || inside) return false;
+    if (atomic_load_explicit(&uncaptured_copy, memory_order_relaxed)) tell();
+    return atomic_load_explicit(&capturing, memory_order_acquire);
 }
 
 static void note(void *address, size_t bytes, enum kind kind) {

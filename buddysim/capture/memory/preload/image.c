@@ -15,10 +15,11 @@
 
 #define VARIABLE "BUDDYSIM_CAPTURE_MEMORY"
 #define PUBLIC __attribute__((visibility("default")))
+#define OWN_MEMORY 1 /* of a CHILD: what it runs has memory of its own */
 
 extern char **environ;
 struct settings settings = {.least_bytes = SIZE_MAX};
-atomic_bool capturing;
+atomic_bool capturing, uncaptured_copy;
 static unsigned forks;
 static char setting_text[2048], preload_text[4096]; /* as they were found: "NAME=value" */
 
@@ -69,6 +70,7 @@ static void in_child(void) {
     if (!atomic_exchange(&capturing, false)) return;
     if (!settings.follow) {
         if (forks == 1) send_message(CHILD, 0, 0, "");
+        atomic_store(&uncaptured_copy, true);
         return;
     }
     owner = getpid();
@@ -77,6 +79,10 @@ static void in_child(void) {
     say_hello();
     atomic_store(&capturing, true);
     start_trigger();
+}
+
+void tell_of_copy(void) {
+    if (atomic_exchange(&uncaptured_copy, false)) send_message(CHILD, OWN_MEMORY, 0, "");
 }
 
 /* Called within the first hook, or by the constructor where nothing was allocated before. */
@@ -162,7 +168,7 @@ static char **our_environment(char *const environment[], char **room, char *prel
     char *room[length_of(environment) + 3];                                                                             \
     bool ours = replaces_us();                                                                                          \
     if (ours) hold_trigger();                                                                                           \
-    else if (in_a_child()) send_message(CHILD, 0, 0, program);                                                          \
+    else if (in_a_child()) send_message(CHILD, OWN_MEMORY, 0, program);                                                          \
     char *const *passed = ours || (owner && settings.follow) ? our_environment(environment, room, preload, sizeof preload) : (environment)
 
 typedef int exec_function(const char *, char *const[], char *const[]);
@@ -237,7 +243,7 @@ static int call_spawn(const char *function, pid_t *child, const char *path, cons
                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
     char preload[8192];
     char *room[length_of(environment) + 3];
-    if (replaces_us()) send_message(CHILD, 0, 0, path);
+    if (replaces_us()) send_message(CHILD, OWN_MEMORY, 0, path);
     bool follow = owner && settings.follow;
     char *const *passed = follow ? our_environment(environment, room, preload, sizeof preload) : environment;
     spawn_function *next;
@@ -256,14 +262,14 @@ PUBLIC int posix_spawnp(pid_t *child, const char *file, const posix_spawn_file_a
 }
 
 PUBLIC int system(const char *command) {
-    if (command && replaces_us()) send_message(CHILD, 0, 0, command);
+    if (command && replaces_us()) send_message(CHILD, OWN_MEMORY, 0, command);
     int (*next)(const char *);
     *(void **)&next = dlsym(RTLD_NEXT, "system");
     return next(command);
 }
 
 PUBLIC FILE *popen(const char *command, const char *mode) {
-    if (replaces_us()) send_message(CHILD, 0, 0, command);
+    if (replaces_us()) send_message(CHILD, OWN_MEMORY, 0, command);
     FILE *(*next)(const char *, const char *);
     *(void **)&next = dlsym(RTLD_NEXT, "popen");
     return next(command, mode);
