@@ -152,7 +152,7 @@ def test_children_are_followed(worker: Path, starter: Path, tmp_path: Path, way:
 def test_children_with_memory_of_their_own_are_named_however_little_they_do(
     tmp_path: Path, way: str, named: str | None
 ) -> None:
-    """The program holds more than they do, works longer, and is captured; a copy that allocates nothing has no memory."""
+    """The program holds more than they do, works longer, and is captured; a copy that allocates nothing has none."""
     compiled(tmp_path, "quick", QUICK, "-fno-builtin")
     program = compiled(tmp_path, "parent", PARENT, "-fno-builtin", "-w")
     command = ("sh", "-c", f"{program} none; ./quick; true") if way == "shell" else (program, way)

@@ -133,8 +133,8 @@ def report(output: object, record: Record, outcome: Outcome, process: Process, t
         )
     elif outcome.owners:
         warn(
-            f"processes that the program started{_named(outcome.owners)} have memory of their own, which is not captured: "
-            "--follow captures them too"
+            f"processes that the program started{_named(outcome.owners)} have memory of their own, which is not "
+            "captured: --follow captures them too"
         )
     if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots[-1:] for one in snapshot.allocations):
         say("names with an offset (+0x..) have no source line: compile the program with -g")
