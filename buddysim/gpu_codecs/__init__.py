@@ -17,7 +17,7 @@ LAYOUTS = ("coalesced", "chunked")
 GRIDS = (1, 4096)
 BLOCKS = (64, 128)
 
-CONTRACT = ("SOURCES", "STORED_AS", "run")
+CONTRACT = ("SOURCES", "STORED_AS", "EXACT", "LAYOUTS", "run")
 
 
 def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:

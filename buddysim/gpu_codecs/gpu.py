@@ -23,6 +23,10 @@ class Launch:
     block: int
 
 
+#: Of the sums that every codec needs between its passes (scan.cl).
+SCAN = Launch(1, 256)
+
+
 class Gpu:
     """The first OpenCL device, with the kernels of some source files of this folder."""
 

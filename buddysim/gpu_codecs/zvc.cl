@@ -33,6 +33,36 @@ kernel void gather_chunked(global const uint *code, global const uint *starts, g
     }
 }
 
+/* The last words, fewer than a group: a mask of as many bits, and the words right behind it. One work-item. */
+
+kernel void scatter_tail(
+    global const uint *data, global const uint *starts, global uint *code, uint groups, uint tail, uint parts
+) {
+    uint at = starts[parts];
+    ulong bits = 0;
+    for (uint i = 0; i < tail; i++) bits |= (ulong)(data[groups * 32 + i] != 0) << i;
+    for (uint i = 0; i < tail; i++) {
+        uint word = data[groups * 32 + i];
+        if (word) { bits |= (ulong)word << tail; code[at++] = bits; bits >>= 32; }
+    }
+    code[at] = bits;
+}
+
+kernel void gather_tail(
+    global const uint *code, global const uint *starts, global uint *data, uint groups, uint tail, uint parts
+) {
+    uint at = starts[parts], mask = code[at] & ((1u << tail) - 1), low = code[at++] >> tail;
+    for (uint i = 0; i < tail; i++) {
+        uint word = 0;
+        if (mask >> i & 1) {
+            uint next = code[at++];
+            word = low | next << (32 - tail);
+            low = next >> tail;
+        }
+        data[groups * 32 + i] = word;
+    }
+}
+
 
 /* Coalesced: a work-group has one window of WINDOW groups after the other; neighbouring items read neighbouring words. */
 #define WINDOW 32

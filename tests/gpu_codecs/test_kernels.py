@@ -1,23 +1,33 @@
-"""The codecs' kernels: byte for byte the package's compressors, in every layout and launch."""
+"""The codecs' kernels: byte for byte the package's compressors, or decoded by them, in every layout and launch."""
 
 from __future__ import annotations
 
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.compress import compress
-from buddysim.gpu_codecs import LAYOUTS, REGISTRY
+from buddysim.base.errors import BuddysimError
+from buddysim.compress import compress, decompress
+from buddysim.compress.lz4 import available
+from buddysim.gpu_codecs import REGISTRY, lz4
 from buddysim.gpu_codecs.gpu import Gpu, Launch, Words
-from buddysim.gpu_codecs.program import main
+from buddysim.gpu_codecs.program import agrees, main
 from buddysim.gpu_codecs.tensor import synthetic
 
 pytest.importorskip("pyopencl")
-codecs = pytest.mark.parametrize("codec", REGISTRY.names())
 pytestmark = pytest.mark.slow
+needs_lz4 = pytest.mark.skipif(not available(), reason="the LZ4 library is not installed")
+
+KINDS = [
+    pytest.param(codec, layout, marks=needs_lz4 if codec == "lz4" else ())
+    for codec in REGISTRY.names()
+    for layout in REGISTRY.find(codec).LAYOUTS
+]
+kinds = pytest.mark.parametrize(("codec", "layout"), KINDS)
 
 
 @cache
@@ -25,41 +35,94 @@ def gpu(codec: str) -> Gpu:
     return Gpu(REGISTRY.find(codec).SOURCES)
 
 
-def coded(codec: str, words: Words, layout: str, launch: Launch) -> tuple[bytes, bytes]:
+def check(codec: str, layout: str, words: Words, launch: Launch) -> bytes:
     code, back = REGISTRY.find(codec).run(gpu(codec), words, layout, launch)
-    return code.tobytes(), back.tobytes()
+    assert agrees(codec, code, words)
+    assert back.tobytes() == words.tobytes()
+    return bytes(code)
 
 
-@codecs
-@settings(max_examples=40, deadline=None)
+@kinds
+@settings(max_examples=30, deadline=None)
 @given(
-    st.integers(1, 200),
+    st.integers(1, 7000),
     st.floats(0, 1),
-    st.sampled_from(LAYOUTS),
     st.sampled_from([1, 2, 7, 64, 300]),
     st.sampled_from([64, 128]),
     st.integers(0, 2**32 - 1),
 )
 def test_codes_are_those_of_the_package(
-    codec: str, groups: int, sparsity: float, layout: str, grid: int, block: int, seed: int
+    codec: str, layout: str, count: int, sparsity: float, grid: int, block: int, seed: int
 ) -> None:
-    words = synthetic(groups * 128, sparsity, seed)
-    code, back = coded(codec, words, layout, Launch(grid, block))
-    assert code == compress(words, codec, **REGISTRY.find(codec).STORED_AS)
-    assert back == words.tobytes()
+    check(codec, layout, synthetic(4 * count, sparsity, seed), Launch(grid, block))
 
 
-@codecs
-@pytest.mark.parametrize("layout", LAYOUTS)
+@kinds
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 700)), min_size=1, max_size=20), st.sampled_from([1, 3, 40])
+)
+def test_long_runs(codec: str, layout: str, runs: list[tuple[int, int]], grid: int) -> None:
+    """Of zeros, of one word, of different words: counts that a byte doesn't hold, within windows and across them."""
+    noise = synthetic(4 * 700, 0.0)
+    pieces = [noise[:count] if kind == 2 else np.full(count, kind, np.uint32) for kind, count in runs]
+    check(codec, layout, np.concatenate(pieces), Launch(grid, 64))
+
+
+@kinds
 @pytest.mark.parametrize("sparsity", [0.0, 1.0])
 def test_the_ends(codec: str, layout: str, sparsity: float) -> None:
-    words = synthetic(2**20, sparsity)
-    code, back = coded(codec, words, layout, Launch(80, 64))
-    assert code == compress(words, codec, **REGISTRY.find(codec).STORED_AS)
-    assert back == words.tobytes()
+    check(codec, layout, synthetic(2**20, sparsity), Launch(80, 64))
+
+
+@needs_lz4
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 60_000), st.floats(0, 1), st.sampled_from([1, 2, 5]), st.sampled_from([1, 9]))
+def test_our_decoder_takes_blocks_of_liblz4(count: int, sparsity: float, grid: int, level: int) -> None:
+    words = synthetic(4 * count, sparsity)
+    raw = words.tobytes()
+    pieces = [raw[at : at + lz4.BLOCK] for at in range(0, len(raw), lz4.BLOCK)]
+    blocks = [compress(piece, "lz4", level=level, window=lz4.BLOCK) for piece in pieces]
+    joined = np.frombuffer(b"".join(blocks) + bytes(-sum(map(len, blocks)) % 4), np.uint32)
+    starts = np.array([0, *accumulate(map(len, blocks))], np.uint32)
+    device = gpu("lz4")
+    code, index = device.buffer(len(joined), joined), device.buffer(len(starts), starts)
+    assert lz4.decoded(device, code, index, len(raw), "coalesced", Launch(grid, 64)).tobytes() == raw
+
+
+@needs_lz4
+@pytest.mark.parametrize("block", [64, 128])
+@pytest.mark.parametrize("what", ["0.2", "0.5", "0.8", "text", "steps"])
+def test_lz4_is_as_small_as_level_1(what: str, block: int) -> None:
+    rng = np.random.default_rng(0)
+    if what == "text":
+        vocabulary = rng.integers(97, 123, (2000, 6), np.uint8)
+        words = vocabulary[rng.zipf(1.3, 60_000) % 2000].reshape(-1)[: 4 * 80_000].copy().view(np.uint32)
+    elif what == "steps":
+        words = np.repeat(rng.integers(0, 2**32, 4000, np.uint32), rng.integers(1, 40, 4000))
+    else:
+        words = synthetic(4 * 60_000, float(what))
+    ours = len(check("lz4", "coalesced", words, Launch(3, block)))
+    theirs = len(compress(words, "lz4", level=1, window=lz4.BLOCK))
+    assert abs(ours / theirs - 1) < 0.05
+
+
+@needs_lz4
+def test_a_block_ends_in_literals() -> None:
+    """Other decoders rely on it: a last sequence without a match, of five bytes or more."""
+    words = np.zeros(5000, np.uint32)
+    code = check("lz4", "coalesced", words, Launch(1, 64))
+    assert code[-6] >> 4 == 5
+    assert decompress(code, "lz4", words.nbytes, window=lz4.BLOCK) == words.tobytes()
 
 
 def test_the_program_tells_the_length_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["zvc", "chunked", "65536", "0.5", "3:64", "2:128"]) == 0
     assert int(capsys.readouterr().out) == 65536 // 32 + 65536 // 2
     assert np.count_nonzero(synthetic(65536, 0.5)) == 8192
+
+
+def test_the_program_refuses_other_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(REGISTRY.find("csr").STORED_AS, "window", 2048)
+    with pytest.raises(BuddysimError, match="csr, coalesced, 3:64: expected the compressor's bytes"):
+        main(["csr", "coalesced", "65536", "0.5", "3:64"])

@@ -6,6 +6,7 @@ from statistics import fmean, median
 
 from buddysim.gpu_codecs import BLOCKS, GRIDS, LAYOUTS, REGISTRY
 from buddysim.gpu_codecs.launch_search import FIRST, STEPS
+from buddysim.gpu_codecs.times import machines
 from buddysim.papers.cswap.codecs import CURVES, PAPER, errors, fig5_ms, grids, searches
 from buddysim.papers.measured import Measured, measures
 from buddysim.sweep.saved import SavedResults
@@ -39,8 +40,8 @@ def _shape(values: list[float]) -> str:
 
 @measures("zvc-favoured")
 def favoured(training: SavedResults) -> Measured:
-    names = REGISTRY.names()
-    return Measured("zvc" if names == ("zvc",) else ", ".join(names), "the only codec with kernels of its own here")
+    names = tuple(name for name in REGISTRY.names() if machines(name, DEFAULT))
+    return Measured("zvc" if names == ("zvc",) else ", ".join(names), "the only codec with times of its own here")
 
 
 @measures("10-rae", "10-br", "10-svm")

@@ -1,0 +1,56 @@
+"""Compressed sparse rows (CSWAP, cuSPARSE): for each window a pointer, the columns of the words kept, these words.
+
+Three launches encode: how many words each part keeps, the sums of these, the code. One decodes. The sums stay on the
+GPU; they are the decoder's index and no part of the code.
+"""
+
+from __future__ import annotations
+
+from buddysim.gpu_codecs.gpu import SCAN, Gpu, Launch, Words
+
+SOURCES = ("scan.cl", "csr.cl")
+#: Options of the compressor of the same name that gives the same bytes: indices of 4 B, a row for each window.
+STORED_AS = {"window": 4096}
+#: Whether these are the compressor's bytes, not only bytes that it decodes.
+EXACT = True
+LAYOUTS = ("coalesced", "chunked")
+#: Words of a row.
+WINDOW = 1024
+_LEAST_UNIT = 32
+
+
+def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Words]:
+    """Encodes and decodes.
+
+    Parameters
+    ----------
+    words : of the tensor
+    layout : of `LAYOUTS`
+
+    Returns
+    -------
+    the code, and what decoding it gave
+    """
+    unit, shape = WINDOW, [len(words)]
+    if layout == "chunked":
+        unit, per = chunks(len(words), launch)
+        shape += [unit, per]
+    units, windows = -(-len(words) // unit), -(-len(words) // WINDOW)
+    data, sizes, starts = gpu.buffer(len(words), words), gpu.buffer(units + 1), gpu.buffer(units + 1)
+    code, back = gpu.buffer(2 * len(words) + windows), gpu.buffer(len(words))
+    gpu.launch(f"sizes_{layout}", launch, data, sizes, *shape)
+    gpu.launch("scan", SCAN, sizes, starts, units + 1)
+    gpu.launch(f"scatter_{layout}", launch, data, starts, code, *shape)
+    gpu.launch(f"gather_{layout}", launch, code, starts, back, *shape)
+    length = windows + 2 * int(gpu.read(starts, units + 1)[-1])
+    return gpu.read(code, length).tobytes(), gpu.read(back, len(words))
+
+
+def chunks(words: int, launch: Launch) -> tuple[int, int]:
+    """Words of a unit, at most a window and a power of two, and units of a work-item."""
+    items = launch.grid * launch.block
+    unit = _LEAST_UNIT
+    while unit < WINDOW and unit * items < words:
+        unit *= 2
+    units = -(-words // unit)
+    return unit, -(-units // items)

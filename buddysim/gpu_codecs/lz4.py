@@ -1,0 +1,56 @@
+"""LZ4 blocks of 64 KB, one work-group each, as NVIDIA's nvCOMP cuts tensors up for LZ4.
+
+Three launches encode: each block into a slot of its own, the sums of their sizes, packing. One decodes. Its search
+differs from liblz4's, so codes do too; either decodes the other's. The starts of the blocks stay on the GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from buddysim.gpu_codecs.gpu import SCAN, Gpu, Launch, Words
+
+SOURCES = ("scan.cl", "lz4.cl")
+#: Options of the compressor of the same name that decodes these bytes.
+STORED_AS = {"window": 65536}
+#: Whether these are the compressor's bytes, not only bytes that it decodes.
+EXACT = False
+#: Neighbouring work-items read neighbouring bytes; a stream for each work-item would need a hash table for each.
+LAYOUTS = ("coalesced",)
+BLOCK, SLOT = 65536, 65824
+
+
+def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Words]:
+    """Encodes and decodes.
+
+    Parameters
+    ----------
+    words : of the tensor
+    layout : of `LAYOUTS`
+
+    Returns
+    -------
+    the code, and what decoding it gave
+    """
+    blocks = -(-words.nbytes // BLOCK)
+    data, sizes, starts = gpu.buffer(len(words), words), gpu.buffer(blocks + 1), gpu.buffer(blocks + 1)
+    slots, code = gpu.buffer(blocks * SLOT // 4), gpu.buffer(blocks * SLOT // 4)
+    gpu.launch(f"sizes_{layout}", launch, data, slots, sizes, words.nbytes)
+    gpu.launch("scan", SCAN, sizes, starts, blocks + 1)
+    gpu.launch(f"scatter_{layout}", launch, slots, starts, code, words.nbytes)
+    back = decoded(gpu, code, starts, words.nbytes, layout, launch)
+    length = int(gpu.read(starts, blocks + 1)[-1])
+    return gpu.read(code, -(-length // 4)).tobytes()[:length], back
+
+
+def decoded(gpu: Gpu, code: Any, starts: Any, byte_count: int, layout: str, launch: Launch) -> Words:
+    """Decodes blocks, whoever made them.
+
+    Parameters
+    ----------
+    code, starts : buffers: the blocks, and where each begins and the last one ends
+    byte_count : of the data
+    """
+    back = gpu.buffer(-(-byte_count // 4))
+    gpu.launch(f"gather_{layout}", launch, code, starts, back, byte_count)
+    return gpu.read(back, byte_count // 4)
