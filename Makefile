@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench validate docs lint sanitize fuzz mutants traces build clean check-machine FORCE
+.PHONY: help run test test-all bench figures validate docs lint sanitize fuzz mutants traces build clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make validate  hold both engines against published figures: writes docs/validation-*.md"
+	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
@@ -49,6 +50,11 @@ test-all: build
 
 bench: build
 	$(python) -m benchmarks
+
+# Traces that are there are kept; results that the store has aren't simulated again.
+SCALE ?= medium
+figures: build
+	$(python) -m buddysim plot study --run --scale $(SCALE) -o out/figures
 
 validate: build
 	$(python) tools/validate_accelsim.py

@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--suffix", default=".png", choices=(".png", ".svg", ".pdf"))
     args = parser.parse_args()
     source = Source(Store.at(args.store))
-    every = [name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE")]
+    every = [name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE") and not hasattr(figure, "STUDY")]
     try:
         args.output.mkdir(parents=True, exist_ok=True)
         for name in args.figures or every:

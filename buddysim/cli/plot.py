@@ -5,19 +5,25 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.cli.sweep import add_store_argument
+from buddysim.cli.sweep import add_place_arguments
+
+if TYPE_CHECKING:
+    from buddysim.figures import Source
 
 NAME = "plot"
 HELP = """draw a figure; without a name: list the figures
 
 A picture is written as .pdf and .svg unless -o names one file. Results that a figure needs and that the store doesn't
-have are simulated and stored first. A figure that draws a file of yours gets it as FILE, for example what 'run --json'
+have are simulated and stored first, but of the Buddy Compression study (fig3 to fig13), which simulate with --run
+alone. A figure that draws a file of yours gets it as FILE, for example what 'run --json'
 wrote: plot overview RESULT.json. --width, --font and --no-title fit it to a paper's column."""
 
-EVERY = "every"
-FIGURE_OPTIONS = ("x", "y", "by", "kind", "network", "batch", "machine")
+EVERY, STUDY = "every", "study"
+FIGURE_OPTIONS = ("x", "y", "by", "kind", "network", "batch", "machine", "scale", "only", "workloads")
+STUDY_OPTIONS = ("scale", "only", "workloads")
 SUFFIXES = (".pdf", ".svg")
 INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54}
 
@@ -25,16 +31,21 @@ INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
 
-    figure = parser.add_argument("figure", metavar="FIGURE", nargs="?", help=f"for example vdnn-fig11; or '{EVERY}'")
+    figure = parser.add_argument(
+        "figure",
+        metavar="FIGURE",
+        nargs="?",
+        help=f"for example vdnn-fig11; '{STUDY}': fig3 to fig13; '{EVERY}': the others",
+    )
     completes(figure, "figure")
     parser.add_argument("file", metavar="FILE", nargs="?", help="the file that the figure draws, if it draws one")
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help=f"picture: .png, .svg, .pdf (default: out/FIGURE.pdf and out/FIGURE.svg); of {EVERY}: folder",
+        help=f"picture: .png, .svg, .pdf (default: out/FIGURE.pdf and out/FIGURE.svg); of {STUDY} and {EVERY}: folder",
     )
-    add_store_argument(parser)
+    add_place_arguments(parser)
     columns = parser.add_argument_group("plot sweep STUDY.toml (docs/sweeps.md)")
     columns.add_argument("--x", metavar="COLUMN", help="horizontal axis (default: the first number that varies)")
     columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter, time_vs_ideal, .. (default: time)")
@@ -44,12 +55,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     completes(point.add_argument("--network", metavar="NAME|FILE.toml", help="(default: vgg16)"), "network")
     point.add_argument("--batch", metavar="N", help="samples of one iteration (default: 64)")
     completes(point.add_argument("--machine", metavar="NAME", help="the GPU (default: titan-x)"), "training machine")
+    _add_study_arguments(parser)
     parser.add_argument("--fresh", action="store_true", help="simulate again what is there")
     look = parser.add_argument_group("for print")
     look.add_argument("--width", metavar="SIZE", type=_inches, help="of the picture: 3.3in, 84mm or 8.4cm")
     look.add_argument("--font", metavar="PT", type=_positive, help="points of the labels of axes, for example 8")
     look.add_argument("--no-title", action="store_true", help="leave the title to the caption")
     look.add_argument("--dpi", metavar="N", type=_positive, help="dots per inch, of .png")
+
+
+def _add_study_arguments(parser: argparse.ArgumentParser) -> None:
+    study = parser.add_argument_group("figures of the Buddy Compression study: fig3 to fig13")
+    study.add_argument(
+        "--run", dest="run_first", action="store_true", help="first make the traces and simulate what the store lacks"
+    )
+    study.add_argument("--scale", metavar="NAME", help="of its workloads: small, medium, .. (default: medium)")
+    study.add_argument("--only", metavar="NAME[,NAME...]", help="some of its workloads (default: all sixteen)")
+    study.add_argument(
+        "--workloads", metavar="FOLDER", help="of their traces, as 'workloads make -o' has it (default: out/workloads)"
+    )
 
 
 def _inches(text: str) -> float:
@@ -81,18 +105,66 @@ def run(args: argparse.Namespace) -> int:
     if args.figure is None:
         rows = [(name, figure.TITLE + _drawn_file(figure)) for name, figure in REGISTRY.items()]
         print_screen([names_and_texts(("figure", "what it shows"), rows)])
-    elif args.figure == EVERY:
+    elif args.figure in (EVERY, STUDY):
         if args.file is not None:
-            raise BuddysimError(f"plot {EVERY}: takes no file: it draws the figures that need none")
+            raise BuddysimError(f"plot {args.figure}: takes no file: it draws the figures that need none")
         folder = Path("out") if args.output is None else Path(args.output)
-        for name, figure in REGISTRY.items():
-            if not hasattr(figure, "FILE"):
-                _draw(name, [folder / f"{name}{suffix}" for suffix in SUFFIXES], args)
+        of_study = args.figure == STUDY
+        names = [
+            name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE") and is_study(figure) == of_study
+        ]
+        _draw_all(names, folder, args)
     else:
         _check_file(args)
         outputs = [Path("out", f"{args.figure}{suffix}") for suffix in SUFFIXES]
         _draw(args.figure, outputs if args.output is None else [Path(args.output)], args)
     return 0
+
+
+def is_study(figure: object) -> bool:
+    """Whether a figure is one of the Buddy Compression study."""
+    return bool(getattr(figure, "STUDY", False))
+
+
+def _draw_all(names: Sequence[str], folder: Path, args: argparse.Namespace) -> None:
+    """Draws figures into a folder; of the study those of which the store has something."""
+    from buddysim.base.terminal import warn
+    from buddysim.papers.buddy.study import NothingStored
+
+    if args.run_first:
+        _fill(names, _source(args.figure, args), args)
+    for name in names:
+        try:
+            _draw(name, [folder / f"{name}{suffix}" for suffix in SUFFIXES], args)
+        except NothingStored as error:
+            warn(f"left out: {error}")
+
+
+def _source(name: str, args: argparse.Namespace) -> Source:
+    """What figures get their numbers from, with the options that a figure takes."""
+    from buddysim.figures import REGISTRY, Source
+    from buddysim.sweep.store import Store
+
+    named = {option: getattr(args, option) for option in FIGURE_OPTIONS if getattr(args, option) is not None}
+    taken = STUDY_OPTIONS if name == STUDY else getattr(REGISTRY.find(name), "OPTIONS", ())
+    for option in named:
+        if option not in taken:
+            owner = next(one for one, figure in REGISTRY.items() if option in getattr(figure, "OPTIONS", ()))
+            raise BuddysimError(f"plot {name}: --{option} is of plot {owner}")
+    return Source(Store.at(args.store), args.fresh, args.file, named)
+
+
+def _fill(names: Sequence[str], source: Source, args: argparse.Namespace) -> None:
+    """Makes what some figures of the study lack."""
+    from functools import partial
+
+    from buddysim.base.terminal import say
+    from buddysim.figures import REGISTRY
+    from buddysim.papers.buddy.fill import fill
+    from buddysim.sweep.api import executor_maker
+
+    asks = [partial(REGISTRY.find(name).data, source) for name in names]
+    fill(source.buddy, asks, executor_maker(args.workers, args.scheduler, args.slurm), lambda event: None, say)
 
 
 def _drawn_file(figure: object) -> str:
@@ -114,26 +186,28 @@ def _check_file(args: argparse.Namespace) -> None:
 
 
 def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
-    from buddysim.figures import REGISTRY, Look, Source, plot
+    from buddysim.figures import REGISTRY, Look, plot
     from buddysim.figures.drawing.save import check_picture
     from buddysim.report.screen import print_screen
-    from buddysim.sweep.store import Store
 
+    if args.run_first and not is_study(REGISTRY.find(name)):
+        raise BuddysimError(f"plot {name}: --run is of plot {STUDY}: it simulates what is missing without it")
     for path in paths:
-        if args.output is None or args.figure == EVERY:
+        if args.output is None or args.figure in (EVERY, STUDY):
             path.parent.mkdir(parents=True, exist_ok=True)
         check_picture(path, [args.file])
-    store = Store.at(args.store)
-    named = {option: getattr(args, option) for option in FIGURE_OPTIONS if getattr(args, option) is not None}
-    for option in named:
-        if option not in getattr(REGISTRY.find(name), "OPTIONS", ()):
-            owner = next(one for one, figure in REGISTRY.items() if option in getattr(figure, "OPTIONS", ()))
-            raise BuddysimError(f"plot {name}: --{option} is of plot {owner}")
-    source = Source(store, args.fresh, args.file, named)
+    source = _source(name, args)
+    if args.run_first and args.figure != STUDY:
+        _fill([name], source, args)
     plot(name, paths, source, Look(args.width, args.font, not args.no_title, args.dpi))
     files = ", ".join(map(str, paths))
     if args.file is not None:
         print_screen([f"{files}: {args.file}"])
     else:
         title = REGISTRY.find(name).TITLE
-        print_screen([f"{files}: {title}; results in {store.folder}, {source.training.simulated} simulated now"])
+        print_screen([f"{files}: {title}; results in {_folder(source)}, {source.training.simulated} simulated now"])
+
+
+def _folder(source: Source) -> Path:
+    assert source.training.store is not None
+    return source.training.store.folder

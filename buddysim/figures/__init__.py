@@ -8,6 +8,9 @@ A figure is a module with
 - ``FILE``, if it draws a file of the user's (`Source.file`): name and description, such as
   ``("TRACE.bin", "a trace")``,
 - ``OPTIONS``, if it takes options of the command (`Source.columns`): their names,
+- ``STUDY = True``, if it is of the Buddy Compression study: it draws what the store has of the study's workloads
+  (`Source.buddy`), and simulates nothing; ``plot --run`` makes what it asks for first,
+- ``WIDTH_IN``, optionally: its width where none is asked for, inches,
 - ``csv_rows()`` of what `data` gives, optionally: rows of a CSV file that is written beside the picture,
 - ``ORDER``, optionally: its position in the list.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -56,8 +60,10 @@ def plot(
     figure = REGISTRY.find(name)
     numbers = figure.data(source)
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
+    if look is None or look.width_in is None:
+        look = replace(look or Look(), width_in=getattr(figure, "WIDTH_IN", None))
     with source.blamed(f"plot {name}"):
-        drawn = (look or Look()).apply(figure.draw(numbers))
+        drawn = look.apply(figure.draw(numbers))
         for one in paths:
             save(drawn, one)
     if hasattr(numbers, "csv_rows"):

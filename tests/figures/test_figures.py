@@ -18,8 +18,9 @@ from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 from buddysim.training import simulate
 
-WITHOUT_FILE = [name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE")]
-WITH_FILE = [name for name in REGISTRY.names() if name not in WITHOUT_FILE]
+OF_STUDY = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY", False)]
+WITH_FILE = [name for name, figure in REGISTRY.items() if hasattr(figure, "FILE")]
+WITHOUT_FILE = [name for name in REGISTRY.names() if name not in (*WITH_FILE, *OF_STUDY)]
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
@@ -15,6 +16,9 @@ from buddysim.base.textfile import read_json
 from buddysim.sweep.api import Results as SweepResults
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
+
+if TYPE_CHECKING:
+    from buddysim.papers.buddy.study import Study
 
 LARGEST_FILE = 2**28
 _LONGEST_TEXT = 200
@@ -87,6 +91,21 @@ class Source:
             failed = results.summary.failures[0]
             raise BuddysimError(f"{self.file}: a point failed ({failed['why']}): {failed['reason']}")
         return results
+
+    @cached_property
+    def buddy(self) -> Study:
+        """The workloads of the Buddy Compression study at the scale that was asked for, and what is stored of them.
+
+        Raises
+        ------
+        BuddysimError
+            an unknown scale or workload
+        """
+        from buddysim.papers.buddy.study import FOLDER, SCALE, Study
+
+        only = [name.strip() for name in self.columns.get("only", "").split(",") if name.strip()]
+        folder, scale = Path(self.columns.get("workloads", FOLDER)), self.columns.get("scale", SCALE)
+        return Study(self.training, folder, scale, tuple(only))
 
     def replay(
         self,

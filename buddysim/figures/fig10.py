@@ -1,0 +1,32 @@
+"""Buddy Compression, Fig. 10: the simulator's cycles against silicon, and its speed: waits for that validation."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import study
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.buddy.study import NothingStored
+
+TITLE = "Buddy Compression, Fig. 10: cycles against a real GPU: not there yet, waits for the silicon validation"
+ORDER = 112
+STUDY = True
+OPTIONS = study.OPTIONS
+
+
+def data(source: Source) -> NoReturn:
+    """Nothing of it is there.
+
+    Raises
+    ------
+    NothingStored
+        always
+    """
+    raise NothingStored("fig10: cycles against a real GPU are not compared yet: it waits for the silicon validation")
+
+
+def draw(numbers: NoReturn) -> Figure:
+    """Never reached: there are no numbers."""
+    return numbers

@@ -1,0 +1,86 @@
+"""Buddy Compression, Fig. 11: performance with links of several bandwidths, and of bandwidth compression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import study, style
+from buddysim.figures.drawing.source import Source
+from buddysim.figures.drawing.table import Table
+from buddysim.papers.buddy.means import geometric
+from buddysim.papers.buddy.speed import BANDWIDTH, BASELINE_GBS, LINKS_GBS, link_text, performance, performances
+from buddysim.papers.stated import value
+
+TITLE = "Buddy Compression, Fig. 11: performance relative to unlimited memory with a link of 150 GB/s"
+ORDER = 113
+STUDY = True
+OPTIONS = study.OPTIONS
+WIDTH_IN = study.WIDTH_IN
+COLUMNS = ("workload", "group", "system", "performance", "same_input_performance", "paper_performance")
+_SYSTEMS = (BANDWIDTH, *map(link_text, LINKS_GBS))
+_ALL = "mean of all"
+
+
+def _stated() -> dict[tuple[str, str], float]:
+    """The paper's means and single points, as performance."""
+    return {
+        ("HPC mean", link_text(150)): 1 - value("buddy-150-hpc") / 100,
+        ("DL mean", link_text(150)): 1 - value("buddy-150-dl") / 100,
+        (_ALL, link_text(200)): 1 + value("buddy-200-all") / 100,
+        (_ALL, link_text(50)): 1 - value("buddy-50-all") / 100,
+        (_ALL, BANDWIDTH): 1 + value("buddy-bandwidth-all") / 100,
+        ("alexnet", link_text(150)): 1 - value("buddy-alexnet-150") / 100,
+        ("alexnet", link_text(50)): 1 - value("buddy-alexnet-50") / 100,
+    }
+
+
+def data(source: Source) -> Table:
+    """A row for each workload and system, then the geometric means of what is there."""
+    rows: list[tuple[Any, ...]] = []
+    for group in ("HPC", "DL"):
+        of_group = []
+        for name in source.buddy.names(group):
+            found = performances(source.buddy, name)
+            for gbs in LINKS_GBS:
+                performance(source.buddy, name, "buddy", gbs, same_input=True)
+            if None in found.values():
+                continue
+            for system, speed in found.items():
+                gbs = next((gbs for gbs in LINKS_GBS if link_text(gbs) == system), BASELINE_GBS)
+                same = None if system == BANDWIDTH else performance(source.buddy, name, "buddy", gbs, same_input=True)
+                of_group.append((name, group, system, speed, same, _stated().get((name, system))))
+        rows += of_group + _means(study.MEANS[group], group, of_group)
+    every = [row for row in rows if row[0] not in study.MEANS.values()]
+    return study.made(source.buddy, "fig11", COLUMNS, rows + _means(_ALL, "all", every))
+
+
+def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    found = []
+    for system in _SYSTEMS if rows else ():
+        chosen = [row for row in rows if row[2] == system]
+        means = geometric(row[3] for row in chosen), geometric(row[4] for row in chosen)
+        found.append((label, group, system, *means, _stated().get((label, system))))
+    return found
+
+
+def draw(table: Table) -> Figure:
+    drawn, axes = study.figure(TITLE, height=2.8)
+    names = list(dict.fromkeys(row["workload"] for row in table.records()))
+    series = {system: [row["performance"] for row in table.of(system=system)] for system in _SYSTEMS}
+    places = study.bars(axes, study.labels(names), series)
+    for n, system in enumerate(_SYSTEMS):
+        theirs = [row["paper_performance"] for row in table.of(system=system)]
+        study.marks(axes, places[n], theirs, "paper (text)" if n == 0 else None)
+    axes.axhline(1, color=style.INK, linewidth=0.7, linestyle="--")
+    axes.set_ylabel("performance")
+    study.legend(axes, 4)
+    study.caption(
+        drawn, table,
+        "Modelled: replays of one step; bandwidth: compression between L2 and device memory alone; the others: Buddy "
+        "Compression by the link's bandwidth each way. Means are geometric.", study.INPUTS,
+        "The paper's bars could not be read: red marks are what its text states. 'Within 1 %' and 'more than 20 %' are "
+        "drawn as 1 and 20 %.",
+    )  # fmt: skip
+    return drawn

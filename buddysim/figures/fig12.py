@@ -1,0 +1,60 @@
+"""Buddy Compression, Fig. 12: Unified Memory with oversubscription."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import study, style
+from buddysim.figures.drawing.source import Source
+from buddysim.figures.drawing.table import Table
+from buddysim.papers.buddy.speed import MANAGED, MANAGED_GBS, OVERSUBSCRIBED, managed_slowdowns
+from buddysim.papers.stated import value
+
+TITLE = "Buddy Compression, Fig. 12: Unified Memory, everything pinned on the host, and Buddy at 50 GB/s"
+ORDER = 114
+STUDY = True
+OPTIONS = study.OPTIONS
+WIDTH_IN = study.WIDTH_IN
+_LINES = ("o-", "s--", "^-.")
+
+
+def data(source: Source) -> Table:
+    """A row for each program and oversubscription."""
+    rows = []
+    for name in MANAGED:
+        if name in source.buddy.names():
+            found = managed_slowdowns(source.buddy, name)
+            for share in OVERSUBSCRIBED:
+                rows.append((name, share, found[f"um {share:.0%}"], found["host"], found["buddy"]))
+    if not any(value is not None for row in rows for value in row[2:]):
+        rows = []
+    columns = ("workload", "oversubscription_share", "um_slowdown", "host_slowdown", "buddy_slowdown")
+    return study.made(source.buddy, "fig12", columns, rows)
+
+
+def draw(table: Table) -> Figure:
+    drawn, axes = study.figure(TITLE, height=2.4)
+    for n, name in enumerate(dict.fromkeys(row["workload"] for row in table.records())):
+        rows, shade = table.of(workload=name), str(0.25 * n)
+        x = [100 * row["oversubscription_share"] for row in rows]
+        axes.plot(
+            x, [row["um_slowdown"] for row in rows], _LINES[n], color=shade, markersize=2.5, linewidth=0.9,
+            label=f"{study.labels([name])[0]}: um",
+        )  # fmt: skip
+        if rows[0]["host_slowdown"] is not None:
+            axes.axhline(rows[0]["host_slowdown"], color=shade, linewidth=0.8, linestyle=":")
+        if rows[0]["buddy_slowdown"] is not None:
+            axes.plot([x[-1]], [rows[0]["buddy_slowdown"]], "*", color=shade, markersize=5)
+    axes.axhline(value("buddy-um-buddy"), color=style.STATED, linewidth=0.8, linestyle="--")
+    axes.axhline(1, color=style.INK, linewidth=0.5, linestyle="--")
+    axes.set_yscale("log")
+    axes.set_xlabel("oversubscription, %")
+    axes.set_ylabel("time over unlimited memory's")
+    study.legend(axes, 2)
+    study.caption(
+        drawn, table,
+        f"A model of the driver: the paper measured a POWER9 with a V100. Link {MANAGED_GBS} GB/s; dotted: everything "
+        f"pinned in host memory; stars: Buddy Compression at 50 GB/s; red: at most {value('buddy-um-buddy'):g}, the "
+        "paper's. Its text names no programs; these are three of SPEC ACCEL's.",
+    )  # fmt: skip
+    return drawn

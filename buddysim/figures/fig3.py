@@ -1,0 +1,70 @@
+"""Buddy Compression, Fig. 3: compression ratio over the run of each workload."""
+
+from __future__ import annotations
+
+from statistics import geometric_mean
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import study, style
+from buddysim.figures.drawing.source import Source
+from buddysim.figures.drawing.table import Table
+from buddysim.papers.buddy.contents import over_run
+from buddysim.papers.buddy.read_off import AXIS, figures
+from buddysim.papers.buddy.study import paper_names
+from buddysim.papers.stated import value
+
+TITLE = "Buddy Compression, Fig. 3: compression ratio over the run, entries placed freely in 8 size classes"
+ORDER = 103
+STUDY = True
+OPTIONS = study.OPTIONS
+WIDTH_IN = study.WIDTH_IN
+_ACROSS = 4
+
+
+def data(source: Source) -> Table:
+    """A row for each workload and snapshot."""
+    rows = []
+    theirs = figures()["fig3_ratio_over_time_10_snapshots"]
+    for group in ("HPC", "DL"):
+        for name in source.buddy.names(group):
+            found = over_run(source.buddy, name)
+            paper = theirs[paper_names()[name]]
+            for number, ratio in enumerate(found or ()):
+                rows.append((name, group, number, ratio, paper[number] if number < len(paper) else None))
+    return study.made(source.buddy, "fig3", ("workload", "group", "snapshot", "ratio", "paper_ratio"), rows)
+
+
+def draw(table: Table) -> Figure:
+    names = list(dict.fromkeys(row["workload"] for row in table.records()))
+    down = -(-len(names) // _ACROSS)
+    drawn, axes = study.figure(
+        TITLE, down, min(_ACROSS, len(names)), height=1.2 + 0.75 * down, sharex=True, sharey=True, squeeze=False
+    )
+    for panel, name in zip(axes.flat, names, strict=False):
+        rows = table.of(workload=name)
+        x = [row["snapshot"] + 1 for row in rows]
+        panel.plot(x, [row["ratio"] for row in rows], "o-", color=style.INK, markersize=1.5, linewidth=0.9)
+        theirs = [row["paper_ratio"] for row in rows]
+        panel.plot(x, theirs, "D--", color=style.STATED, markersize=1.5, linewidth=0.7, markerfacecolor="white")
+        panel.set_title(study.labels([name])[0], fontsize=6, pad=2)
+        panel.axhline(1, color=style.PALE, linewidth=0.5, linestyle="--")
+        panel.set_ylim(0.8, AXIS + 0.5)
+    for panel in axes.flat[len(names) :]:
+        panel.set_visible(False)
+    drawn.supylabel("ratio", fontsize=7)
+    study.caption(
+        drawn, table,
+        f"Ten points of the run; black: ours, measured on real values; red: the paper's (none: above {AXIS:g}).",
+        *(_mean_text(table, group) for group in ("HPC", "DL")),
+    )  # fmt: skip
+    return drawn
+
+
+def _mean_text(table: Table, group: str) -> str:
+    rows = [row for row in table.of(group=group) if row["ratio"]]
+    if not rows:
+        return ""
+    count = len({row["workload"] for row in rows})
+    ours = geometric_mean(row["ratio"] for row in rows)
+    return f"{group}, geometric mean: {ours:.2f} of {count}, the paper's {value(f'buddy-fig3-{group.lower()}'):g}."

@@ -1,0 +1,56 @@
+"""Buddy Compression, ISCA version, Fig. 5a: compressors."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import study, style
+from buddysim.figures.drawing.source import Source
+from buddysim.figures.drawing.table import Table
+from buddysim.papers.buddy.contents import mean_ratio
+from buddysim.papers.buddy.means import geometric
+from buddysim.papers.buddy.read_off import COMPRESSORS, figures
+
+TITLE = "Buddy Compression (ISCA version), Fig. 5a: ratio by compressor, geometric means"
+ORDER = 105
+STUDY = True
+OPTIONS = study.OPTIONS
+WIDTH_IN = study.WIDTH_IN
+_GROUPS = ("HPC", "DL")
+
+
+def data(source: Source) -> Table:
+    """A row for each group and compressor; the mean is of the workloads that are there."""
+    rows = []
+    theirs = figures()["fig5a_ratio_by_algorithm"]
+    for algorithm in (key for key, value in theirs.items() if isinstance(value, dict)):
+        ours = COMPRESSORS.get(algorithm)
+        for group in _GROUPS:
+            found = [mean_ratio(source.buddy, name, ours) for name in source.buddy.names(group)] if ours else []
+            known = [ratio for ratio in found if ratio is not None]
+            rows.append((algorithm, ours, group, len(known), geometric(known), theirs[algorithm][group]))
+    if not any(row[3] for row in rows):
+        rows = []
+    columns = ("algorithm", "compressor", "group", "workloads", "ratio", "paper_ratio")
+    return study.made(source.buddy, "fig5-compressors", columns, rows)
+
+
+def draw(table: Table) -> Figure:
+    drawn, axes = study.figure(TITLE)
+    names = list(dict.fromkeys(row["algorithm"] for row in table.records()))
+    labels = [f"{COMPRESSORS[name]}" if name in COMPRESSORS else f"{name}\nnot implemented" for name in names]
+    series = {group: [table.of(algorithm=name, group=group)[0]["ratio"] for name in names] for group in _GROUPS}
+    counts = {group: max(row["workloads"] for row in table.of(group=group)) for group in _GROUPS}
+    places = study.bars(axes, labels, {f"{group} ({counts[group]})": series[group] for group in _GROUPS})
+    for n, group in enumerate(_GROUPS):
+        theirs = [table.of(algorithm=name, group=group)[0]["paper_ratio"] for name in names]
+        study.marks(axes, places[n], theirs, "paper" if n == 0 else None)
+    axes.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
+    axes.set_ylabel("compression ratio")
+    study.legend(axes)
+    study.caption(
+        drawn, table,
+        "Measured; bdi+fpc takes of each entry the smaller size. Compressors besides bpc need bytes: of the pages that "
+        "the traces keep, which stand for the others. In brackets: workloads that are there.",
+    )  # fmt: skip
+    return drawn

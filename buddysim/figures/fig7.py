@@ -1,0 +1,85 @@
+"""Buddy Compression, Fig. 7: ratio and buddy accesses by how targets are chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import study, style
+from buddysim.figures.drawing.source import Source
+from buddysim.figures.drawing.table import Table
+from buddysim.papers.buddy.choices import targets
+from buddysim.papers.buddy.means import arithmetic, geometric
+from buddysim.papers.buddy.read_off import POLICIES, figures
+from buddysim.papers.buddy.study import paper_names
+
+TITLE = "Buddy Compression, Fig. 7: ratio and buddy accesses, naive, per allocation and final"
+ORDER = 109
+STUDY = True
+OPTIONS = study.OPTIONS
+WIDTH_IN = study.WIDTH_IN
+_SHORT = {"naive": "naive", "per_alloc": "per allocation", "final": "final"}
+COLUMNS = (
+    "workload", "group", "policy", "ratio", "overflow_share", "replayed_share", "same_input_ratio",
+    "same_input_overflow_share", "paper_ratio", "paper_buddy_share",
+)  # fmt: skip
+
+
+def data(source: Source) -> Table:
+    """A row for each workload and policy, then the means: ratios geometric, shares arithmetic, of what is there."""
+    rows: list[tuple[Any, ...]] = []
+    for group in ("HPC", "DL"):
+        of_group = []
+        for name in source.buddy.names(group):
+            found, same = targets(source.buddy, name), targets(source.buddy, name, same_input=True)
+            theirs = figures()["fig7_ratio_and_buddy_accesses"][paper_names()[name]]
+            if found is None:
+                continue
+            for policy in POLICIES:
+                ours = [found[policy][column] for column in ("ratio", "static_share", "replayed_share")]
+                leak = [None, None] if same is None else [same[policy]["ratio"], same[policy]["static_share"]]
+                paper = (theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
+                of_group.append((name, group, policy, *ours, *leak, *paper))
+        rows += of_group + [_mean(group, policy, of_group) for policy in POLICIES if of_group]
+    return study.made(source.buddy, "fig7", COLUMNS, rows)
+
+
+def _mean(group: str, policy: str, rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    chosen = [row for row in rows if row[2] == policy]
+    theirs = figures()["fig7_ratio_and_buddy_accesses"][f"GMEAN_{group}"]
+    columns = list(zip(*chosen, strict=True))
+    means = [(geometric if "ratio" in COLUMNS[at] else arithmetic)(columns[at]) for at in range(3, 8)]
+    return (study.MEANS[group], group, policy, *means, theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
+
+
+def draw(table: Table) -> Figure:
+    drawn, (above, below) = study.figure(TITLE, 2, 1, height=3.6, sharex=True)
+    names = list(dict.fromkeys(row["workload"] for row in table.records()))
+    labels = study.labels(names)
+
+    def series(column: str, factor: float = 1) -> dict[str, list[float | None]]:
+        found = {policy: table.of(policy=policy) for policy in POLICIES}
+        return {
+            _SHORT[policy]: [None if row[column] is None else factor * row[column] for row in rows]
+            for policy, rows in found.items()
+        }
+
+    for axes, ours, theirs, factor in (
+        (above, "ratio", "paper_ratio", 1),
+        (below, "overflow_share", "paper_buddy_share", 100),
+    ):
+        places = study.bars(axes, labels, series(ours, factor))
+        for n, values in enumerate(series(theirs, factor).values()):
+            study.marks(axes, places[n], values, "paper" if n == 0 else None)
+    above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
+    above.set_ylabel("compression ratio")
+    below.set_ylabel("buddy accesses, %")
+    study.legend(above, 4)
+    study.caption(
+        drawn, table,
+        "Measured: ratio, and share of entries that overflow their targets, mean over ten points of the run.",
+        study.INPUTS, "Means of ratios are geometric, of accesses arithmetic. The CSV file has the accesses of a "
+        "replay, and what targets of the same input would give.",
+    )  # fmt: skip
+    return drawn

@@ -1,0 +1,76 @@
+"""Buddy Compression, Fig. 9: ratio and buddy accesses against the Buddy Threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import study, style
+from buddysim.figures.drawing.source import Source
+from buddysim.figures.drawing.table import Table
+from buddysim.papers.buddy.choices import threshold_ratio, thresholds
+from buddysim.papers.buddy.means import arithmetic, geometric
+from buddysim.papers.buddy.read_off import THRESHOLDS, figures
+from buddysim.papers.buddy.study import paper_names
+
+TITLE = "Buddy Compression, Fig. 9: ratio and buddy accesses against the Buddy Threshold"
+ORDER = 111
+STUDY = True
+OPTIONS = study.OPTIONS
+WIDTH_IN = study.WIDTH_IN
+_BEST = "best_achievable"
+COLUMNS = ("workload", "group", "threshold", "ratio", "overflow_share", "paper_ratio")
+
+
+def data(source: Source) -> Table:
+    """A row for each workload and threshold, then the means of what is there."""
+    rows: list[tuple[Any, ...]] = []
+    theirs = figures()["fig9_ratio_by_buddy_threshold"]
+    for group in ("HPC", "DL"):
+        of_group = []
+        for name in source.buddy.names(group):
+            found = thresholds(source.buddy, name)
+            for key in THRESHOLDS if found is not None else ():
+                share = None if found is None or key == _BEST else found[key]["static_share"]
+                ratio = threshold_ratio(source.buddy, name, key)
+                of_group.append((name, group, key, ratio, share, theirs[paper_names()[name]][key]))
+        for key in THRESHOLDS if of_group else ():
+            chosen = [row for row in of_group if row[2] == key]
+            means = geometric(row[3] for row in chosen), arithmetic(row[4] for row in chosen)
+            of_group.append((study.MEANS[group], group, key, *means, theirs[f"GMEAN_{group}"][key]))
+        rows += of_group
+    return study.made(source.buddy, "fig9", COLUMNS, rows)
+
+
+def draw(table: Table) -> Figure:
+    drawn, (above, below) = study.figure(TITLE, 2, 1, height=3.6, sharex=True)
+    names = list(dict.fromkeys(row["workload"] for row in table.records()))
+    labels = study.labels(names)
+    keys = [key for key in THRESHOLDS if key != _BEST]
+    texts = [f"{THRESHOLDS[key]:.0%}" for key in keys]
+    ratios = [[row["ratio"] for row in table.of(threshold=key)] for key in keys]
+    places = study.bars(above, labels, dict(zip(texts, ratios, strict=True)))
+    for n, key in enumerate(keys):
+        study.marks(above, places[n], [row["paper_ratio"] for row in table.of(threshold=key)], None if n else "paper")
+    best = [row["ratio"] for row in table.of(threshold=_BEST)]
+    known = [(at, ratio) for at, ratio in enumerate(best) if ratio is not None]
+    above.scatter(
+        [at for at, _ in known], [ratio for _, ratio in known], marker="_", s=40, color="black", linewidth=1.2,
+        zorder=6, label="best achievable",
+    )  # fmt: skip
+    shares = [
+        [None if row["overflow_share"] is None else 100 * row["overflow_share"] for row in table.of(threshold=key)]
+        for key in keys
+    ]
+    study.bars(below, labels, dict(zip(texts, shares, strict=True)))
+    above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
+    above.set_ylabel("compression ratio")
+    below.set_ylabel("buddy accesses, %")
+    study.legend(above, 3)
+    study.caption(
+        drawn, table,
+        "Measured; the threshold holds in the worst of ten points of the run; best achievable: every entry takes the "
+        "sectors that it needs (the paper's is in the CSV file).", study.INPUTS,
+    )  # fmt: skip
+    return drawn

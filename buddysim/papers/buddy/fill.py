@@ -1,0 +1,77 @@
+"""Makes what the study's figures lack: traces, then findings and replays, as any sweep."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.papers.buddy.study import NothingStored, Study
+from buddysim.sweep.api import Maker, run
+from buddysim.sweep.plan import make_plan
+from buddysim.sweep.point import Point
+from buddysim.sweep.runner import Listen
+from buddysim.sweep.study import Study as SweepStudy
+from buddysim.workloads.batch import Order, make_all
+
+#: Pages of 8 KiB of which one keeps its bytes: compressors other than BPC need some.
+CONTENTS_EVERY = 64
+Say = Callable[[str], object]
+
+
+def fill(study: Study, asks: Sequence[Callable[[], object]], make: Maker, listen: Listen, say: Say) -> int:
+    """Makes the traces and results that some functions ask a study for.
+
+    Parameters
+    ----------
+    asks : each asks the study for all that a figure draws
+    make : where points are simulated (`buddysim.sweep.api.executor_maker`)
+    listen : called with every event of the sweeps
+    say : called with a line before something that takes long
+
+    Returns
+    -------
+    number of points simulated
+
+    Raises
+    ------
+    BuddysimError
+        a trace that can't be made, or a point that failed, after all others were tried
+    """
+    _ask(study, asks)
+    if study.unmade:
+        _make_traces(study, say)
+        _ask(study, asks)
+    missing, failures = list(study.missing.values()), list[str]()
+    study.missing.clear()
+    by_engine: dict[str, list[Point]] = {}
+    for point in missing:
+        by_engine.setdefault(point.engine, []).append(point)
+    assert study.results.store is not None
+    for engine, points in by_engine.items():
+        say(f"{len(points)} points of the {engine} engine")
+        swept = SweepStudy(engine, "figures", [[dict(point.settings) for point in points]])
+        summary = run(make_plan(swept, study.results.store), make, listen)
+        failures += [f"{one['point']}: {one['reason']}" for one in summary.failures]
+    if failures:
+        raise BuddysimError(f"{len(failures)} of {len(missing)} points failed; the first: {failures[0]}")
+    return len(missing)
+
+
+def _ask(study: Study, asks: Sequence[Callable[[], object]]) -> None:
+    study.missing.clear()
+    study.unmade.clear()
+    for ask in asks:
+        with contextlib.suppress(NothingStored):
+            ask()
+
+
+def _make_traces(study: Study, say: Say) -> None:
+    Path(study.folder).mkdir(parents=True, exist_ok=True)
+    orders = [
+        Order(name, study.scale, which, path, CONTENTS_EVERY) for (name, which), path in sorted(study.unmade.items())
+    ]
+    say(f"making {len(orders)} traces in {study.folder}")
+    for made in make_all(orders):
+        say(f"made {made.path.name}")

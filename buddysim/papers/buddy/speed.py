@@ -1,0 +1,215 @@
+"""Performance of the workloads beside the paper: links, bandwidth compression, Unified Memory (Figs. 5b, 11 and 12)."""
+
+from __future__ import annotations
+
+from buddysim.papers.buddy.means import geometric, lacking_text, of_group
+from buddysim.papers.buddy.read_off import workloads
+from buddysim.papers.buddy.study import Study
+from buddysim.papers.measured import Measured, measures
+from buddysim.sweep.saved import Result
+
+BASELINE_GBS = 150
+#: Links of Fig. 11, and one so fast that it takes no time.
+LINKS_GBS = (50, 100, 150, 200, 1_000_000)
+BANDWIDTH = "bandwidth"
+#: The programs under Unified Memory: the text names none.
+MANAGED = ("ilbdc", "palm", "sp")
+OVERSUBSCRIBED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+MANAGED_GBS = 75
+SLOW = 0.03
+KIB = 1024
+_SIZES, _LINES = "1024,2048,4096,8192,16384,32768,65536", "32,128"
+
+
+def link_text(gbs: int) -> str:
+    """``50 GB/s``."""
+    return f"{gbs} GB/s" if gbs < LINKS_GBS[-1] else "no limit"
+
+
+def _at(
+    study: Study, name: str, scheme: str, gbs: int, same_input: bool = False, oversubscription: float | None = None
+) -> Result | None:
+    settings: dict[str, object] = {"link.bandwidth": f"{gbs} GB/s"}
+    if oversubscription is not None:
+        settings["um.oversubscription"] = oversubscription
+    return study.replay(name, scheme, same_input, **settings)
+
+
+def baseline_ps(study: Study, name: str) -> int | None:
+    """The time with unlimited memory and a link of 150 GB/s."""
+    result = _at(study, name, "ideal", BASELINE_GBS)
+    return None if result is None else int(result["time_ps"])
+
+
+def performance(
+    study: Study, name: str, scheme: str, gbs: int = BASELINE_GBS, same_input: bool = False
+) -> float | None:
+    """The baseline's time over a scheme's."""
+    below, result = baseline_ps(study, name), _at(study, name, scheme, gbs, same_input)
+    return None if below is None or result is None else below / int(result["time_ps"])
+
+
+def performances(study: Study, name: str) -> dict[str, float | None]:
+    """Performance of bandwidth compression, and of Buddy Compression with each link."""
+    found = {BANDWIDTH: performance(study, name, BANDWIDTH)}
+    return found | {link_text(gbs): performance(study, name, "buddy", gbs) for gbs in LINKS_GBS}
+
+
+def hit_rates(study: Study, name: str, line: int = 32) -> dict[int, float | None] | None:
+    """Hit rate of the metadata cache by bytes per slice."""
+    rows = study.finding(name, "metadata", metadata_sizes=_SIZES, metadata_lines=_LINES)
+    if rows is None:
+        return None
+    return {row["bytes_per_slice"]: row["hit_share"] for row in rows if row["line_bytes"] == line}
+
+
+def managed_slowdowns(study: Study, name: str) -> dict[str, float | None]:
+    """Time over that with unlimited memory: Unified Memory by oversubscription, all pinned on the host, Buddy."""
+    below = _at(study, name, "ideal", MANAGED_GBS)
+
+    def slowdown(result: Result | None) -> float | None:
+        return None if below is None or result is None else int(result["time_ps"]) / int(below["time_ps"])
+
+    found = {
+        f"um {share:.0%}": slowdown(_at(study, name, "um", MANAGED_GBS, oversubscription=share))
+        for share in OVERSUBSCRIBED
+    }
+    found["host"] = slowdown(_at(study, name, "host", MANAGED_GBS))
+    below = _at(study, name, "ideal", BASELINE_GBS)
+    found["buddy"] = slowdown(_at(study, name, "buddy", 50))
+    return found
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+_SPEED_CAUSE = (
+    "set by how many entries overflow, and by how close a workload comes to the bandwidth of device memory: our traces "
+    "are one step at a small size, and where memory binds they gain from compression"
+)
+_NAMES = {"hpc": "HPC", "dl": "DL", "all": "all"}
+
+
+def _mean_performance(study: Study, group: str, scheme: str, gbs: int) -> tuple[float | None, str]:
+    found = of_group(study, group, lambda name: performance(study, name, scheme, gbs))
+    each = ", ".join(f"{name} {one:.3f}" for name, one in found.items() if one is not None)
+    same = geometric(of_group(study, group, lambda name: performance(study, name, scheme, gbs, True)).values())
+    leak = f"targets of the same input: {same:.3f}" if same is not None and scheme == "buddy" else ""
+    return geometric(found.values()), "; ".join(text for text in (each, leak, lacking_text(found)) if text)
+
+
+@measures("buddy-150-hpc", "buddy-150-dl", "buddy-50-all")
+def slowdowns(study: Study, id: str) -> Measured:
+    _, gbs, group = id.split("-")
+    mean, note = _mean_performance(study, _NAMES[group], "buddy", int(gbs))
+    return Measured(None if mean is None else 100 * (1 - mean), note, _SPEED_CAUSE)
+
+
+@measures("buddy-200-all", "buddy-bandwidth-all")
+def speedups(study: Study, id: str) -> Measured:
+    scheme, gbs = ("buddy", 200) if id == "buddy-200-all" else (BANDWIDTH, BASELINE_GBS)
+    mean, note = _mean_performance(study, "all", scheme, gbs)
+    return Measured(None if mean is None else 100 * (mean - 1), note, _SPEED_CAUSE)
+
+
+@measures("buddy-alexnet-150", "buddy-alexnet-50")
+def alexnet(study: Study, id: str) -> Measured:
+    found = performance(study, "alexnet", "buddy", int(id.rpartition("-")[2]))
+    return Measured(
+        None if found is None else 100 * (1 - found), "" if found is not None else "not stored", _SPEED_CAUSE
+    )
+
+
+@measures("buddy-bandwidth-dl")
+def bandwidth_gains(study: Study) -> Measured:
+    gains = {group: _mean_performance(study, group, BANDWIDTH, BASELINE_GBS)[0] for group in ("DL", "HPC")}
+    dl, hpc = gains["DL"], gains["HPC"]
+    if dl is None or hpc is None:
+        return Measured(None, note="not stored")
+    return Measured("mostly DL" if dl > hpc else "mostly HPC", f"DL {dl:.3f}, HPC {hpc:.3f}", _SPEED_CAUSE)
+
+
+@measures("buddy-bandwidth-cg", "buddy-bandwidth-ilbdc", "buddy-bandwidth-lulesh")
+def bandwidth_of(study: Study, id: str) -> Measured:
+    found = performance(study, id.rpartition("-")[2], BANDWIDTH)
+    if found is None:
+        return Measured(None, note="not stored")
+    return Measured("slower" if found < 1 else "faster", f"performance {found:.3f}", _SPEED_CAUSE)
+
+
+@measures("buddy-lower-links")
+def lower_links(study: Study) -> Measured:
+    means = {gbs: _mean_performance(study, "all", "buddy", gbs)[0] for gbs in (50, 100, 150)}
+    if None in means.values():
+        return Measured(None, note="not stored")
+    text = "slower" if all(mean is not None and mean < 1 for mean in means.values()) else "not at each slower"
+    return Measured(text, ", ".join(f"{gbs} GB/s {mean:.3f}" for gbs, mean in means.items()), _SPEED_CAUSE)
+
+
+@measures("buddy-ep-link", "buddy-seismic-link", "buddy-hpgmg-link")
+def by_link(study: Study, id: str) -> Measured:
+    name = id.split("-")[1]
+    fast, slow = (performance(study, name, "buddy", gbs) for gbs in (150, 50))
+    if fast is None or slow is None:
+        return Measured(None, note="not stored")
+    text = "slower" if slow < (1 - SLOW) * fast else "no slower"
+    return Measured(text, f"performance {fast:.3f} at 150 GB/s, {slow:.3f} at 50 GB/s", _SPEED_CAUSE)
+
+
+@measures("buddy-metadata-hits")
+def metadata_hits(study: Study) -> Measured:
+    rates = _rates(study)
+    if len(rates) < len(study.names()) or not rates:
+        return Measured(None, note=f"{len(rates)} of {len(study.names())} stored")
+    high = sum(rate > 0.9 for rate in rates.values())
+    note = ", ".join(f"{name} {100 * rate:.1f} %" for name, rate in rates.items())
+    return Measured("most high" if 2 * high > len(rates) else "few high", note)
+
+
+@measures("buddy-palm-metadata", "buddy-seismic-metadata")
+def misses(study: Study, id: str) -> Measured:
+    name, rates = id.split("-")[1], _rates(study)
+    speed = performance(study, name, "buddy")
+    if len(rates) < len(workloads()) or speed is None:
+        return Measured(None, note=f"{len(rates)} of {len(workloads())} stored")
+    fewest = sorted(rates, key=lambda one: rates[one])[: len(rates) // 4]
+    text = "metadata" if name in fewest and speed < 1 else "not metadata"
+    return Measured(
+        text, f"hit rate {100 * rates[name]:.1f} %, performance {speed:.3f}; fewest hits: {', '.join(fewest)}"
+    )
+
+
+def _rates(study: Study) -> dict[str, float]:
+    """Hit rates at 4 KB per slice of those that are stored."""
+    found = {}
+    for name in study.names():
+        rate = (hit_rates(study, name) or {}).get(4 * KIB)
+        if rate is not None:
+            found[name] = rate
+    return found
+
+
+@measures("buddy-um-pinned")
+def managed_against_pinned(study: Study) -> Measured:
+    worse, points = [], 0
+    for name in MANAGED:
+        found = managed_slowdowns(study, name)
+        host = found["host"]
+        for key, slowdown in found.items():
+            if key.startswith("um ") and key != "um 0%" and slowdown is not None and host is not None:
+                points += 1
+                worse += [f"{name} {key.removeprefix('um ')}"] if slowdown > host else []
+    if points < len(MANAGED) * (len(OVERSUBSCRIBED) - 1):
+        return Measured(None, note="not stored")
+    text = "often worse" if 2 * len(worse) > points else "seldom worse"
+    return Measured(
+        text, f"{len(worse)} of {points} points: {', '.join(worse)}", "a model of the driver, not the hardware"
+    )
+
+
+@measures("buddy-um-buddy")
+def buddy_of_managed(study: Study) -> Measured:
+    found = {name: managed_slowdowns(study, name)["buddy"] for name in MANAGED}
+    known = {name: slowdown for name, slowdown in found.items() if slowdown is not None}
+    if len(known) < len(MANAGED):
+        return Measured(None, note=lacking_text(found))
+    return Measured(max(known.values()), ", ".join(f"{name} {slowdown:.2f}" for name, slowdown in known.items()))

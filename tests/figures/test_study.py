@@ -1,0 +1,173 @@
+"""Figures of the Buddy Compression study draw what the store has, make what it lacks with --run, and say what isn't."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from buddysim.base.errors import BuddysimError
+from buddysim.cli import main
+from buddysim.figures import REGISTRY, Source
+from buddysim.papers.buddy.study import Study, paper_names
+from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.store import Store
+from buddysim.synthetic import make_trace
+
+ROOT = Path(__file__).parents[2]
+FIGURES = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY", False)]
+DRAWN = ("fig3", "fig5-classes", "fig5-metadata", "fig6", "fig7", "fig8", "fig9", "fig11", "fig12")
+ONLY = "cg,sp,squeezenet"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Traces under the names of three workloads, two inputs each, and a store with what their figures need."""
+    place = tmp_path_factory.mktemp("study")
+    sizes = {"profile": "32 B:3, 128 B:1", "replay": "32 B:2, 64 B:1, 128 B:1"}
+    for number, name in enumerate(ONLY.split(",")):
+        for which, given in sizes.items():
+            more = {"footprint": f"{256 * (number + 1)} KiB", "op": "copy", "sizes": given}
+            make_trace("stream", place / f"{name}-small-{which}.bin", more)
+    for name in DRAWN:
+        assert main(command(place, name, "-o", str(place / f"{name}.svg"), "--run", "--workers", "1")) == 0, name
+    return place
+
+
+def command(folder: Path, name: str, *more: str) -> list[str]:
+    place = ["--scale", "small", "--only", ONLY, "--workloads", str(folder), "--store", str(folder / "store")]
+    return ["plot", name, *place, *more]
+
+
+def source(folder: Path) -> Source:
+    columns = {"scale": "small", "only": ONLY, "workloads": str(folder)}
+    return Source(Store.at(folder / "store"), columns=columns)
+
+
+def drawn(folder: Path, name: str) -> Figure:
+    figure = REGISTRY.find(name)
+    made: Figure = figure.draw(figure.data(source(folder)))
+    return made
+
+
+def test_the_study_is_fig3_to_fig13() -> None:
+    assert FIGURES[:3] == ["fig3", "fig5-compressors", "fig5-classes"]
+    assert {*DRAWN, "fig5-compressors", "fig10"} <= set(FIGURES)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_column_wide_with_its_numbers_beside_it(name: str, folder: Path) -> None:
+    picture = (folder / f"{name}.svg").read_text()
+    assert 'width="237.6pt"' in picture  # 3.3 in
+    with (folder / f"{name}.csv").open(newline="") as file:
+        heading, *rows = list(csv.reader(file))
+    assert rows
+    assert heading == list(REGISTRY.find(name).data(source(folder)).columns)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_without_run_nothing_is_simulated(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (folder / "store").rglob("*") if path.is_file()}
+    assert main(command(folder, name, "-o", str(folder / "again.svg"))) == 0
+    assert ", 0 simulated now" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in (folder / "store").rglob("*") if path.is_file()} == before
+    assert (folder / "again.svg").read_bytes() == (folder / f"{name}.svg").read_bytes()
+
+
+def test_bars_of_fig11_are_the_baseline_s_time_over_each(folder: Path) -> None:
+    results = SavedResults(Store.at(folder / "store"))
+    trace, other = (str(folder / f"cg-small-{which}.bin") for which in ("replay", "profile"))
+    link = {"link.bandwidth": "50 GB/s"}
+    buddy = results.of("replay", {"trace": trace, "profile_from": other, "scheme": "buddy", **link})
+    ideal = results.of("replay", {"trace": trace, "scheme": "ideal", "link.bandwidth": "150 GB/s"})
+    assert results.simulated == 0
+    (axes,) = drawn(folder, "fig11").axes
+    heights = {c.get_label(): [bar.get_height() for bar in c] for c in axes.containers}  # type: ignore[attr-defined]
+    assert heights["50 GB/s"][0] == ideal["time_ps"] / buddy["time_ps"]
+    assert heights["50 GB/s"][0] <= heights["200 GB/s"][0] <= heights["no limit"][0]
+    one = [line for line in axes.lines if list(line.get_ydata()) == [1, 1]]
+    assert one[0].get_linestyle() == "--"
+
+
+def test_means_are_geometric_of_ratios_and_arithmetic_of_shares(folder: Path) -> None:
+    rows = REGISTRY.find("fig7").data(source(folder))
+    cg, sp, mean = (rows.of(workload=name, policy="final")[0] for name in ("cg", "sp", "HPC mean"))
+    assert mean["ratio"] == pytest.approx((cg["ratio"] * sp["ratio"]) ** 0.5)
+    assert mean["overflow_share"] == pytest.approx((cg["overflow_share"] + sp["overflow_share"]) / 2)
+    assert (mean["paper_ratio"], cg["paper_ratio"]) == (1.92, 1.11)
+
+
+def test_targets_are_those_of_the_other_input(folder: Path) -> None:
+    """A quarter of the profiled entries overflow a sector, so 4x is chosen; of the replayed ones half overflow it."""
+    (row,) = REGISTRY.find("fig7").data(source(folder)).of(workload="cg", policy="final")
+    assert row["ratio"] == pytest.approx(4.0)
+    assert row["overflow_share"] == pytest.approx(0.5, abs=0.05)
+    assert row["same_input_ratio"] < 3
+
+
+def test_what_is_not_there_is_said(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = ["--scale", "small", "--only", "cg,ep", "--workloads", str(folder), "--store", str(folder / "store")]
+    assert main(["plot", "fig3", *place, "-o", str(tmp_path / "p.svg")]) == 0
+    assert "Not there: 1 traces of ep" in drawn_text(folder, "cg,ep")
+    capsys.readouterr()
+    assert main(["plot", "fig3", *place[:3], "ep", *place[4:], "-o", str(tmp_path / "p.svg")]) == 2
+    error = capsys.readouterr().err
+    assert "fig3: nothing of it is in" in error
+    assert "plot fig3 --scale small --run makes them" in error
+    assert main(["plot", "fig10", *place]) == 2
+    assert "waits for the silicon validation" in capsys.readouterr().err
+
+
+def drawn_text(folder: Path, only: str) -> str:
+    columns = {"scale": "small", "only": only, "workloads": str(folder)}
+    figure = REGISTRY.find("fig3")
+    made = figure.draw(figure.data(Source(Store.at(folder / "store"), columns=columns)))
+    return str(made.get_supxlabel())
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        (["--only", "cgg"], "nearest: cg"),
+        (["--scale", "smal"], "nearest: small"),
+        (["--x", "a"], "--x is of plot sweep"),
+    ],
+)
+def test_one_line_says_what_is_wrong(option: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", "fig3", *option]) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert len(error.splitlines()) == 1
+
+
+def test_points_that_fail_are_named_after_the_others_ran(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sizes by another compressor need bytes, which these traces don't have."""
+    assert main(command(folder, "fig5-compressors", "-o", str(tmp_path / "p.svg"), "--run", "--workers", "1")) == 2
+    error = capsys.readouterr().err
+    assert "points failed; the first: " in error
+    assert "has no values" in error
+
+
+def test_every_workload_has_its_name_in_the_paper() -> None:
+    names = Study(SavedResults()).names()
+    assert len(names) == 16
+    assert [paper_names()[name] for name in names[:2]] == ["351.palm", "352.ep"]
+    with pytest.raises(BuddysimError, match="expected one of"):
+        Study(SavedResults(), only=("x",))
+
+
+@pytest.mark.slow
+def test_all_are_drawn_by_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for which in ("profile", "replay"):
+        for name in ONLY.split(","):
+            shutil.copy(ROOT / "traces" / "jacobi2d.bin", tmp_path / f"{name}-small-{which}.bin")
+    pictures = tmp_path / "pictures"
+    assert main(command(tmp_path, "study", "--run", "--workers", "1", "-o", str(pictures))) == 0
+    names = {path.stem for path in pictures.glob("*.pdf")}
+    assert names == set(FIGURES) - {"fig10"}
+    assert "left out: fig10" in capsys.readouterr().err
