@@ -10,7 +10,7 @@ from buddysim.papers.verdict import INPUT, NOT_REPRODUCED, RULES, Comparison
 
 
 def test_every_number_has_its_measurement_and_every_measurement_its_number() -> None:
-    assert set(measurements()) == set(numbers("validation-training.md"))
+    assert set(measurements()) == set(numbers())
 
 
 def test_every_number_names_its_paper_and_has_a_value() -> None:

@@ -68,6 +68,11 @@ class Study:
             if (group is None or workloads()[paper] == group) and (not self.only or name in self.only)
         ]
 
+    @staticmethod
+    def names_in_order() -> list[str]:
+        """All sixteen, in the order of the paper's figures."""
+        return list(paper_names())
+
     def path(self, name: str, which: str) -> Path:
         """Where a workload's trace is, or would be."""
         return self.folder.resolve() / f"{name}-{self.scale}-{which}.bin"

@@ -1,0 +1,72 @@
+"""docs/validation.md has every number of the Buddy Compression paper, and says what wasn't run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from buddysim.papers.buddy.study import Study
+from buddysim.papers.measured import Measured
+from buddysim.papers.stated import numbers
+from buddysim.papers.verdict import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, Comparison
+from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.store import Store
+from buddysim.synthetic import make_trace
+from tests.tools.test_tools import load
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    return load("validate_study")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """One workload's trace, and what its findings need in a store."""
+    folder = tmp_path_factory.mktemp("study")
+    for which in ("profile", "replay"):
+        sizes = {"footprint": "256 KiB", "op": "copy", "sizes": "32 B:3, 128 B:1"}
+        make_trace("stream", folder / f"cg-small-{which}.bin", sizes)
+    results = SavedResults(Store.at(folder / "store"))
+    paths = {which: str(folder / f"cg-small-{which}.bin") for which in ("profile", "replay")}
+    results.of("analysis", {"analysis": "ratio", "trace": paths["replay"]})
+    results.of("analysis", {"analysis": "targets", "trace": paths["replay"], "profile_from": paths["profile"]})
+    return Study(SavedResults(Store.at(folder / "store")), folder, "small")
+
+
+def test_every_number_is_there_with_ours_where_it_was_run(tool: ModuleType, study: Study) -> None:
+    comparisons = tool.compare(study)
+    assert [one.stated.id for one in comparisons] == list(numbers("validation.md"))
+    text = tool.document(comparisons, study)
+    for one in comparisons:
+        if one.stated.line:
+            assert sum(line.startswith(f"| {one.stated.what} | ") for line in text.splitlines()) >= 1, one.stated.id
+    assert "Workloads at scale small: 1 of 16 (cg)." in text
+    found = {one.stated.id: one for one in comparisons}
+    assert found["fig7/354.cg/final_target"].measured.value == pytest.approx(4.0)
+    assert found["buddy-cg-per-alloc"].measured.value == pytest.approx(4.0)
+    assert tool.verdict(found["fig7/352.ep/final_target"]) == tool.NOT_RUN
+    assert tool.verdict(found["buddy-final-hpc"]) == tool.NOT_RUN  # a mean of one of ten is none
+    assert study.results.simulated <= 64  # trainings alone
+
+
+def test_cells_have_ours_and_the_papers_with_their_mark(tool: ModuleType) -> None:
+    stated = numbers()["fig7/354.cg/final_target"]
+    for ours, mark, expected in ((1.12, "", REPRODUCED), (1.5, " ~", SHAPE_ONLY), (4.0, " x", NOT_REPRODUCED)):
+        one = Comparison(stated, Measured(ours))
+        assert tool.verdict(one) == expected
+        (heading, _, row) = tool.figure([one])
+        assert heading == "| ours / paper | final_target |"
+        assert row == f"| 354.cg | {ours:.3g} / 1.11{mark} |"
+    (_, _, row) = tool.figure([Comparison(stated, Measured(None))])
+    assert row == "| 354.cg | not run / 1.11 |"
+
+
+def test_a_wrong_store_is_one_line(tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "STORE").write_text("x")
+    with pytest.raises(SystemExit):
+        tool.main(["--store", str(tmp_path), "-o", str(tmp_path / "d.md")])
+    assert "not a store of results" in capsys.readouterr().err
+    assert not (tmp_path / "d.md").exists()
