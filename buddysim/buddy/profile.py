@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from buddysim.buddy.over_time import largest_first_until_none_over, sums_over_ti
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.buddy.values import N_CLASSES, EntryValues
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES
-from buddysim.trace import Allocation, Trace
+from buddysim.trace import Allocation, Trace, open_trace
 
 if TYPE_CHECKING:
     import pandas
@@ -223,7 +224,7 @@ class Profile:
 
 
 def profile(
-    trace: Trace,
+    trace: Trace | str | PathLike[str],
     threshold: float = ProfileOptions.threshold,
     aggregate: str = ProfileOptions.aggregate,
     policy: str = ProfileOptions.policy,
@@ -235,11 +236,17 @@ def profile(
     eight_byte_state: bool = ProfileOptions.eight_byte_state,
     until: int | None = ProfileOptions.until,
 ) -> Profile:
-    """Chooses target ratios; parameters and errors as `ProfileOptions` has them, for `profile_with`."""
+    """Chooses target ratios of a trace or of a trace file.
+
+    The other parameters and the errors are those of `ProfileOptions` and `profile_with`.
+    """
     options = ProfileOptions(
         threshold, aggregate, policy, algorithm, seed, distribution, mostly_zero, eight_byte_state, until
     )
-    return profile_with(trace, options)
+    if isinstance(trace, Trace):
+        return profile_with(trace, options)
+    with open_trace(trace) as opened:
+        return profile_with(opened, options)
 
 
 def profile_with(trace: Trace, options: ProfileOptions) -> Profile:

@@ -148,16 +148,17 @@ def _snapshots(snapshots: list[Row], names: list[str]) -> Iterator[Part]:
 
     def row(pair: tuple[Row, Row | None]) -> tuple[str, ...]:
         snapshot, contents = pair
-        head = (str(snapshot["index"]), str(snapshot["point"]), printable(snapshot["label"]))
+        when = (str(snapshot["point"]), printable(snapshot["label"]))
         if contents is None:
-            return (*head, "no contents")
+            return (str(snapshot["index"]), "none", "", "", *when)
         share = "whole" if contents["whole"] else share_text(contents["share"])
         name = printable(names[contents["allocation"]])
-        return (*head, name, share, f"{contents['pages']:,}", bytes_text(contents["page_bytes"]))
+        pages = f"{contents['pages']:,} of {bytes_text(contents['page_bytes'])}"
+        return (str(snapshot["index"]), name, share, pages, *when)
 
-    headings = ("", "after\nlaunches", "label", "contents of", "sampled", "pages", "of\nbytes each")
+    headings = ("", "contents of", "sampled", "pages of bytes", "after\nlaunches", "label")
     what = f"allocations' contents in {len(snapshots):,} snapshots" if len(rows) > 1 else "snapshots"
-    return _listed(what, headings, rows, row)
+    return _listed(what, headings, rows, row, names=2)
 
 
 def _size_maps(size_maps: list[Row], names: list[str]) -> Iterator[Part]:

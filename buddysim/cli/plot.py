@@ -201,10 +201,10 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
         _fill([name], source, args)
     plot(name, paths, source, Look(args.width, args.font, not args.no_title, args.dpi))
     files = ", ".join(map(str, paths))
+    title = REGISTRY.find(name).TITLE
     if args.file is not None:
-        print_screen([f"{files}: {args.file}"])
+        print_screen([f"{files}: {title}; drawn from {args.file}"])
     else:
-        title = REGISTRY.find(name).TITLE
         print_screen([f"{files}: {title}; results in {_folder(source)}, {source.training.simulated} simulated now"])
 
 

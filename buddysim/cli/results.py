@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from buddysim.report.screen import Part
     from buddysim.report.screen import Table as ScreenTable
     from buddysim.sweep.store import Store
 
@@ -14,14 +15,10 @@ NAME = "results"
 HELP = """show results of the store as one table, a row each, or write it as Parquet or CSV
 
 --where knows units: --where 'link.bandwidth > 100 GB/s and scheme = buddy'. --sql is DuckDB's, on the view results.
-Numbers are in base units: bytes, ps, Hz, bytes per second. Times against unlimited device memory: time_vs_ideal."""
+In files numbers are in base units: bytes, ps, Hz, bytes per second. Times against unlimited device memory:
+time_vs_ideal."""
 
 _MOST_ROWS = 50
-_ALWAYS = ("name", "trace", "network", "machine", "scheme")
-_TIMES = ("time_ps", "time_vs_ideal", "time_ms", "time_vs_oracle")
-#: Columns that say nothing on a screen.
-_NEVER = ("asked", "baseline", "machine_checksum", "content", "sources", "file_bytes", "file_changed_ns", "seconds",
-          "peak_rss_bytes", "model_version", "engine")  # fmt: skip
 _NAME_DIGITS = 10
 
 
@@ -80,49 +77,47 @@ def run(args: argparse.Namespace) -> int:
 def _show(found: Any, chosen: bool) -> None:
     from buddysim.report.screen import print_screen
 
-    rows = found.slice(0, _MOST_ROWS).to_pylist()
-    names = found.column_names if chosen else _telling(found)
-    parts = [_screen_table(rows, names)] if rows else []
-    more = found.num_rows - len(rows)
-    shown = f"{found.num_rows:,} results" + (f", {len(rows)} of them shown" if more else "")
-    hidden = found.num_columns - len(names)
+    rows = found.slice(0, _MOST_ROWS)
+    parts, shown_columns = _every_column(rows) if chosen else _by_engine(rows)
+    more = found.num_rows - rows.num_rows
+    shown = f"{found.num_rows:,} results" + (f", {rows.num_rows} of them shown" if more else "")
+    hidden = found.num_columns - shown_columns
     print_screen([*parts, "", f"{shown}; {hidden} more columns (--columns, -o)" if hidden else shown])
 
 
-def _telling(found: Any) -> list[str]:
-    """The columns that a screen shows: who a row is, the settings that vary, and its times."""
-    from buddysim.sweep.engines import NAMES, find
-
-    settings = {name for engine in map(find, NAMES) for name in engine.axes()}
-    counters = _counter_names()
-    kept = []
-    for name in found.column_names:
-        column = found.column(name)
-        if name in _NEVER or column.null_count == len(column):
-            continue
-        varies = len(column.unique()) > 1
-        if name in _ALWAYS or (name in _TIMES) or (varies and (name in settings or name not in counters)):
-            kept.append(name)
-    first = [name for name in _ALWAYS if name in kept]
-    last = [name for name in _TIMES if name in kept]
-    return [*first, *(name for name in kept if name not in (*first, *last)), *last]
+def _every_column(found: Any) -> tuple[list[Part], int]:
+    return [_table(found, found.column_names)] if found.num_rows else [], found.num_columns
 
 
-def _counter_names() -> set[str]:
+def _by_engine(found: Any) -> tuple[list[Part], int]:
+    """For each engine the columns that tell its results apart, and how many columns they are in all."""
     from buddysim.report.counter_texts import counter_texts
+    from buddysim.sweep.telling import telling
 
-    return {counter.name for counter in counter_texts()}
+    counters = {counter.name for counter in counter_texts()}
+    of_rows = found.column("engine").to_pylist()
+    engines = dict.fromkeys(of_rows)
+    parts: list[Part] = []
+    shown: set[str] = set()
+    for engine in engines:
+        rows = found.filter([each == engine for each in of_rows])
+        names = telling(rows, counters)
+        shown |= {*names}
+        parts += [*([""] if parts else []), *([f"{engine}:"] if len(engines) > 1 else []), _table(rows, names)]
+    return parts, len(shown)
 
 
-def _screen_table(rows: list[dict[str, Any]], names: list[str]) -> ScreenTable:
+def _table(found: Any, names: list[str]) -> ScreenTable:
     from buddysim.report.screen import Column, Table
+    from buddysim.sweep.telling import quantity
 
+    rows = found.select(names).to_pylist()
     texts = {name: any(isinstance(row[name], str) for row in rows) for name in names}
     columns = [Column(name, left=texts[name]) for name in names]
-    return Table(columns, [[_text(name, row[name]) for name in names] for row in rows])
+    return Table(columns, [[_text(name, row[name], quantity(name)) for name in names] for row in rows])
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: Any, kind: str | None) -> str:
     if value is None:
         return "-"
     if name == "name":
@@ -131,9 +126,25 @@ def _text(name: str, value: Any) -> str:
         return value.rsplit("/", 1)[-1]
     if isinstance(value, bool):
         return str(value).lower()
+    if kind is not None and isinstance(value, int | float):
+        return _with_unit(value, kind)
     if isinstance(value, float):
         return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1000 else f"{value:.5g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _with_unit(value: float, kind: str) -> str:
+    """A machine's figure, which the table has in base units."""
+    from buddysim.machine.units import Frequency, format_flops
+    from buddysim.report.quantities import bytes_text, time_text
+
+    if kind == "time":
+        return time_text(value)
+    if kind == "bytes":
+        return bytes_text(value)
+    if kind == "frequency":
+        return str(Frequency(round(value)))
+    return format_flops(round(value)) if kind == "flops" else f"{value / 1e9:,.5g} GB/s"
 
 
 def _check_suffix(path: str) -> None:

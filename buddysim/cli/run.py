@@ -184,12 +184,18 @@ def chosen_kernels(text: str | None) -> slice | None:
         raise BuddysimError(f"--kernels: {shortened(text)}: {error}") from None
 
 
-def _machine(args: argparse.Namespace) -> Machine:
+def _changed(args: argparse.Namespace) -> dict[str, object]:
+    """What --set says, by key."""
     from buddysim.base.settings import parse_settings
+
+    return parse_settings(setting for group in args.settings for setting in group)
+
+
+def _machine(args: argparse.Namespace) -> Machine:
     from buddysim.machine import Machine
 
     machine = Machine.load(args.machine)
-    overrides = parse_settings(setting for group in args.settings for setting in group)
+    overrides = _changed(args)
     return machine.with_overrides(overrides, "--set") if overrides else machine
 
 
@@ -250,4 +256,4 @@ def _report(results: Mapping[str, ReplayResult], args: argparse.Namespace) -> No
         return
     written = [path for path in (args.json, args.parquet) if path is not None]
     kept = f"full result: {', '.join(written)}" if written else "full result: not kept (--json FILE writes it)"
-    print_result(content, kept)
+    print_result(content, kept, _changed(args))

@@ -237,12 +237,18 @@ def measured(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> Ite
         yield path
 
 
-def _machine(args: argparse.Namespace) -> TrainingMachine:
+def _changed(args: argparse.Namespace) -> dict[str, object]:
+    """What --set says, by key."""
     from buddysim.base.settings import parse_settings
+
+    return parse_settings(setting for group in args.settings for setting in group)
+
+
+def _machine(args: argparse.Namespace) -> TrainingMachine:
     from buddysim.machine.training import TrainingMachine
 
     machine = TrainingMachine.load(args.machine)
-    overrides = parse_settings(setting for group in args.settings for setting in group)
+    overrides = _changed(args)
     return machine.with_overrides(overrides, "--set") if overrides else machine
 
 
@@ -344,7 +350,7 @@ def _report(
     files = [path for path in (args.json, args.parquet) if path is not None]
     written = f"full result: {', '.join(files) or 'not kept (--json FILE writes it)'}"
     written += f"; timeline: {args.timeline}" if args.timeline else ""
-    print_training(content, written, batches, beyond)
+    print_training(content, written, batches, beyond, _changed(args))
     if args.budget is not None:
         fastest = fastest_that_fits(results)
         if fastest is not None:

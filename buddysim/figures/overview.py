@@ -86,7 +86,7 @@ def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:
             axes.barh(schemes, widths, left=left, color=colour, height=0.6, label=label)
             left = [start + width for start, width in zip(left, widths, strict=True)]
     for row, total in enumerate(left):
-        _annotate(axes, total, row, f"{total:,.0f}")
+        _annotate(axes, total, row, f"{total:,.0f}" if total >= 10 else f"{total:.3g}")
     axes.set_xlim(0, 1.12 * max(*left, 1e-6))
     axes.set_xlabel("moved, MiB")
     if axes.patches:

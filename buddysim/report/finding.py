@@ -11,6 +11,8 @@ from buddysim.report.screen import NOTHING, Column, Part, Table, printable
 
 #: How a number is written, and what its column is called, by the end of its name.
 _UNITS: dict[str, Callable[[float], str]] = {"_share": share_text, "_bytes": bytes_text, "_ps": time_text}
+#: Endings that say no more than the unit that stands in every cell; a share's name is that of a share.
+_SHOWN_UNITS = ("_bytes", "_ps")
 _CLASS = "share_"
 
 
@@ -22,13 +24,14 @@ def finding_parts(found: Finding) -> list[Part]:
         for name in shown.columns
     ]
     rows = [[_text(name, value) for name, value in zip(shown.columns, row, strict=True)] for row in shown.rows]
-    return [f"{found.title}:", Table(columns, rows), *found.notes]
+    names = next((n for n, column in enumerate(columns) if not column.left), len(columns))
+    return [f"{found.title}:", Table(columns, rows, max(names, 1)), *found.notes]
 
 
 def _heading(name: str) -> str:
     if name.startswith(_CLASS):
         return name.removeprefix(_CLASS).replace("B", " B")
-    for ending in _UNITS:
+    for ending in _SHOWN_UNITS:
         name = name.removesuffix(ending)
     return name.replace("_", "\n", 1).replace("_", " ")
 

@@ -173,6 +173,7 @@ def _blocks(table: Table, width: int | None) -> list[dict[int, int]]:
     natural = {column: _natural(table, column) for column in every}
     if width is None or sum(natural.values()) + _GAP * (len(natural) - 1) <= width:
         return [natural]
+    every = [c for c in every if c < table.names or not table.rows or _says_something(table, c)]
     names = {column: _least_name(table, column, width) for column in every[: table.names]}
     room = width - sum(names.values()) - _GAP * len(names)
     blocks: list[dict[int, int]] = [dict(names)]
@@ -185,6 +186,10 @@ def _blocks(table: Table, width: int | None) -> list[dict[int, int]]:
         blocks[-1][column] = least
         used += least + _GAP
     return [_widened(block, natural, width) for block in blocks]
+
+
+def _says_something(table: Table, column: int) -> bool:
+    return any(cell not in ("", NOTHING) for cell in table.cells(column)[1:])
 
 
 def _widened(block: dict[int, int], natural: dict[int, int], width: int) -> dict[int, int]:

@@ -27,7 +27,21 @@ def _share_of(part: str, whole: str) -> Callable[[Flat], str]:
 
 
 def _buddy_share(result: Flat) -> str:
-    return share_text(result["buddy.access_share"]) if result["footprint.buddy_bytes"] else NOTHING
+    if not result["footprint.buddy_bytes"]:
+        return NOTHING
+    return share_text(result["buddy.access_share"]) + _of_one_seed(result)
+
+
+def _in_buddy_memory(result: Flat) -> str:
+    taken = result["footprint.buddy_bytes"]
+    return bytes_text(taken) + _of_one_seed(result) if taken else NOTHING
+
+
+def _of_one_seed(result: Flat) -> str:
+    """What is said beside a number that another seed of drawn sizes would change."""
+    if result["compression.drawn_low"] is None:
+        return ""
+    return f", drawn by seed {result['provenance']['seed']}"
 
 
 def _ratios_over_time(result: Flat) -> str:
@@ -61,11 +75,14 @@ def _ratio_band(result: Flat) -> str:
 
 
 def _in_device_memory(result: Flat) -> str:
-    """Data and metadata; of Unified Memory what is resident."""
-    whole = result["footprint.device_bytes"] + result["footprint.metadata_bytes"]
-    resident = min(whole, result["um.resident_bytes"] or whole)
-    drawn = ", drawn" if result["compression.drawn_low"] is not None else ""
-    return f"{bytes_text(resident)}{drawn}" if whole else NOTHING
+    """Data and metadata; of Unified Memory what is resident; of drawn sizes how far it spreads, as the ratio does."""
+    metadata = result["footprint.metadata_bytes"]
+    whole = result["footprint.device_bytes"] + metadata
+    ratios = [result["compression.drawn_high"], result["compression.drawn_low"]]
+    if whole and ratios[0] is not None:
+        low, high = (bytes_text(round(result["footprint.allocated_bytes"] / ratio) + metadata) for ratio in ratios)
+        return f"{low} to {high}, drawn"
+    return bytes_text(min(whole, result["um.resident_bytes"] or whole)) if whole else NOTHING
 
 
 def _count_of(key: str) -> Callable[[Flat], str]:
@@ -106,7 +123,7 @@ _RATES: Sequence[Row] = (
     ("  largest, and mean over time", _ratios_over_time),
     ("  band", _ratio_band),
     ("in device memory", _in_device_memory),
-    ("in buddy memory", _bytes_of("footprint.buddy_bytes")),
+    ("in buddy memory", _in_buddy_memory),
     ("in host memory", _bytes_of("footprint.host_bytes")),
     ("buddy-access share", _buddy_share),
     ("L1 sector hits, merged ones too", _l1_hits),
@@ -154,16 +171,17 @@ _LAST: Sequence[Row] = (
 )
 
 
-def result_parts(results: Results, full_result: str = "") -> list[Part]:
+def result_parts(results: Results, full_result: str = "", changed: Mapping[str, object] | None = None) -> list[Part]:
     """The screen.
 
     Parameters
     ----------
     results : what `ReplayResult.to_dict` gives, by scheme name
     full_result : where the whole of it is, for the last line
+    changed : figures of the machine that are not those of its name
     """
     first = next(iter(results.values()))
-    parts: list[Part] = [_heading(first), "", _comparison(results)]
+    parts: list[Part] = [_heading(first, changed or {}), "", _comparison(results)]
     for result in results.values():
         if result["provenance"]["targets"]:
             parts += ["", _allocations(result), *_more_allocations(result)]
@@ -173,16 +191,18 @@ def result_parts(results: Results, full_result: str = "") -> list[Part]:
     return [*parts, "", full_result] if full_result else parts
 
 
-def print_result(results: Results, full_result: str) -> None:
+def print_result(results: Results, full_result: str, changed: Mapping[str, object]) -> None:
     """Prints the screen."""
-    print_screen(result_parts(results, full_result))
+    print_screen(result_parts(results, full_result, changed))
 
 
-def _heading(result: Flat) -> str:
+def _heading(result: Flat, changed: Mapping[str, object]) -> str:
     run = result["provenance"]
+    settings = ", ".join(f"{key} = {value}" for key, value in changed.items())
+    machine = f"{run['machine']} with {printable(settings)}" if settings else run["machine"]
     kernels = len(result["per_kernel"])
     return (
-        f"{run['trace']} on {run['machine']}: {kernels:,} kernel{'s' if kernels != 1 else ''}, "
+        f"{run['trace']} on {machine}: {kernels:,} kernel{'s' if kernels != 1 else ''}, "
         f"{result['warp_instructions']:,} warp instructions, {result['memory_instructions']:,} of them memory "
         f"instructions; {bytes_text(result['footprint.allocated_bytes'] + result['footprint.host_bytes'])} allocated"
     )

@@ -74,7 +74,11 @@ def _accuracy(result: Flat) -> str:
 
 
 def training_parts(
-    results: Results, full_result: str = "", batches: Mapping[str, int] | None = None, beyond: Results | None = None
+    results: Results,
+    full_result: str = "",
+    batches: Mapping[str, int] | None = None,
+    beyond: Results | None = None,
+    changed: Mapping[str, object] | None = None,
 ) -> list[Part]:
     """One screen: which schemes fit, their costs and savings, their limits, decisions and assumptions.
 
@@ -84,9 +88,10 @@ def training_parts(
     full_result : text that names the file of the full result
     batches : the largest batch of each scheme that fits, where these were looked for; 0 for none
     beyond : of these schemes, the counters ``missing.*`` of one sample more, which does not fit
+    changed : figures of the machine that are not those of its name
     """
     sections: tuple[list[Part], ...] = (
-        [_heading(results, batches), _conditions(next(iter(results.values())))],
+        [_heading(results, batches), *_changed(changed or {}), _conditions(next(iter(results.values())))],
         [_comparison(results, batches)],
         list(_not_modelled(results)),
         list(_limits(results, beyond or {})),
@@ -107,10 +112,19 @@ def missing_text(result: Flat) -> str:
 
 
 def print_training(
-    results: Results, full_result: str, batches: Mapping[str, int] | None = None, beyond: Results | None = None
+    results: Results,
+    full_result: str,
+    batches: Mapping[str, int] | None = None,
+    beyond: Results | None = None,
+    changed: Mapping[str, object] | None = None,
 ) -> None:
     """Prints the screen."""
-    print_screen(training_parts(results, full_result, batches, beyond))
+    print_screen(training_parts(results, full_result, batches, beyond, changed))
+
+
+def _changed(settings: Mapping[str, object]) -> Iterator[str]:
+    if settings:
+        yield printable(f"changed: {', '.join(f'{key} = {value}' for key, value in settings.items())}")
 
 
 def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
@@ -136,7 +150,7 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
         columns.append(("codes\nms", _codes))
     if any(result["memory.footprint_ratio"] is not None for result in results.values()):
         columns.append(("maps\nGiB", _gib("memory.footprint_bytes")))
-        columns.append(("MFR", _footprint_ratio))
+        columns.append(("maps\nsmaller", _footprint_ratio))
     if batches is not None:
         columns.insert(0, ("batch\nsamples", _batch))
     rows = []

@@ -55,6 +55,13 @@ def test_threshold_per_allocation(tmp_path: Path, classes: list[int], ratio: str
     assert chosen(tmp_path / "t.bin", [(0, {"a": classes})]) == {"a": ratio}
 
 
+def test_a_trace_or_the_path_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.bin"
+    write_trace(path, {"a": 10}, [(0, {"a": [4] * 10})])
+    with open_trace(path) as trace:
+        assert profile(trace).to_dict() == profile(path).to_dict() == profile(str(path)).to_dict()
+
+
 def test_the_threshold_is_taken_as_written(tmp_path: Path) -> None:
     """0.07 x 100 is a little over 7 in floating point and 0.29 x 100 a little under 29."""
     for share in (0.07, 0.29, 0.57):

@@ -29,6 +29,17 @@ def test_tables_on_the_screen(trace: Path, capsys: pytest.CaptureFixture[str], m
     assert all(len(line) <= 80 for line in out.splitlines())
 
 
+def test_each_part_of_a_wide_table_names_its_rows(
+    trace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the compressor alone, the same in every row, nobody would know which allocation a share is of."""
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["analyse", str(trace), "--only", "classes"]) == 0
+    headings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("compressor")]
+    assert len(headings) > 1
+    assert all(heading.split()[:2] == ["compressor", "allocation"] for heading in headings)
+
+
 def test_csv_and_json(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, result = trace.parent / "found", trace.parent / "r.json"
     assert main(["analyse", str(trace), "--only", "ratio", "-o", str(folder), "--json", str(result)]) == 0

@@ -19,7 +19,7 @@ from buddysim.cli import main
 from buddysim.cli.run import chosen_kernels
 from buddysim.compress import DEFAULT
 from buddysim.compress.registry import entry_algorithms
-from buddysim.report.quantities import band_text, change_text
+from buddysim.report.quantities import band_text, bytes_text, change_text
 from buddysim.synthetic import make_trace
 
 BACKPROP = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
@@ -190,8 +190,24 @@ def test_drawn_sizes_never_give_a_bare_ratio(capsys):
         assert re.fullmatch(r"compression ratio +\d+\.\d\d to \d+\.\d\d, drawn +1\.00", ratios)
         assert "sizes drawn from a distribution (isca20-hpc), not measured (buddy)" in shown
         assert not re.search(r"\d\.\d\dx memory", shown)
+        for row in ("in device memory", "in buddy memory", "buddy-access share"):
+            (line,) = [line for line in shown.splitlines() if line.startswith(row)]
+            seed = options[1] if options[:1] == ("--seed",) else "0"
+            said = r"[\d.]+ \w+ to [\d.]+ \w+, drawn" if row == "in device memory" else f", drawn by seed {seed}"
+            assert re.search(said, line), line
+    allocated, taken = content["footprint.allocated_bytes"], content["footprint.metadata_bytes"]
+    ends = " to ".join(bytes_text(allocated / ratio + taken) for ratio in (high, low))
+    assert f"{ends}, drawn" in ran(capsys, BACKPROP)
     assert f"{low:.2f} to {high:.2f}, drawn" in ran(capsys, BACKPROP)
     assert re.search(r"ratio \d\.\d\d to \d\.\d\d, drawn", profiled(capsys, BACKPROP))
+
+
+def test_the_heading_says_which_figures_are_not_the_machines_own(stream, capsys):
+    """Nobody takes a run on a changed machine for one on the machine of that name."""
+    options = ("--scheme", "ideal", "--no-sensitivity")
+    assert " on p100-nvlink2: " in ran(capsys, stream, *options)
+    changed = ran(capsys, stream, *options, "--set", "l2.size=2MiB", "--set", "link.bandwidth=50 GB/s")
+    assert " on p100-nvlink2 with l2.size = 2MiB, link.bandwidth = 50 GB/s: " in changed
 
 
 def test_every_seeds_ratio_is_within_the_spread(capsys):

@@ -270,6 +270,13 @@ def test_the_screen_says_what_updates_the_weights(capsys):
     assert f"ms, state {state:.2f} GiB" in capsys.readouterr().out
 
 
+def test_the_screen_says_which_figures_are_not_the_machines_own(capsys):
+    assert train("alexnet", "--scheme", "base-p") == 0
+    assert "changed:" not in capsys.readouterr().out
+    assert train("alexnet", "--scheme", "base-p", "--set", "training.memory=4GiB") == 0
+    assert "\nchanged: training.memory = 4GiB\n" in capsys.readouterr().out
+
+
 def test_time_for_codes_has_a_column_where_a_scheme_encodes(capsys, monkeypatch):
     assert train("alexnet", "--scheme", "base-p") == 0
     assert "codes" not in capsys.readouterr().out

@@ -59,6 +59,14 @@ def test_a_part_leaves_out_rows_and_titles_of_which_it_has_nothing() -> None:
     assert ("traffic" in second, "demand" in second, "time" in second) == (False, False, True)
 
 
+def test_a_part_leaves_out_columns_that_say_nothing() -> None:
+    """A part of headings alone would look as if something were missing; whole tables keep such columns."""
+    long = "b" * 30
+    table = Table([Column("name"), Column(long), Column("c" * 30)], [("x", "1", "-"), ("y", "2", "")])
+    assert "c" * 30 in as_text([table], 100)
+    assert as_text([table], 40).splitlines() == [f"name  {long}", f"   x  {'1':>30}", f"   y  {'2':>30}"]
+
+
 def test_a_number_stays_with_its_unit() -> None:
     for width in range(20, 60):
         shown = as_text(["of the entries 12.5 % were there and 3.0 MiB in 4.5 ms at 9 GB/s of it"], width)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,34 @@ def test_the_screen_shows_what_varies(studied: Path, capsys: pytest.CaptureFixtu
     assert main(["results", "--store", str(studied / "store")]) == 0
     heading, *_ = capsys.readouterr().out.splitlines()
     assert heading.split() == ["name", "trace", "machine", "scheme", "link.bandwidth", "time_ps", "time_vs_ideal"]
+
+
+def test_figures_of_machines_have_units_on_the_screen(studied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = "name,link.bandwidth,l2.size,l2.load_to_use,clock.core,l2.ways"
+    assert main(["results", "--store", str(studied / "store"), "--columns", columns, "--where", "scheme = buddy"]) == 0
+    heading, first, *_ = capsys.readouterr().out.splitlines()
+    assert heading.split() == columns.split(",")
+    assert re.fullmatch(r"\w{10} +100 GB/s +4\.0 MiB +180\.0 ns +1\.3 GHz +16", first), first
+
+
+def test_results_of_two_engines_are_two_tables(
+    studied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each has its own columns: what the other engine's results lack tells nothing of them."""
+    shutil.copytree(studied / "store", tmp_path / "store")
+    store = ["--store", str(tmp_path / "store")]
+    study = tmp_path / "training.toml"
+    study.write_text(
+        'engine = "training"\n[set]\nnetwork = "alexnet-cifar10"\nbatch = 4\nscheme = "oracle"\n[grid]\n'
+        'machine = ["titan-x", "v100"]\n'
+    )
+    assert main(["sweep", str(study), "--workers", "1", *store]) == 0
+    assert main(["results", *store]) == 0
+    shown = capsys.readouterr().out
+    replays, trainings = shown[shown.index("replay:") :].split("training:")
+    assert replays.split("\n")[1].split()[:5] == ["name", "trace", "machine", "scheme", "link.bandwidth"]
+    told = ["name", "network", "machine", "scheme", "library", "time_ms", "time_vs_oracle"]
+    assert trainings.split("\n")[1].split() == told  # the machines' names stand for all their figures
 
 
 def test_what_is_there_is_not_simulated_again(studied: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,11 +97,11 @@ def _missing(process: Process) -> str | None:
         return None
     parts = []
     if there.malloc_rest:
-        parts.append(f"{there.malloc_rest / 1e6:.1f} MB in malloc's heaps: smaller allocations, freed memory")
+        parts.append(f"{_mib(there.malloc_rest)} in malloc's heaps: smaller allocations, freed memory")
     if there.unseen:
-        parts.append(f"{there.unseen / 1e6:.1f} MB in stretches that are too small")
+        parts.append(f"{_mib(there.unseen)} in stretches that are too small")
     return (
-        f"{missing / 1e6:.1f} MB of the {there.resident / 1e6:.1f} MB of memory that was resident are not captured "
+        f"{_mib(missing)} of the {_mib(there.resident)} of memory that was resident are not captured "
         f"({'; '.join(parts)}); smaller ones: --min-bytes"
     )
 
@@ -112,7 +112,7 @@ def report(output: object, record: Record, outcome: Outcome, process: Process, t
     largest = max((sum(one.header.bytes for one in snapshot.allocations) for snapshot in record.snapshots), default=0)
     say(
         f"{output}: {_count(len(record.snapshots), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
-        f"up to {largest / 1e6:.1f} MB at once; {record.bytes_seen / 1e6:.1f} MB read"
+        f"up to {_mib(largest)} at once; {_mib(record.bytes_seen)} read"
     )
     captured_ones = [one for one in outcome.processes if one.most_bytes]
     if len(captured_ones) > 1:
@@ -170,6 +170,10 @@ def _exact(total: int, wanted: int, trigger: Trigger) -> str:
         function = f"{trigger.function}:" if trigger.function else ""
         return f"--every-calls {function}{total // wanted} --snapshots all"
     return f"--every-seconds {total / wanted / 1e9:.4g} --snapshots all"
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB"
 
 
 def _count(number: int, what: str) -> str:

@@ -188,7 +188,7 @@ def _report(output: Path, summary: Summary, seconds: float, end: str, spool: Spo
     """To the standard error, as the standard output is the script's."""
     say(
         f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
-        f"{summary.bytes_seen / 1e6:,.1f} MB read; {summary.kernels} kernels; {seconds:.1f} s"
+        f"{summary.bytes_seen / (1 << 20):,.1f} MiB read; {summary.kernels} kernels; {seconds:.1f} s"
     )
     if not end.startswith("none:"):
         warn(end)

@@ -61,8 +61,9 @@ def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str
     )
     summary = import_accelsim(args.kernelslist, args.output, options, progress)
     counts = summary.counts
+    kernels = "1 kernel" if summary.kernels == 1 else f"{summary.kernels:,} kernels"
     return Imported(
-        f"{args.output}: {summary.kernels} kernels, {counts['warp_instructions']} warp instructions "
+        f"{args.output}: {kernels}, {counts['warp_instructions']} warp instructions "
         f"({counts['lane_instructions']} lane instructions), {counts['memory_lines']} memory lines "
         f"({counts['predicated_off']} predicated off), {counts['barriers']} barriers, {counts['lines']} lines "
         f"of 128 B, {counts['sectors']} sectors; {summary.allocations} allocations, {summary.snapshots} snapshots",
