@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT))
 
 import buddysim  # noqa: E402
@@ -17,6 +20,15 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sp
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "site"
 exclude_patterns = ["examples/**"]
+#: Pages of documents that lie outside of docs/.
+CARRIED_OVER = {
+    "site/readme": "README.md",
+    "site/contributing": "CONTRIBUTING.md",
+    "site/changes": "CHANGELOG.md",
+    "site/examples": "examples/README.md",
+    "site/traces": "traces/README.md",
+    "site/plots": "plots/README.md",
+}
 html_theme = "alabaster"
 html_theme_options = {"page_width": "64em", "sidebar_width": "14em"}
 
@@ -26,9 +38,43 @@ autodoc_default_options = {"members": True, "undoc-members": False, "show-inheri
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 myst_heading_anchors = 4
-# Links to what lies outside of docs/ (the README, the sources) are resolved in a clone; test_commands.py checks them.
-suppress_warnings = ["myst.xref_missing", "toc.not_included"]
+# Links to sources and data lead to files of a clone; test_commands.py checks that these are there.
+suppress_warnings = ["myst.xref_missing"]
 
 linkcheck_timeout = 20
 linkcheck_retries = 2
 linkcheck_anchors = False
+
+
+def carry_over(app: object, page: str, source: list[str]) -> None:
+    """Puts documents from outside docs/ into their pages; links to these, and theirs, lead to the site's pages."""
+    if page in CARRIED_OVER:
+        document = ROOT / CARRIED_OVER[page]
+        text = document.read_text(encoding="utf-8")
+    else:
+        document, text = DOCS / f"{page}.md", source[0]
+    here = (DOCS / page).parent
+
+    def led(link: re.Match[str]) -> str:
+        path, anchor = link[1], link[2] or ""
+        target = (document.parent / path).resolve()
+        pages = {ROOT / file: DOCS / f"{name}.md" for name, file in CARRIED_OVER.items()}
+        target = pages.get(target / "README.md" if target.is_dir() else target, target)
+        return f"]({os.path.relpath(target, here)}{anchor})"
+
+    source[0] = re.sub(r"\]\(((?![a-z]+:)[^)#\s]+)(#[^)\s]*)?\)", led, text)
+
+
+def describe(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Docstrings say ``threshold : what it is``, as types are annotations; Napoleon would take the text for a type."""
+    described = []
+    for line in lines:
+        found = re.match(r"(\s*)([\w*.]+(?:, [\w*.]+)*) : (.+)", line)
+        described += [f"{found[1]}{found[2]}", f"{found[1]}    {found[3]}"] if found else [line]
+    lines[:] = described
+
+
+def setup(app: object) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", carry_over)  # type: ignore[attr-defined]
+    app.connect("autodoc-process-docstring", describe, priority=1)  # type: ignore[attr-defined]

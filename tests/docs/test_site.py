@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,33 @@ def test_the_reference_names_every_public_name() -> None:
     assert not missing
 
 
+def test_the_contents_name_every_page() -> None:
+    """A page that is not among them would be found by a search only."""
+    contents = (ROOT / "docs" / "site.rst").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in (ROOT / "docs").glob("**/*.md")]
+    assert sorted(re.findall(r"^   ([a-z][\w/-]*)$", contents, flags=re.MULTILINE)) == sorted([*pages, "api"])
+
+
+def broken_links(site: Path) -> list[str]:
+    """Links within a site that lead to no file, or to no place in it."""
+    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    broken = []
+    for page, text in pages.items():
+        for link in re.findall(r'(?:href|src)="(?!\w+:)([^"]+)"', text):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path.partition("?")[0]).resolve() if path else page
+            if not target.exists() or (anchor and target in pages and f'id="{anchor}"' not in pages[target]):
+                broken.append(f"{page.name}: {link}")
+    return broken
+
+
+def test_broken_links_of_a_site_are_found(tmp_path: Path) -> None:
+    """What the check below is for."""
+    (tmp_path / "a.html").write_text('<p id="x"><a href="#x"><a href="b.html?v=1#y"><a href="https://e.org">')
+    (tmp_path / "b.html").write_text('<p id="y"><a href="a.html#gone"><img src="gone.png">')
+    assert broken_links(tmp_path) == ["b.html: a.html#gone", "b.html: gone.png"]
+
+
 @pytest.mark.slow
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="Sphinx isn't installed: pip install 'buddysim[docs]'")
@@ -27,5 +55,10 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
-    assert "buddysim.simulate" in page
-    assert "Buddy Threshold of that profile" in page
+    text = re.sub("<[^>]+>", "", page)
+    assert "buddysim.simulate" in text
+    assert re.search(r"threshold \(float\)\W+Buddy Threshold of that profile, the largest share of entries", text)
+    assert 'class="xref myst"' not in (tmp_path / "site" / "index.html").read_text(
+        encoding="utf-8"
+    )  # a link to nothing
+    assert not broken_links(tmp_path / "site")
