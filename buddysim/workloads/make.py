@@ -34,7 +34,7 @@ from buddysim.workloads.device import import_pyopencl
 from buddysim.workloads.needs import Needs, check_room, needs_of_run
 from buddysim.workloads.registry import REGISTRY, is_network, problem_of, solver_of
 from buddysim.workloads.solver import Check, Solver
-from buddysim.workloads.training.make import MODELLED, make_training
+from buddysim.workloads.training.make import assumptions_of, make_training
 from buddysim.workloads.training.make import needs_of as needs_of_training
 
 TOOL = "buddysim workloads"
@@ -96,7 +96,7 @@ def needs_of(name: str, scale: str, which: str, contents_every: int) -> Needs:
             raise BuddysimError(
                 f"{name}: --contents-every {contents_every}: a network's trace has sizes only, expected 0"
             )
-        return needs_of_training(problem_of(name, scale, which))
+        return needs_of_training(name, REGISTRY.find(name).NETWORK, problem_of(name, scale, which))
     import_pyopencl()
     return needs_of_run(solver_of(name, scale, which), contents_every)
 
@@ -218,7 +218,7 @@ def _provenance(name: str, scale: str, which: str, problem: Any, contents_every:
         source=f"{name} {scale} {which} {json.dumps(asdict(problem), sort_keys=True)}",
         licence=_LICENCE,
         command=f"buddysim workloads make {name} --scale {scale} --input {which}",
-        assumptions=(MODELLED if is_network(REGISTRY.find(name)) else captured)
+        assumptions=(assumptions_of(problem) if is_network(REGISTRY.find(name)) else captured)
         | {"sources": f"none: their digest is {_digest(name)}"},
     )
 

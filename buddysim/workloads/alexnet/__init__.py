@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.training.problem import Network, Problem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -15,12 +15,15 @@ ORDER = 110
 SUMMARY = "AlexNet in training: five convolutions, three large fully connected layers; Fashion-MNIST"
 PAPER = "AlexNet"
 WHY = "Weights, their gradients and momentum are most of the memory, at full precision."
-_FEATURES = ((64, 3, 1), "pool", (192, 5, 1), "pool", (384, 3, 1), (256, 3, 1), (256, 3, 1), "pool")
+_POOL = (0, 0)
+_FEATURES = ((64, 3), _POOL, (192, 5), _POOL, (384, 3), (256, 3), (256, 3), _POOL)  # channels, size
+_FIRST = (11, 4, 2)  # the first convolution of the original: size, stride, padding
+_ORIGINAL_SIZE = 224
 _FULL = 4096
 
 
 def build(problem: Problem) -> torch.nn.Module:
-    """After Krizhevsky 2014 ("One weird trick"), its first convolution of 3 x 3 as images are small.
+    """After Krizhevsky 2014 ("One weird trick"); of small images the first convolution is 3 x 3, and pooling pads.
 
     Fully connected layers have the stated width, too.
     """
@@ -30,15 +33,17 @@ def build(problem: Problem) -> torch.nn.Module:
 
     wide = width_of(problem)
     layers: list[nn.Module] = []
+    original = problem.size >= _ORIGINAL_SIZE
+    pool_padding = 0 if original else 1
     channels, edge = 3, problem.size
-    for layer in _FEATURES:
-        if isinstance(layer, str):
-            layers.append(nn.MaxPool2d(3, 2, 1))
-            edge = (edge + 1) // 2
+    for number, (outputs, size) in enumerate(_FEATURES):
+        if not outputs:
+            layers.append(nn.MaxPool2d(3, 2, pool_padding))
+            edge = (edge + 2 * pool_padding - 3) // 2 + 1
             continue
-        outputs, size, stride = layer
-        layers += [nn.Conv2d(channels, wide(outputs), size, stride, size // 2), nn.ReLU(inplace=True)]
-        channels = wide(outputs)
+        window, stride, padding = _FIRST if original and number == 0 else (size, 1, size // 2)
+        layers += [nn.Conv2d(channels, wide(outputs), window, stride, padding), nn.ReLU(inplace=True)]
+        channels, edge = wide(outputs), (edge + 2 * padding - window) // stride + 1
     full = wide(_FULL)
     first = [nn.Flatten(), nn.Dropout(), nn.Linear(channels * edge**2, full), nn.ReLU(inplace=True)]
     second = [nn.Dropout(), nn.Linear(full, full), nn.ReLU(inplace=True), nn.Linear(full, images.CLASSES)]
@@ -48,11 +53,12 @@ def build(problem: Problem) -> torch.nn.Module:
 NETWORK = Network(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 32, 0.125, 200, 0.02, 1, 0, 15),
-        "replay": Problem(16, 32, 0.125, 200, 0.02, 2, 1, 15),
+        "profile": Problem(16, 32, 0.125, 600, 0.02, 1, 0, 12),
+        "replay": Problem(16, 32, 0.125, 600, 0.02, 2, 1, 12),
     },
     "medium": {
         "profile": Problem(24, 32, 0.5, 400, 0.01, 1, 0, 110),
         "replay": Problem(24, 32, 0.5, 400, 0.01, 2, 1, 110),
     },
 }
+PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 1024)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from buddysim.workloads.training import words
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.training.optimizers import adam
+from buddysim.workloads.training.problem import Network, Problem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -67,20 +68,19 @@ def build(problem: Problem) -> torch.nn.Module:
     return Model()
 
 
-def optimizer(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
-    from torch import optim
-
-    return optim.Adam(parameters, problem.rate, fused=True)
-
-
-NETWORK = Network(build, words.batches, optimizer)
+NETWORK = Network(build, words.batches, adam)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 10, 0.03125, 400, 0.01, 1, 0, 20),
-        "replay": Problem(16, 10, 0.03125, 400, 0.01, 2, 1, 20),
+        "profile": Problem(32, 10, 0.0625, 400, 0.006, 1, 0, 25),
+        "replay": Problem(32, 10, 0.0625, 400, 0.006, 2, 1, 25),
     },
     "medium": {
         "profile": Problem(32, 10, 0.125, 400, 0.004, 1, 0, 90),
         "replay": Problem(32, 10, 0.125, 400, 0.004, 2, 1, 90),
     },
 }
+_OF_20_WORDS = {
+    "profile": Problem(16, 20, 0.0625, 400, 0.006, 1, 0, 30),
+    "replay": Problem(16, 20, 0.0625, 400, 0.006, 2, 1, 30),
+}
+PROBLEMS["paper"] = of_paper(_OF_20_WORDS, 16, 20)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.training.problem import Network, Problem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -39,9 +39,11 @@ def build(problem: Problem) -> torch.nn.Module:
 
     wide = width_of(problem)
     layers: list[nn.Module] = [
-        unit(3, wide(64), 3, stride=2),
+        unit(3, wide(64), 7, stride=2),
+        nn.MaxPool2d(3, 2, 1),
         unit(wide(64), wide(64), 1),
         unit(wide(64), wide(192), 3),
+        nn.MaxPool2d(3, 2, 1),
     ]
     channels = wide(192)
     for plain, (reduced, outputs), (reduced_twice, twice), (pool, pooled) in _BLOCKS:
@@ -70,7 +72,8 @@ PROBLEMS = {
         "replay": Problem(16, 32, 0.125, 200, 0.02, 2, 1, 20),
     },
     "medium": {
-        "profile": Problem(8, 32, 0.5, 300, 0.01, 1, 0, 90),
-        "replay": Problem(8, 32, 0.5, 300, 0.01, 2, 1, 90),
+        "profile": Problem(8, 64, 0.7, 600, 0.01, 1, 0, 110),
+        "replay": Problem(8, 64, 0.7, 600, 0.01, 2, 1, 110),
     },
 }
+PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 64)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.training.problem import Network, Problem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +20,7 @@ _EXPANSION = 4
 
 
 def build(problem: Problem) -> torch.nn.Module:
-    """After He et al. 2016, the stride in the 3 x 3 convolution; no pooling before the blocks, as images are small."""
+    """After He et al. 2016, the stride in the 3 x 3 convolution."""
     from torch import nn
 
     from buddysim.workloads.training.layers import unit, width_of
@@ -41,7 +41,7 @@ def build(problem: Problem) -> torch.nn.Module:
             return self.relu(found)
 
     wide = width_of(problem)
-    layers: list[nn.Module] = [unit(3, wide(64), 3, stride=2)]
+    layers: list[nn.Module] = [unit(3, wide(64), 7, stride=2), nn.MaxPool2d(3, 2, 1)]
     channels = wide(64)
     for inner, count, first_stride in _STAGES:
         for number in range(count):
@@ -58,7 +58,8 @@ PROBLEMS = {
         "replay": Problem(16, 32, 0.125, 200, 0.02, 2, 1, 20),
     },
     "medium": {
-        "profile": Problem(10, 32, 0.5, 300, 0.005, 1, 0, 90),
-        "replay": Problem(10, 32, 0.5, 300, 0.005, 2, 1, 90),
+        "profile": Problem(14, 64, 0.375, 300, 0.005, 1, 0, 60),
+        "replay": Problem(14, 64, 0.375, 300, 0.005, 2, 1, 60),
     },
 }
+PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 32)

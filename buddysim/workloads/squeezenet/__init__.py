@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
-from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.training.optimizers import adam
+from buddysim.workloads.training.problem import Network, Problem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -19,31 +19,35 @@ _FIRES = ((16, 64), (16, 64), None, (32, 128), (32, 128), None, (48, 192), (48, 
 
 
 def build(problem: Problem) -> torch.nn.Module:
-    """After Iandola et al. 2016 (github.com/forresti/SqueezeNet, v1.1); normalised, or so few steps don't train it."""
+    """After Iandola et al. 2016 (github.com/forresti/SqueezeNet, v1.1), weights drawn after He et al. 2015."""
     from torch import nn
 
-    from buddysim.workloads.training.layers import Branches, unit, width_of
+    from buddysim.workloads.training.layers import Branches, plain_unit, width_of
 
     wide = width_of(problem)
-    layers: list[nn.Module] = [unit(3, wide(64), 3, stride=2), nn.MaxPool2d(3, 2, ceil_mode=True)]
+    layers: list[nn.Module] = [plain_unit(3, wide(64), 3, stride=2), nn.MaxPool2d(3, 2, ceil_mode=True)]
     channels = wide(64)
     for fire in _FIRES:
         if fire is None:
             layers.append(nn.MaxPool2d(3, 2, ceil_mode=True))
             continue
         squeezed, expanded = map(wide, fire)
-        expand = Branches([unit(squeezed, expanded, 1), unit(squeezed, expanded, 3)])
-        layers += [unit(channels, squeezed, 1), expand]
+        expand = Branches([plain_unit(squeezed, expanded, 1), plain_unit(squeezed, expanded, 3)])
+        layers += [plain_unit(channels, squeezed, 1), expand]
         channels = 2 * expanded
-    last = [nn.Dropout(), nn.Conv2d(channels, images.CLASSES, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    return nn.Sequential(*layers, *last)
+    classes = nn.Conv2d(channels, images.CLASSES, 1)
+    return nn.Sequential(*layers, nn.Dropout(), classes, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
-NETWORK = Network(build, images.batches, momentum)
+NETWORK = Network(build, images.batches, adam)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 32, 0.5, 200, 0.01, 1, 0, 15),
-        "replay": Problem(16, 32, 0.5, 200, 0.01, 2, 1, 15),
+        "profile": Problem(16, 32, 0.5, 400, 0.001, 1, 0, 10),
+        "replay": Problem(16, 32, 0.5, 400, 0.001, 2, 1, 10),
     },
-    "medium": {"profile": Problem(28, 64, 1, 300, 0.02, 1, 0, 60), "replay": Problem(28, 64, 1, 300, 0.02, 2, 1, 60)},
+    "medium": {
+        "profile": Problem(31, 64, 1, 300, 0.0005, 1, 0, 45),
+        "replay": Problem(31, 64, 1, 300, 0.0005, 2, 1, 45),
+    },
 }
+PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 64)

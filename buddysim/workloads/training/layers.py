@@ -21,6 +21,14 @@ def unit(inputs: int, outputs: int, size: int | tuple[int, int], stride: int = 1
     return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
 
 
+def plain_unit(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Sequential:
+    """Convolution with a bias that keeps the edge (divided by the stride), ReLU in place; weights as He et al. 2015."""
+    convolution = nn.Conv2d(inputs, outputs, size, stride, size // 2)
+    nn.init.kaiming_uniform_(convolution.weight)
+    nn.init.zeros_(convolution.bias)
+    return nn.Sequential(convolution, nn.ReLU(inplace=True))
+
+
 class Branches(nn.Module):  # type: ignore[misc]
     """Modules side by side, their channels joined."""
 

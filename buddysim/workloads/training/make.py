@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from dataclasses import replace
 from types import ModuleType
@@ -15,7 +16,7 @@ from buddysim.capture.torch.access.of_graph import ASSUMED
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.workloads.needs import Needs
 from buddysim.workloads.solver import SNAPSHOTS, Check
-from buddysim.workloads.training.problem import Problem
+from buddysim.workloads.training.problem import Network, Problem
 
 MODELLED: Final = dict(ASSUMED["models"]) | {
     "allocations": (
@@ -27,21 +28,57 @@ MODELLED: Final = dict(ASSUMED["models"]) | {
         "block holds is what was written there last"
     ),
 }
+PLACED: Final = (
+    "placed by layer, not computed at this size: those of a training of the same network with {batch} samples of "
+    "{size}, width {width:g}; the entries of each of its tensors again and again, words that look-ups read likewise"
+)
 _LOSS_SHARE: Final = 0.5
 _PROGRAM_BYTES: Final = 700 << 20  # Python with PyTorch
 _BYTES_PER_SAMPLE: Final = 6 << 20  # of feature maps and what is kept of them, at 64 pixels
 _FILE_BYTES: Final = 200 << 20
 _NOT_YET: Final = " " * 1024
+# Of kernels at the original's size, measured.
+_BYTES_PER_OPERATION: Final = 6  # in the file
+_OPERATIONS_PER_SECOND: Final = 600_000
+_MAP_BYTES_PER_BYTE: Final = 1 / 64  # of the pool and of what an iteration writes, while it is assembled
 
 
-def needs_of(problem: Problem) -> Needs:
-    """What a training needs."""
-    share = (problem.size / 64) ** 2
-    return Needs(_PROGRAM_BYTES + int(problem.batch * share * _BYTES_PER_SAMPLE), _FILE_BYTES, problem.seconds)
+def assumptions_of(problem: Problem) -> dict[str, str]:
+    """What a trace's provenance says of it."""
+    if problem.contents is None:
+        return MODELLED
+    small = problem.contents
+    placed = PLACED.format(batch=small.batch, size=small.size, width=small.width)
+    return MODELLED | {"contents": f"{placed}; {MODELLED['contents']}"}
+
+
+def needs_of(name: str, network: Network, problem: Problem) -> Needs:
+    """What a training needs; at the original's size its kernels are counted (PyTorch, some seconds)."""
+    computed = problem.computed
+    share = (computed.size / 64) ** 2
+    needs = Needs(_PROGRAM_BYTES + int(computed.batch * share * _BYTES_PER_SAMPLE), _FILE_BYTES, problem.seconds)
+    if problem.contents is None:
+        return needs
+    check_torch(name)
+    from buddysim.workloads.training.enlarged import graph_of, size_of
+
+    operations, pool, written = size_of(graph_of(network, problem))
+    return Needs(
+        needs.memory_bytes + int((pool + written) * _MAP_BYTES_PER_BYTE),
+        needs.disk_bytes + int(operations * _BYTES_PER_OPERATION + written * _MAP_BYTES_PER_BYTE),
+        needs.seconds + operations / _OPERATIONS_PER_SECOND,
+    )
+
+
+def check_torch(name: str) -> None:
+    """Refuses where PyTorch is missing."""
+    if importlib.util.find_spec("torch") is None:
+        raise BuddysimError(f"{name} needs PyTorch: {INSTALL_TORCH}")
 
 
 def points(problem: Problem) -> tuple[tuple[int, ...], int]:
     """The iterations of the snapshots over the run, from the second to the last; the traced one."""
+    problem = problem.computed
     last = problem.steps - 1
     return tuple(round(1 + turn * (last - 1) / (SNAPSHOTS - 1)) for turn in range(SNAPSHOTS)), problem.steps // 2
 
@@ -54,10 +91,10 @@ def make_training(name: str, workload: ModuleType, problem: Problem, output: Out
     BuddysimError
         where PyTorch or the data are missing
     """
-    try:
-        import torch
-    except ImportError:
-        raise BuddysimError(f"{name} needs PyTorch: {INSTALL_TORCH}") from None
+    check_torch(name)
+    import torch
+
+    from buddysim.workloads.training import enlarged
     from buddysim.workloads.training.assemble import Assembly
     from buddysim.workloads.training.observe import Iteration, train
 
@@ -66,12 +103,13 @@ def make_training(name: str, workload: ModuleType, problem: Problem, output: Out
     observed = tuple(sorted({*snapshots, traced}))
     running = replace(origin, assumptions=origin.assumptions | {"end": "interrupted: training had not ended"})
     losses: list[float] = []
+    large = enlarged.graph_of(workload.NETWORK, problem) if problem.contents else None
     with TraceWriter(output, running, provenance_room=len(_NOT_YET)) as writer:
         assembly = Assembly(writer, snapshots, traced)
-        for found in train(workload.NETWORK, problem, observed):
+        for found in train(workload.NETWORK, problem.computed, observed):
             losses.append(found.loss if isinstance(found, Iteration) else found)
             if isinstance(found, Iteration):
-                assembly.add(found)
+                assembly.add(found if large is None else enlarged.placed(found, large))
         checks = _checks(losses)
         verification = "; ".join(map(str, checks))
         ended = replace(

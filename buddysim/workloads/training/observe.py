@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from buddysim.capture.torch.recorder import Recorder, bytes_of, check_version
+from buddysim.capture.torch.recorder import OnMap, Recorder, bytes_of, check_version
 from buddysim.compress import DEFAULT, entry_classes
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.workloads.training.problem import Network, Problem
@@ -55,14 +56,17 @@ class Iteration:
 
 
 class _Recorder(Recorder):
-    """Notes what look-ups read, too."""
+    """Notes what look-ups read, too, where `values` is there to take it; knows the modules that run."""
 
-    found: Iteration
+    values: dict[int, dict[int, NDArray[np.int64]]] | None = None
+    running: list[str]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.overloadpacket.__name__ in _LOOKUPS:
+        if func.namespace == "prim":  # a question about a tensor without memory
+            return func(*args, **(kwargs or {}))
+        if self.values is not None and func.overloadpacket.__name__ in _LOOKUPS:
             numbers = np.array(bytes_of(args[1].untyped_storage()).view(np.int64))
-            self.found.values[len(self.operators)] = {1: numbers[args[1].storage_offset() :][: args[1].numel()]}
+            self.values[len(self.operators)] = {1: numbers[args[1].storage_offset() :][: args[1].numel()]}
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 
@@ -87,7 +91,7 @@ def train(network: Network, problem: Problem, observed: Sequence[int]) -> Iterat
             if number in observed:
                 yield _observed(number, module, optimizer, data, right)
             else:
-                yield _step(module, optimizer, data, right)
+                yield float(step(module, optimizer, data, right))
 
 
 @contextmanager
@@ -105,46 +109,38 @@ def _one_thread(seed: int) -> Iterator[None]:
         torch.set_rng_state(state)
 
 
-def _step(
+def step(
     module: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     data: torch.Tensor,
     right: torch.Tensor,
     recorder: Recorder | None = None,
-) -> float:
+) -> torch.Tensor:
+    """An optimizer step; gives the loss of its batch."""
     result = module(data)
     loss = torch.nn.functional.cross_entropy(result, right)
     del result
     loss.backward()
-    value = float(loss.detach())
     if recorder is not None:
         recorder.optimizing = True
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return value
+    return loss.detach()
 
 
 def _observed(
     number: int, module: torch.nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor, right: torch.Tensor
 ) -> Iteration:
     found = Iteration(number)
-    lasting = [*_lasting(module, optimizer), ("input", "samples", data), ("input", "labels", right)]
-    modules: list[str] = []
-    recorder = _Recorder(
-        {tensor.untyped_storage()._cdata: (role, name) for role, name, tensor in lasting},
-        lambda: modules[-1] if modules else "",
-        lambda recorder, operator, tensor: _note(found, recorder, operator, tensor),
-        lambda recorder: None,
-    )
-    recorder.found = found
-    before = {name: _classes(tensor) for _, name, tensor in lasting}
-    with _module_names(module, modules), recorder:
-        found.loss = _step(module, optimizer, data, right, recorder)
+    before = {name: _classes(tensor) for _, name, tensor in _lasting(module, optimizer, data, right)}
+    recorder = recorder_of(module, optimizer, data, right, partial(_note, found))
+    recorder.values = found.values
+    found.loss = float(recorded_step(recorder, module, optimizer, data, right))
     found.graph = recorder.graph(number, {})
     last = len(found.graph.operators) - 1
     numbers = {storage.name: at for at, storage in enumerate(found.graph.storages) if storage.born is None}
     found.before = {numbers[name]: classes for name, classes in before.items() if name in numbers}
-    for role, name, tensor in lasting:
+    for role, name, tensor in _lasting(module, optimizer, data, right):
         if role != "input" and name in numbers:
             writers = found.graph.writers(numbers[name])
             if writers:
@@ -153,8 +149,35 @@ def _observed(
     return found
 
 
-def _lasting(module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Role, name and tensor of what lives longer than an iteration."""
+def recorder_of(
+    module: torch.nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor, right: torch.Tensor, note: OnMap
+) -> _Recorder:
+    """What records a step of a training that has begun."""
+    named = {
+        tensor.untyped_storage()._cdata: (role, name) for role, name, tensor in _lasting(module, optimizer, data, right)
+    }
+    running: list[str] = []
+    recorder = _Recorder(named, lambda: running[-1] if running else "", note, lambda recorder: None)
+    recorder.running = running
+    return recorder
+
+
+def recorded_step(
+    recorder: _Recorder,
+    module: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: torch.Tensor,
+    right: torch.Tensor,
+) -> torch.Tensor:
+    """A step that a recorder sees; gives the loss of its batch."""
+    with _module_names(module, recorder.running), recorder:
+        return step(module, optimizer, data, right, recorder)
+
+
+def _lasting(
+    module: torch.nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor, right: torch.Tensor
+) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Role, name and tensor of what is there before an iteration."""
     for name, parameter in module.named_parameters():
         yield "weight", f"weight: {name}", parameter.detach()
     for name, buffer in module.named_buffers():
@@ -163,6 +186,8 @@ def _lasting(module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Itera
         for key, value in optimizer.state.get(parameter, {}).items():
             if isinstance(value, torch.Tensor):
                 yield "optimizer", f"optimizer: {name} {key}", value
+    yield "input", "samples", data
+    yield "input", "labels", right
 
 
 def _note(found: Iteration, recorder: Recorder, operator: int, tensor: torch.Tensor) -> None:

@@ -15,3 +15,10 @@ def momentum(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
     from torch.optim import SGD
 
     return SGD(parameters, problem.rate, momentum=0.9, weight_decay=2e-4, fused=True)
+
+
+def adam(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
+    """Adam, where the original's optimizer doesn't halve the loss in so few steps; all parameters in one kernel."""
+    from torch.optim import Adam
+
+    return Adam(parameters, problem.rate, fused=True)

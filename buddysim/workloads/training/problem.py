@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ class Problem:
     rate : the learning rate
     seed : of the weights, the order of the data and the dropout
     part : which half of the data: 0 or 1
-    seconds : about how much processor time it takes
+    seconds : about how much processor time it takes; at the original's size without writing its kernels
+    contents : a smaller training of the same network, which is computed in its place: what memory holds is of that one,
+        placed by layer; None: this training is computed
     """
 
     batch: int
@@ -34,6 +36,24 @@ class Problem:
     seed: int
     part: int
     seconds: float
+    contents: Problem | None = None
+
+    @property
+    def computed(self) -> Problem:
+        """The training that is computed."""
+        return self.contents or self
+
+
+def of_paper(problems: Mapping[str, Problem], batch: int, size: int = 224) -> dict[str, Problem]:
+    """Trainings of the original's widths and sizes, whose contents are those of these.
+
+    Buddy Compression doesn't state its batches: each is the power of two whose pool is nearest to the footprint in its
+    Table 1.
+    """
+    return {
+        which: replace(problem, batch=batch, size=size, width=1.0, contents=problem)
+        for which, problem in problems.items()
+    }
 
 
 @dataclass(frozen=True)

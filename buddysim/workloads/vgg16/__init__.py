@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.training.problem import Network, Problem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -20,17 +20,17 @@ _FULL = 4096
 
 
 def build(problem: Problem) -> torch.nn.Module:
-    """After Simonyan and Zisserman 2015 (configuration D); normalised, or so few steps don't train it."""
+    """After Simonyan and Zisserman 2015 (configuration D), weights of convolutions drawn after He et al. 2015."""
     from torch import nn
 
-    from buddysim.workloads.training.layers import unit, width_of
+    from buddysim.workloads.training.layers import plain_unit, width_of
 
     wide = width_of(problem)
     layers: list[nn.Module] = []
     channels = 3
     for block in _BLOCKS:
         for outputs in block:
-            layers.append(unit(channels, wide(outputs), 3))
+            layers.append(plain_unit(channels, wide(outputs), 3))
             channels = wide(outputs)
         layers.append(nn.MaxPool2d(2, 2))
     inputs, full = channels * (problem.size // 32) ** 2, wide(_FULL)
@@ -42,11 +42,12 @@ def build(problem: Problem) -> torch.nn.Module:
 NETWORK = Network(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 32, 0.0625, 200, 0.02, 1, 0, 15),
-        "replay": Problem(16, 32, 0.0625, 200, 0.02, 2, 1, 15),
+        "profile": Problem(16, 32, 0.125, 600, 0.01, 1, 0, 15),
+        "replay": Problem(16, 32, 0.125, 600, 0.01, 2, 1, 15),
     },
     "medium": {
-        "profile": Problem(26, 32, 0.375, 200, 0.01, 1, 0, 90),
-        "replay": Problem(26, 32, 0.375, 200, 0.01, 2, 1, 90),
+        "profile": Problem(26, 32, 0.375, 500, 0.01, 1, 0, 70),
+        "replay": Problem(26, 32, 0.375, 500, 0.01, 2, 1, 70),
     },
 }
+PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 64)

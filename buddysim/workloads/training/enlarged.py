@@ -1,0 +1,100 @@
+"""A training of the original's size that is never computed: its operators and tensors are PyTorch's, recorded with
+tensors that have no memory; what they hold is that of a smaller training of the same network, placed by layer."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from buddysim.base.errors import BuddysimError
+from buddysim.capture.torch.access.of_graph import Kernels, OnePass
+from buddysim.compress import ENTRY_BYTES
+from buddysim.formats.operator_graph import OperatorGraph
+from buddysim.workloads.training.layout import lay_out
+from buddysim.workloads.training.observe import Iteration, Write, recorded_step, recorder_of, step
+from buddysim.workloads.training.problem import Network, Problem
+
+_TWO: Final = 2  # samples of the batch that shapes are taken from
+
+
+class _Updates(TorchDispatchMode):  # type: ignore[misc]
+    """PyTorch has no shapes of this operator, which makes no tensor."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return None if func.overloadpacket is torch.ops.aten._fused_sgd_ else func(*args, **(kwargs or {}))
+
+
+def graph_of(network: Network, problem: Problem) -> OperatorGraph:
+    """The operators of the second iteration of a training of any size, within seconds and without its memory."""
+    samples, labels = next(network.batches(dataclasses.replace(problem, batch=_TWO)))
+    with FakeTensorMode(), _Updates():
+        data = torch.empty((problem.batch, *samples.shape[1:]), dtype=samples.dtype)
+        right = torch.empty(problem.batch * labels.numel() // _TWO, dtype=labels.dtype)
+        module = network.build(problem).train()
+        optimizer = network.optimizer(module.parameters(), problem)
+        step(module, optimizer, data, right)
+        recorder = recorder_of(module, optimizer, data, right, lambda recorder, operator, tensor: None)
+        recorded_step(recorder, module, optimizer, data, right)
+        return recorder.graph(1, {})
+
+
+def size_of(graph: OperatorGraph) -> tuple[int, int, int]:
+    """What an iteration comes to.
+
+    Returns
+    -------
+    At most how many warp memory instructions its kernels make; bytes of the pool; bytes that its operators write
+    """
+    layout, kernels = lay_out(graph), Kernels(graph)
+    operations = written = 0
+    for number, operator in enumerate(graph.operators):
+        for kernel in kernels.of(number, layout.address):
+            if isinstance(kernel, OnePass):
+                operations += sum(operand.bytes for operand in kernel.operands) // ENTRY_BYTES
+            else:
+                operations += kernel.blocks * kernel.warps * kernel.steps
+        written += sum(graph.tensors[at].extent for at in operator.outputs if operator.kind == "compute")
+    return operations, sum(segment.bytes for segment in layout.pool), written
+
+
+def placed(small: Iteration, graph: OperatorGraph) -> Iteration:
+    """A smaller training's iteration as one of the larger graph's.
+
+    Operators and storages correspond by their numbers. A storage's entries are those of the smaller one in their order,
+    again and again; look-ups read the smaller one's numbers likewise.
+
+    Raises
+    ------
+    BuddysimError
+        where the two iterations have other operators
+    """
+    theirs = small.graph
+    assert theirs is not None
+    if _shape(theirs) != _shape(graph):
+        raise BuddysimError(f"iteration {small.number} has other operators than that of the original's size")
+    sizes = [-(-storage.bytes // ENTRY_BYTES) for storage in graph.storages]
+    found = Iteration(small.number, small.loss, graph)
+    found.before = {number: np.resize(classes, sizes[number]) for number, classes in small.before.items()}
+    found.writes = [
+        Write(one.operator, one.storage, np.resize(one.classes, sizes[one.storage])) for one in small.writes
+    ]
+    for number, read in small.values.items():
+        tensors = graph.operators[number].inputs
+        found.values[number] = {
+            at: np.resize(numbers, int(np.prod(graph.tensors[tensors[at]].shape))) for at, numbers in read.items()
+        }
+    return found
+
+
+def _shape(graph: OperatorGraph) -> tuple[object, ...]:
+    """What both must have in common."""
+    storages = tuple((one.role, one.born, one.died) for one in graph.storages)
+    operators = tuple(
+        (one.name, tuple(graph.tensors[at].storage for at in (*one.inputs, *one.outputs))) for one in graph.operators
+    )
+    return storages, operators
