@@ -48,7 +48,9 @@ def sectors(path: Path) -> dict[str, int]:
     ("name", "sizes"),
     [
         ("gemm", (2048, 512, 1024)),
+        ("gemm", (640, 1152, 256)),
         ("convolution", (32, 64, 16, 128)),
+        ("convolution", (12, 32, 16, 256)),
     ],
 )
 def test_sectors_are_those_of_a_captured_kernel(name: str, sizes: tuple[int, ...], tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ _FOLDER: Final = Path("/usr/share/datasets/fashion-mnist")
 _IMAGES, _LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
 _HEADS: Final = {_IMAGES: 16, _LABELS: 8}  # bytes before the data
 _EDGE: Final = 28
-_MEAN, _DEVIATION = 0.2860, 0.3530  # of its pixels
+MEAN, DEVIATION = 0.2860, 0.3530  # of its pixels
 
 
 @cache
@@ -52,6 +52,6 @@ def batches(problem: Problem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         order = problem.part * half + random.permutation(half)
         for first in range(0, half - problem.batch + 1, problem.batch):
             chosen = order[first : first + problem.batch]
-            grey = torch.from_numpy((images[chosen].astype(np.float32) / 255 - _MEAN) / _DEVIATION)[:, None]
+            grey = torch.from_numpy((images[chosen].astype(np.float32) / 255 - MEAN) / DEVIATION)[:, None]
             scaled = torch.nn.functional.interpolate(grey, size=(problem.size, problem.size), mode="bilinear")
             yield scaled.expand(-1, 3, -1, -1).contiguous(), torch.from_numpy(labels[chosen].astype(np.int64))

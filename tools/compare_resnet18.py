@@ -1,0 +1,206 @@
+"""Trains ResNet-18 as an archive of real memory contents states it, and holds ours beside it, kind by kind.
+
+``python tools/compare_resnet18.py``: trains (some two minutes of a core), and prints the table of docs/workloads.md.
+``python tools/compare_resnet18.py --summarise FOLDER``: makes resnet18_fmnist.json of the unpacked archive.
+
+The archive has pages of 8 KB of all weights (w_), gradients (g_), momentum (m_), of what the forward pass saves for the
+backward (act) and of the input, at ten points of 30 steps; the same pages are taken of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from buddysim.capture.torch.recorder import bytes_of
+from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, entry_classes
+from buddysim.workloads.training import images
+from buddysim.workloads.training.observe import step
+from buddysim.workloads.training.optimizers import momentum
+from buddysim.workloads.training.problem import Problem
+
+SUMMARY: Final = Path(__file__).with_name("resnet18_fmnist.json")
+PAGE: Final = 8192
+KINDS: Final = {"w": "weights", "g": "gradients", "m": "momentum", "act": "activations", "input": "input"}
+WITHIN: Final = 0.15
+PROBLEM: Final = Problem(32, 64, 1.0, 30, 0.01, 1, 0, 120)
+_SMALLEST: Final = 16 << 10  # of the archive's tensors
+_MEAN, _DEVIATION = 0.45, 0.25  # of its input: black is -1.8
+_STAGES: Final = ((64, 1), (128, 2), (256, 2), (512, 2))
+_POINTS: Final = 10
+Pages = NDArray[np.uint8]
+
+
+class Block(nn.Module):  # type: ignore[misc]
+    """Two convolutions of 3 x 3 and a shortcut (He et al. 2016)."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample = (
+            None
+            if stride == 1
+            else nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        found += x if self.downsample is None else self.downsample(x)
+        return self.relu(found)
+
+
+def resnet18() -> nn.Module:
+    """With the original's first convolution and pooling, weights after He et al. 2015; 10 classes."""
+    layers: dict[str, nn.Module] = {
+        "conv1": nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        "bn1": nn.BatchNorm2d(64),
+        "relu": nn.ReLU(inplace=True),
+        "maxpool": nn.MaxPool2d(3, 2, 1),
+    }
+    channels = 64
+    for number, (outputs, stride) in enumerate(_STAGES, 1):
+        layers[f"layer{number}"] = nn.Sequential(Block(channels, outputs, stride), Block(outputs, outputs, 1))
+        channels = outputs
+    layers |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten(), "fc": nn.Linear(512, images.CLASSES)}
+    network = nn.Sequential()
+    for name, layer in layers.items():
+        network.add_module(name, layer)
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+    return network
+
+
+def train(problem: Problem, pages: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Pages]]:
+    """The pages of every tensor after each of the equally spaced steps that are looked at.
+
+    Parameters
+    ----------
+    pages : which of each tensor, by its name in the archive
+    """
+    torch.set_num_threads(1)
+    torch.manual_seed(problem.seed)
+    network = resnet18().train()
+    optimizer = momentum(network.parameters(), problem)
+    optimizer.param_groups[0]["weight_decay"] = 0.0
+    batches = images.batches(problem)
+    looked_at = {round(turn * (problem.steps - 1) / (_POINTS - 1)) for turn in range(_POINTS)}
+    for number in range(problem.steps):
+        data, right = next(batches)
+        data = (data * images.DEVIATION + images.MEAN - _MEAN) / _DEVIATION
+        if number not in looked_at:
+            step(network, optimizer, data, right)
+            continue
+        saved: dict[int, torch.Tensor] = {}
+        own = {one.data_ptr() for one in network.parameters()}
+        tensors: dict[str, torch.Tensor] = {}
+
+        def keep(tensor: torch.Tensor, saved: Any = saved, own: Any = own) -> torch.Tensor:
+            if tensor.data_ptr() not in own and tensor.untyped_storage().nbytes() >= _SMALLEST:
+                saved.setdefault(tensor.untyped_storage().data_ptr(), tensor.detach())
+            return tensor
+
+        def after(*_: Any, found: Any = tensors) -> None:
+            """Before gradients are given back."""
+            for name, one in network.named_parameters():
+                state = optimizer.state[one]["momentum_buffer"]
+                assert one.grad is not None
+                found |= {f"w_{name}": one.detach(), f"g_{name}": one.grad.clone(), f"m_{name}": state}
+
+        hook = optimizer.register_step_post_hook(after)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            step(network, optimizer, data, right)
+        hook.remove()
+        acts = [f"act{at}_{'x'.join(map(str, one.shape))}" for at, one in enumerate(saved.values())]
+        tensors |= dict(zip(acts, saved.values(), strict=True)) | {"input": data}
+        tensors = {name: one for name, one in tensors.items() if one.untyped_storage().nbytes() >= _SMALLEST}
+        if tensors.keys() != pages.keys():
+            raise SystemExit(f"other tensors than the archive's: {sorted(tensors.keys() ^ pages.keys())}")
+        yield {name: _pages(bytes_of(one.untyped_storage()), pages[name]) for name, one in tensors.items()}
+
+
+def _pages(data: Pages, numbers: Sequence[int]) -> Pages:
+    """Some pages, the last one filled up with zeros."""
+    whole = np.zeros(-(-len(data) // PAGE) * PAGE, np.uint8)
+    whole[: len(data)] = data
+    return whole.reshape(-1, PAGE)[list(numbers)].reshape(-1)
+
+
+def counts(tensors: Mapping[str, Pages]) -> dict[str, list[int]]:
+    """By kind: entries of each size class, then values of 4 B that are zero."""
+    found: dict[str, list[int]] = {}
+    for name, data in tensors.items():
+        kind = KINDS["act" if name.startswith("act") else name.partition("_")[0]]
+        classes = np.bincount(entry_classes(data, DEFAULT), minlength=len(STUDY_CLASSES))[: len(STUDY_CLASSES)]
+        row = [*classes.tolist(), int((data.view(np.uint32) & 0x7FFFFFFF == 0).sum())]
+        found[kind] = [a + b for a, b in zip(found.get(kind, [0] * len(row)), row, strict=True)]
+    return found
+
+
+def figures(row: Sequence[int]) -> tuple[float, float]:
+    """Ratio of free placement, share of zeros."""
+    *classes, zeros = row
+    stored = sum(count * size for count, size in zip(classes, STUDY_CLASSES, strict=True))
+    return sum(classes) * ENTRY_BYTES / stored, zeros / (sum(classes) * ENTRY_BYTES / 4)
+
+
+def compare(seed: int = PROBLEM.seed) -> list[tuple[str, str, float, float]]:
+    """Kind, figure, the archive's and ours: means over the ten points."""
+    summary = json.loads(SUMMARY.read_text())
+    ours = [counts(tensors) for tensors in train(replace(PROBLEM, seed=seed), summary["pages"])]
+    rows = []
+    for kind in KINDS.values():
+        sides = [np.mean([figures(point[kind]) for point in side], axis=0) for side in (summary["counts"], ours)]
+        rows += [(kind, what, float(sides[0][at]), float(sides[1][at])) for at, what in enumerate(("ratio", "zeros"))]
+    return rows
+
+
+def alike(theirs: float, ours: float) -> bool:
+    """Within `WITHIN`; shares of zeros under one in a thousand are both nothing."""
+    return abs(ours - theirs) <= max(WITHIN * theirs, 0.001)
+
+
+def summarise(folder: Path) -> dict[str, Any]:
+    """What the comparison needs of the unpacked archive."""
+    snapshots = json.loads((folder / "meta.json").read_text())["snapshots"]
+    found = []
+    for snapshot in snapshots:
+        data, at, tensors = np.fromfile(folder / f"{snapshot['name']}.bin", np.uint8), 0, {}
+        for one in snapshot["allocations"]:
+            size = len(one["pages"]) * PAGE
+            tensors[one["name"]] = data[at : at + size]
+            at += size
+        found.append(counts(tensors))
+    return {"pages": {one["name"]: one["pages"] for one in snapshots[0]["allocations"]}, "counts": found}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--summarise", type=Path, metavar="FOLDER")
+    parser.add_argument("--seed", type=int, default=PROBLEM.seed)
+    args = parser.parse_args()
+    if args.summarise is not None:
+        SUMMARY.write_text(json.dumps(summarise(args.summarise)) + "\n")
+        return
+    print("| kind | ratio: the archive, ours | zeros: the archive, ours | within 15 % |\n|---|---|---|---|")
+    rows = compare(args.seed)
+    for (kind, _, *ratios), (_, _, *zeros) in zip(rows[::2], rows[1::2], strict=True):
+        within = " and ".join("yes" if alike(*pair) else "no" for pair in (ratios, zeros))
+        print(f"| {kind} | {ratios[0]:.3f}, {ratios[1]:.3f} | {zeros[0]:.4f}, {zeros[1]:.4f} | {within} |")
+
+
+if __name__ == "__main__":
+    main()
