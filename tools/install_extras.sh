@@ -1,18 +1,20 @@
 #!/bin/bash
-# Installs what the tests of the extras need: Debian packages, and what sweeps need, PyOpenCL, LZ4 and PyTorch for the CPU into
-# the given Python's environment. Installed packages are left alone; those that can't be installed are named, with exit
-# code 1.
+# Installs what the tests of the extras need: Debian packages, and what sweeps and reports need, PyOpenCL, LZ4 and PyTorch
+# for the CPU into the given Python's environment. Installed packages are left alone; those that can't be installed are
+# named, with exit code 1.
 #
 #   tools/install_extras.sh .venv/bin/python
 set -uo pipefail
 python=${1:?expected the path of a Python: tools/install_extras.sh .venv/bin/python}
 
-# Compilers of captured programs; OpenCL on the CPU, with Oclgrind to check it; images to train on.
+# Compilers of captured programs; OpenCL on the CPU, with Oclgrind to check it; images to train on; a browser that opens
+# reports.
 packages=(
     gcc g++ gfortran libc6-dev binutils xz-utils
     clang-15 llvm-15-dev pocl-opencl-icd ocl-icd-opencl-dev opencl-headers
     oclgrind liboclgrind-dev llvm-14-dev
     dataset-fashion-mnist
+    chromium
 )
 # Workers, clusters and tables of sweeps: the extra `sweep` of pyproject.toml.
 sweep=(distributed dask-jobqueue duckdb pyarrow pandas bokeh)
@@ -71,6 +73,10 @@ install_python_packages() {
     if ! "$python" -c 'import lz4.block' 2>/dev/null; then
         say "installing lz4"
         "${pip[@]}" --quiet lz4 || { say "could not be installed: lz4"; status=1; }
+    fi
+    if ! "$python" -c 'import plotly' 2>/dev/null; then
+        say "installing plotly"
+        "${pip[@]}" --quiet plotly || { say "could not be installed: plotly"; status=1; }
     fi
     "$python" -c 'import torch' 2>/dev/null && return $status
     say "installing $torch"

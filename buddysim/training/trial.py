@@ -124,4 +124,4 @@ def placed(
 
 def capacity_bytes(plan: Plan, machine: TrainingMachine, options: Options) -> int | None:
     """GPU memory that an iteration has; None for as much as it takes."""
-    return None if plan.unlimited else options.memory_bytes or machine.memory_bytes
+    return None if plan.unlimited else int((options.memory_bytes or machine.memory_bytes) * plan.memory_ratio)

@@ -61,7 +61,7 @@ def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
 
 def test_options_of_schemes_that_name_files_are_told_by_their_metavar() -> None:
     files = {name for name, option in schemes.options().items() if option.metavar == training.FILE}
-    assert files == {"activations", "densities"}
+    assert files == {"activations", "densities", "buddy_result"}
 
 
 def test_defaults_are_those_of_the_engines() -> None:

@@ -6,6 +6,7 @@ ask for (`Stashing`); lives follow from the uses.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.draft import Draft, DraftStep
@@ -25,7 +26,11 @@ def build(
 ) -> Program:
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     network = network.in_place_only(plan.in_place)
-    return _Builder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
+    program = _Builder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
+    if plan.time_factor == 1:
+        return program
+    steps = (replace(step, compute_ps=round(step.compute_ps * plan.time_factor)) for step in program.steps)
+    return replace(program, steps=tuple(steps))
 
 
 class _Builder:

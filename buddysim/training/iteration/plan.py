@@ -49,6 +49,8 @@ class Plan:
         what the cost model gives; not of CONV layers
     offload_saved : names and bytes of tensors that are copied out after a layer's forward step and back before its
         backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
+    memory_ratio : how much more than its bytes the GPU's memory holds
+    time_factor : by which every computation takes longer
     reference : the plan whose maps this one's are held against (`Outcome.footprint_ratio`); None: there is none
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
     assumptions : by subject, for the result's provenance; a note that repeats one ("subject: text") isn't shown twice
@@ -69,6 +71,8 @@ class Plan:
     saved_bytes: Mapping[int, int] = field(default_factory=dict)
     step_ps: Mapping[tuple[int, str], int] = field(default_factory=dict)
     offload_saved: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    memory_ratio: float = 1.0
+    time_factor: float = 1.0
     reference: Plan | None = None
     notes: tuple[str, ...] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)

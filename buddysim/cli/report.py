@@ -1,0 +1,82 @@
+"""``python -m buddysim report``: results as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from buddysim.report.web.page import Page
+
+NAME = "report"
+HELP = """write one HTML file of a store, or of a result
+
+STORE is a folder of results, as sweep and plot keep them; RESULT.json is what 'run --json' or 'train --json' wrote.
+The file holds tables whose columns sort, charts with hover values, and a part for each workload; it opens without a
+network. Needs pip install 'buddysim[report]'."""
+
+LARGEST_FILE = 2**28
+SUFFIX = ".html"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.cli.completion import completes
+
+    completes(parser.add_argument("source", metavar="STORE|RESULT.json", help="a store's folder, or a result"), "file")
+    parser.add_argument("-o", "--output", metavar="FILE.html", default="out/report.html", help="(default: %(default)s)")
+    parser.add_argument(
+        "--every-version", action="store_true", help="also results of older model versions (default: the current ones)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.output import check_output, write_text
+    from buddysim.report.screen import print_screen
+    from buddysim.report.web.page import graph_objects
+
+    graph_objects()
+    target = Path(args.output)
+    if target.suffix.lower() != SUFFIX:
+        raise BuddysimError(f"{target}: expected a name that ends in {SUFFIX}")
+    if args.output == "out/report.html":
+        target.parent.mkdir(parents=True, exist_ok=True)
+    source = Path(args.source)
+    check_output(target, [source] if source.is_file() else [])
+    page = _of_store(source, args.every_version) if source.is_dir() else _of_result(source)
+    write_text(target, page.text())
+    print_screen([f"{target}: {page.title}, {page.charts} charts"])
+    return 0
+
+
+def _of_result(source: Path) -> Page:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.textfile import read_json
+    from buddysim.report.web.of_result import result_page
+
+    results = read_json(source, "result", LARGEST_FILE)
+    known = isinstance(results, dict) and all(
+        isinstance(result, dict) and ("time_ps" in result or "time_ms" in result) for result in results.values()
+    )
+    if not known or not results:
+        raise BuddysimError(f"{source}: not a result as 'run --json' or 'train --json' writes it, nor a store's folder")
+    try:
+        return result_page(results, source.name)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise BuddysimError(f"{source}: not a result that 'report' can show: {error}") from None
+
+
+def _of_store(source: Path, every_version: bool) -> Page:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.report.web.of_store import Kept, store_page
+    from buddysim.sweep.engines import find
+    from buddysim.sweep.store import Store
+
+    store = Store.at(source)
+    records = [record for name in sorted(store.names()) if (record := store.get(name)) is not None]
+    current = [one for one in records if every_version or one.model_version == find(one.engine).model_version()]
+    if not current:
+        older = f": {len(records)} of older model versions (--every-version)" if records else ""
+        raise BuddysimError(f"{source}: a store without results{older}: expected one that sweep or plot has written to")
+    return store_page([Kept(one.row, one.result) for one in current], str(source), store.notes)

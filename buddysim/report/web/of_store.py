@@ -1,0 +1,121 @@
+"""The report of a store: all results, and a part for each workload and network."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from buddysim.report.web import charts
+from buddysim.report.web.page import Page
+
+Row = Mapping[str, Any]
+#: Columns of each engine's table; those that vary come besides.
+COLUMNS = {
+    "replay": ("trace", "scheme", "machine", "link.bandwidth", "time_ps", "compression.ratio", "buddy.access_share"),
+    "training": ("network", "scheme", "batch", "machine", "time_ms", "fits", "memory.peak_bytes"),
+    "analysis": ("trace", "analysis", "compressors", "threshold", "profile_from", "title"),
+}
+_SUBJECTS = {"replay": "trace", "training": "network", "analysis": "trace"}
+#: How a finding is drawn: kind, x, y, lines or bars by.
+_FINDINGS = {
+    "ratio": ("lines", "snapshot", "ratio", "compressor"),
+    "metadata": ("lines", "bytes_per_slice", "hit_share", "line_bytes"),
+    "changes": ("lines", "to_snapshot", "other_class_share", None),
+    "targets": ("bars", "policy", "ratio", None),
+    "overflow": ("lines", "snapshot", "overflow_share", None),
+    "accesses": ("lines", "launch", "link_share", None),
+    "threshold": ("lines", "threshold_share", "ratio", None),
+}
+_LARGE = "page-map"
+_MOST_VARYING = 12
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A stored result.
+
+    Attributes
+    ----------
+    row : of tables, columns by name
+    result : everything
+    """
+
+    row: Row
+    result: Row
+
+
+def store_page(kept: Sequence[Kept], source: str, notes: Sequence[str] = ()) -> Page:
+    """The page of a store.
+
+    Parameters
+    ----------
+    kept : the results
+    source : the store's folder
+    notes : what was found wrong while reading
+    """
+    page = Page(f"buddysim: {source}")
+    counts = Counter(one.row["engine"] for one in kept)
+    page.paragraph(", ".join(f"{count:,} results of the {engine} engine" for engine, count in counts.items()))
+    for note in notes:
+        page.paragraph(note)
+    for engine in COLUMNS:
+        rows = [_short(one.row) for one in kept if one.row["engine"] == engine]
+        if rows:
+            page.heading(f"Results: {engine}")
+            page.table(rows, _columns(rows, engine))
+    page.heading("Workloads")
+    by_subject: dict[str, list[Kept]] = {}
+    for one in kept:
+        by_subject.setdefault(str(_short(one.row).get(_SUBJECTS[one.row["engine"]])), []).append(one)
+    for subject in sorted(by_subject):
+        _subject(page, subject, by_subject[subject])
+    return page
+
+
+def _subject(page: Page, subject: str, kept: Sequence[Kept]) -> None:
+    """The part of one trace or network."""
+    page.open_part(f"{subject}: {len(kept):,} results")
+    for engine, time, by in (("replay", "time_ps", "link.bandwidth"), ("training", "time_ms", "batch")):
+        rows = [_short(one.row) for one in kept if one.row["engine"] == engine]
+        if rows:
+            ranked = sorted(rows, key=lambda row: (str(row.get("scheme")), row.get(by) or 0))
+            page.chart(charts.bars(f"{subject}: {time} by scheme", ranked, "scheme", time, by))
+            page.table(ranked, _columns(ranked, engine))
+    for one in kept:
+        if one.row["engine"] == "analysis":
+            _finding(page, one)
+    page.close_part()
+
+
+def _finding(page: Page, one: Kept) -> None:
+    result, name = one.result, str(one.row.get("analysis"))
+    rows = [dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
+    page.open_part(f"{name}: {result['title']}")
+    drawn = _FINDINGS.get(name)
+    if drawn is not None and rows:
+        kind, x, y, by = drawn
+        page.chart(getattr(charts, kind)(str(result["title"]), rows, x, y, by))
+    if name != _LARGE:
+        page.table(rows, result["columns"])
+    for note in result["notes"]:
+        page.paragraph(note)
+    page.close_part()
+
+
+def _columns(rows: Sequence[Row], engine: str) -> list[str]:
+    """Those of the engine, then those that vary."""
+    first = [name for name in COLUMNS[engine] if any(row.get(name) is not None for row in rows)]
+    names = dict.fromkeys(key for row in rows for key in row)
+    hidden = {"name", "asked", "baseline", "machine_checksum", "content", "sources", "seconds", "peak_rss_bytes"}
+    varying = [
+        name for name in names if name not in first and name not in hidden and len({row.get(name) for row in rows}) > 1
+    ]
+    return [*first, *varying[:_MOST_VARYING]]
+
+
+def _short(row: Row) -> dict[str, Any]:
+    """The row, files by their names."""
+    files = ("trace", "profile_from", "targets")
+    return {key: str(value).rpartition("/")[2] if key in files and value else value for key, value in row.items()}
