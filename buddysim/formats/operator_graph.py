@@ -240,6 +240,10 @@ def _check(graph: OperatorGraph, path: str | os.PathLike[str]) -> None:
             fail("tensor", number, f"reaches beyond the {graph.storages[tensor.storage].bytes} bytes of its storage")
         if len(tensor.shape) != len(tensor.strides):
             fail("tensor", number, f"has {len(tensor.shape)} axes and {len(tensor.strides)} strides")
+        if 0 not in tensor.shape:
+            last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True))
+            if last >= tensor.extent:
+                fail("tensor", number, f"has an extent of {tensor.extent} bytes: its last element has the number {last}")
     for number, operator in enumerate(graph.operators):
         for index in (*operator.inputs, *operator.outputs):
             if index >= n_tensors:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import buddysim
+from buddysim.base.output import Output
 from buddysim.base.pool import Pool
 from buddysim.capture.sampling import kept_bytes, sampled_again
 from buddysim.capture.thinning import over_the_run
@@ -35,7 +36,7 @@ class Summary:
 
 def assemble(
     spool: Spool,
-    output: Path,
+    output: Path | Output,
     snapshots: int,
     source: str,
     command: str,
@@ -50,7 +51,7 @@ def assemble(
     Parameters
     ----------
     spool : what the script left
-    output : the trace file
+    output : the trace file, or what it is written to
     snapshots : how many of them stay
     source, command, licence : for the provenance
     end : how the script ended

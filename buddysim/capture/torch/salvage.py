@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
+
 from buddysim.base.errors import BuddysimError
-from buddysim.base.output import INCOMPLETE, write_bytes
+from buddysim.base.output import INCOMPLETE, Output, check_outputs
+from buddysim.base.pool import PoolExhausted
+from buddysim.capture.torch.access.of_graph import Kernels
 from buddysim.capture.torch.assemble import assemble
 from buddysim.capture.torch.spool import Spool
+from buddysim.formats.operator_graph import OperatorGraph
+from buddysim.importers.checked import check_converted
 
 _MOST_SNAPSHOTS = 1000
+#: Memory instructions: of a graph's kernels, and of one thread block, whose addresses are in memory at once (256 MiB).
+_MOST_INSTRUCTIONS = 2**30
+_MOST_OF_A_BLOCK = 2**20
+#: What models of kernels raise where an operator has tensors or arguments that it can't have.
+_NO_SUCH_OPERATOR = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
 
 
 def salvage_folder(folder: Path, output: Path) -> str:
@@ -29,15 +41,44 @@ def salvage_folder(folder: Path, output: Path) -> str:
     Raises
     ------
     BuddysimError
-        where it is no spool
+        where it is no spool, or its graph is one that no iteration has; where its kernels would be too large
     """
     spool = Spool(folder)
     if not folder.name.endswith(INCOMPLETE) or not spool.is_one:
         raise BuddysimError(f"{folder}: not what a capture of a training left: expected OUT.bin{INCOMPLETE}")
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    graph_output = output.with_suffix(".graph.json") if (folder / "graph.json").exists() else None
+    check_outputs([output, graph_output], files)
     command = shlex.join(["buddysim", *sys.argv[1:]])
     source = folder.name.removesuffix(INCOMPLETE)
-    summary = assemble(spool, output, _MOST_SNAPSHOTS, source, command, "salvaged: the capture was interrupted")
-    graph = folder / "graph.json"
-    if graph.exists():
-        write_bytes(output.with_suffix(".graph.json"), graph.read_bytes())
+    graph = spool.graph()
+    with ExitStack() as outputs:
+        part = outputs.enter_context(Output(output, files))
+        try:
+            with np.errstate(all="raise"):
+                if graph is not None:
+                    _check_kernels(graph, folder)
+                summary = assemble(
+                    spool, part, _MOST_SNAPSHOTS, source, command, "salvaged: the capture was interrupted"
+                )
+        except PoolExhausted as error:
+            raise BuddysimError(f"{folder}: its storages don't fit the addresses of a GPU: {error}") from None
+        except _NO_SUCH_OPERATOR as error:
+            raise BuddysimError(
+                f"{folder / 'graph.json'}: an operator has tensors or arguments that it can't have: {error}"
+            ) from None
+        check_converted(folder, part.part)
+        if graph is not None and graph_output is not None:
+            outputs.enter_context(Output(graph_output, files)).part.write_bytes(graph.to_json())
     return f"{summary.kernels} kernels, {summary.allocations} allocations, {summary.snapshots} snapshots"
+
+
+def _check_kernels(graph: OperatorGraph, folder: Path) -> None:
+    """Refuses a graph whose kernels take more than this program makes: its shapes are claims."""
+    kernels = Kernels(graph)
+    for most, found, what in (
+        (_MOST_INSTRUCTIONS, kernels.instructions, "the kernels of its graph have"),
+        (_MOST_OF_A_BLOCK, kernels.of_a_block, "a thread block of its graph's kernels has"),
+    ):
+        if found > most:
+            raise BuddysimError(f"{folder}: {what} about {found} memory instructions: expected at most {most}")

@@ -6,34 +6,54 @@ prefetched: the largest subtree of which more than half is then resident is fetc
 described to follow). The page evicted to make room is the one least recently accessed at the L2; it goes back over the link whole,
 and its lines leave the caches. The run begins with the pages of lowest address resident, as many as fit. docs/model-rules.md has
 the exact rules.
+
+What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
+before: the pages resident from the beginning on that nothing has used since are the least recently used ones, in the order of
+their addresses, and a number says how many of them have been looked at for eviction.
 """
 from fractions import Fraction
 from typing import Annotated
 
+import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from pydantic import Field, model_validator
 
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section
 from buddysim.machine.units import format_size, parse_time
+from buddysim.replay.untouched import untouched_bytes
+
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport smaller
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
-from buddysim.replay.engine.memory cimport MemorySystem, lines_leave, link_read, link_write, region_of
+from buddysim.replay.engine.memory cimport MemorySystem, Region, lines_leave, link_read, link_write, region_of
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 ORDER = 40
 
-cdef enum:                      # values of `ready_ps` that are not times
+cdef enum:                      # states of a page
+    UNSEEN = 0                  # not looked at yet: that of the beginning
     AWAY = -1                   # in host memory
     NOT_MANAGED = -2            # no allocation of device memory lies there
     CALLED = -3                 # in host memory, to be brought with the fault at hand
+    FIRST = 1                   # resident from the beginning on, and not used since
+    USED = 2                    # and all above: resident, of the list of used pages; when it came, in ps, added
+
+cdef struct Span:               # pages in which allocations of device memory lie, one behind the other
+    int64_t first
+    int64_t end
+    int64_t before              # such pages below it
 
 cdef struct Pages:
     int64_t n
     int64_t capacity
+    const Span* spans
+    int64_t n_spans
+    int64_t managed             # pages of all spans
+    int64_t passed              # of the pages resident at first, in order: none of these is `FIRST` any more
+    int64_t passed_spans        # spans of which that is true of all pages
     int64_t resident
     int entries_shift           # log2 of entries per page
     int pages_per_block         # pages under one prefetch tree
@@ -43,36 +63,73 @@ cdef struct Pages:
     int64_t batch_end_ps
     int batch_faults
     int64_t batches
-    int32_t* newer              # LRU list over the resident pages; n is the sentinel
+    int32_t* newer              # LRU list over the used pages, in which page p has the number p + 1; 0 is the sentinel
     int32_t* older
-    int64_t* ready_ps           # when a page is resident, AWAY or NOT_MANAGED
+    int64_t* state
     int64_t faults
     int64_t prefetched
     int64_t evicted
     int64_t dirty_sectors       # of the L2, that left it with their pages
 
 
+cdef inline int64_t first_state(const Pages* pages, int64_t page) noexcept nogil:
+    """What a page is at the beginning: resident if few enough of lower addresses are managed."""
+    cdef int64_t low = 0, high = pages.n_spans, middle
+    while low < high:           # the first span that ends behind it
+        middle = (low + high) // 2
+        if pages.spans[middle].end <= page:
+            low = middle + 1
+        else:
+            high = middle
+    if low == pages.n_spans or page < pages.spans[low].first:
+        return NOT_MANAGED
+    return FIRST if pages.spans[low].before + page - pages.spans[low].first < pages.capacity else AWAY
+
+
+cdef inline int64_t state_of(Pages* pages, int64_t page) noexcept nogil:
+    if pages.state[page] == UNSEEN:
+        pages.state[page] = first_state(pages, page)
+    return pages.state[page]
+
+
 cdef inline void unlink_page(Pages* pages, int64_t page) noexcept nogil:
-    pages.newer[pages.older[page]] = pages.newer[page]
-    pages.older[pages.newer[page]] = pages.older[page]
+    cdef int64_t number = page + 1
+    pages.newer[pages.older[number]] = pages.newer[number]
+    pages.older[pages.newer[number]] = pages.older[number]
 
 
 cdef inline void link_newest(Pages* pages, int64_t page) noexcept nogil:
-    cdef int64_t sentinel = pages.n
-    cdef int32_t newest = pages.older[sentinel]
-    pages.older[page] = newest
-    pages.newer[page] = <int32_t>sentinel
-    pages.newer[newest] = <int32_t>page
-    pages.older[sentinel] = <int32_t>page
+    cdef int32_t number = <int32_t>(page + 1), newest = pages.older[0]
+    pages.older[number] = newest
+    pages.newer[number] = 0
+    pages.newer[newest] = number
+    pages.older[0] = number
+
+
+cdef inline int64_t take_oldest(Pages* pages) noexcept nogil:
+    """The page used the longest time ago; it is in no list any more."""
+    cdef int64_t page
+    cdef const Span* span
+    while pages.passed < smaller(pages.capacity, pages.managed):
+        while pages.spans[pages.passed_spans].end - pages.spans[pages.passed_spans].first <= \
+                pages.passed - pages.spans[pages.passed_spans].before:
+            pages.passed_spans += 1
+        span = &pages.spans[pages.passed_spans]
+        page = span.first + pages.passed - span.before
+        pages.passed += 1
+        if state_of(pages, page) == FIRST:
+            return page
+    page = pages.newer[0] - 1
+    unlink_page(pages, page)
+    return page
 
 
 cdef inline void evict_oldest(MemorySystem* m, Pages* pages, int64_t t) noexcept nogil:
     """Sends the page used the longest time ago back, and its lines with it."""
-    cdef int64_t page = pages.newer[pages.n]
+    cdef int64_t page = take_oldest(pages)
     cdef int64_t first_entry = page << pages.entries_shift
     cdef int64_t entries = smaller(m.n_entries - first_entry, 1 << pages.entries_shift)
-    unlink_page(pages, page)
-    pages.ready_ps[page] = AWAY
+    pages.state[page] = AWAY
     pages.resident -= 1
     pages.evicted += 1
     pages.dirty_sectors += lines_leave(m, <uint32_t>first_entry, <uint32_t>entries)
@@ -84,7 +141,7 @@ cdef inline void migrate_in(MemorySystem* m, Pages* pages, int64_t page, int64_t
         evict_oldest(m, pages, t)
     pages.resident += 1
     link_newest(pages, page)
-    pages.ready_ps[page] = link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
+    pages.state[page] = USED + link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
 
 
 cdef inline int64_t join_batch(Pages* pages, int64_t t) noexcept nogil:
@@ -98,7 +155,7 @@ cdef inline int64_t join_batch(Pages* pages, int64_t t) noexcept nogil:
     return pages.batch_end_ps
 
 
-cdef inline void find_subtree(const Pages* pages, int64_t page, int64_t* first, int64_t* end) noexcept nogil:
+cdef inline void find_subtree(Pages* pages, int64_t page, int64_t* first, int64_t* end) noexcept nogil:
     """The largest subtree of which more than half is resident with `page`; else the page alone."""
     cdef int64_t begin, stop, other, resident, size = 2
     first[0], end[0] = page, page + 1
@@ -107,7 +164,7 @@ cdef inline void find_subtree(const Pages* pages, int64_t page, int64_t* first, 
         stop = smaller(begin + size, pages.n)
         resident = 1
         for other in range(begin, stop):
-            resident += pages.ready_ps[other] >= 0
+            resident += state_of(pages, other) >= FIRST
         if 2 * resident > size:
             first[0], end[0] = begin, stop
         size *= 2
@@ -121,12 +178,12 @@ cdef inline void fault(MemorySystem* m, Pages* pages, int64_t page, int64_t t) n
     cdef int64_t other, first, end, end_ps = join_batch(pages, t)
     find_subtree(pages, page, &first, &end)
     for other in range(first, end):
-        if pages.ready_ps[other] == AWAY:
-            pages.ready_ps[other] = CALLED
+        if state_of(pages, other) == AWAY:
+            pages.state[other] = CALLED
     pages.faults += 1
     migrate_in(m, pages, page, end_ps)
     for other in range(first, end):
-        if pages.ready_ps[other] == CALLED:
+        if pages.state[other] == CALLED:
             migrate_in(m, pages, other, end_ps)
             pages.prefetched += 1
 
@@ -134,21 +191,25 @@ cdef inline void fault(MemorySystem* m, Pages* pages, int64_t page, int64_t t) n
 cdef int64_t access(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
     """When the page of an entry can be used by an access that comes at `t`."""
     cdef Pages* pages = <Pages*>m.scheme_state
-    cdef int64_t page = entry >> pages.entries_shift
+    cdef int64_t page = entry >> pages.entries_shift, state
     if region_of(m, entry).placement == HOST:
         return t
-    if pages.ready_ps[page] < 0:
-        fault(m, pages, page, t)
-    else:
+    state = state_of(pages, page)
+    if state >= USED:
         unlink_page(pages, page)
         link_newest(pages, page)
-    return larger(t, pages.ready_ps[page])
+    elif state == FIRST:
+        pages.state[page] = USED
+        link_newest(pages, page)
+    else:
+        fault(m, pages, page, t)
+    return larger(t, pages.state[page] - USED)
 
 
 cdef bint may_hold(MemorySystem* m, uint32_t entry) noexcept nogil:
     """A copy or fill writes a page where it is: only lines of resident ones can be in the L2."""
     cdef Pages* pages = <Pages*>m.scheme_state
-    return region_of(m, entry).placement == HOST or pages.ready_ps[entry >> pages.entries_shift] >= 0
+    return region_of(m, entry).placement == HOST or state_of(pages, entry >> pages.entries_shift) >= FIRST
 
 
 class Um(Section):
@@ -193,6 +254,7 @@ cdef class Scheme(SchemeBase):
         "link.migration_out_bytes": "B: pages that it evicted",
     }
     cdef Pages shape            # what the machine says of the pages
+    cdef object kept            # the memory of their states
 
     def __cinit__(self):
         self.fill, self.writeback = uncompressed_fill, uncompressed_writeback
@@ -208,29 +270,42 @@ cdef class Scheme(SchemeBase):
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Makes the pages of lowest address resident."""
         cdef Pages* pages = <Pages*>arena_zeroed(arena, 1, sizeof(Pages))
-        cdef int64_t page, last, next_page = 0
-        cdef int region
+        cdef int64_t[::1] state
+        cdef int32_t[::1] newer, older
         pages[0] = self.shape
         pages.n = (m.n_entries >> pages.entries_shift) + 1
         pages.batch_start_ps = -1
-        pages.newer = <int32_t*>arena_zeroed(arena, pages.n + 1, sizeof(int32_t))
-        pages.older = <int32_t*>arena_zeroed(arena, pages.n + 1, sizeof(int32_t))
-        pages.ready_ps = <int64_t*>arena_zeroed(arena, pages.n + 1, sizeof(int64_t))
-        pages.newer[pages.n] = pages.older[pages.n] = <int32_t>pages.n
-        for page in range(pages.n):
-            pages.ready_ps[page] = NOT_MANAGED
-        for region in sorted(range(m.n_regions), key=lambda number: m.regions[<int>number].first_entry):
-            if m.regions[region].placement != HOST:     # those of one place at different times are looked at once
-                last = m.regions[region].first_entry + m.regions[region].entries - 1 >> pages.entries_shift
-                for page in range(larger(next_page, m.regions[region].first_entry >> pages.entries_shift), last + 1):
-                    pages.ready_ps[page] = AWAY
-                next_page = larger(next_page, last + 1)
-        for page in range(pages.n):
-            if pages.ready_ps[page] == AWAY and pages.resident < pages.capacity:
-                pages.ready_ps[page] = 0
-                pages.resident += 1
-                link_newest(pages, page)
+        state = untouched_bytes(pages.n * sizeof(int64_t)).view(np.int64)
+        newer, older = (untouched_bytes((pages.n + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
+        pages.state, pages.newer, pages.older = &state[0], &newer[0], &older[0]
+        self.kept = state, newer, older
+        self.find_spans(m, pages, arena)
+        pages.resident = smaller(pages.capacity, pages.managed)
         m.scheme_state = pages
+        return 0
+
+    cdef int find_spans(self, const MemorySystem* m, Pages* pages, Arena* arena) except -1:
+        """The pages of all allocations of device memory, those of one place at different times once."""
+        cdef Span* spans = <Span*>arena_zeroed(arena, m.n_regions + 1, sizeof(Span))
+        cdef Span* last
+        cdef const Region* region
+        cdef int64_t first, end
+        cdef int number
+        for number in sorted(range(m.n_regions), key=lambda number: m.regions[<int>number].first_entry):
+            region = &m.regions[number]
+            if region.placement == HOST:
+                continue
+            first = region.first_entry >> pages.entries_shift
+            end = (<int64_t>region.first_entry + region.entries - 1 >> pages.entries_shift) + 1
+            if pages.n_spans and first <= spans[pages.n_spans - 1].end:
+                last = &spans[pages.n_spans - 1]
+                last.end = larger(last.end, end)
+            else:
+                last = &spans[pages.n_spans]
+                last.first, last.end, last.before = first, end, pages.managed
+                pages.n_spans += 1
+            pages.managed = last.before + last.end - last.first
+        pages.spans = spans
         return 0
 
     cdef dict counters(self, const MemorySystem* m):

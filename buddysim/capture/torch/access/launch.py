@@ -70,6 +70,16 @@ class Launch:
     registers: int = 32
     shared_bytes: int = 0
 
+    @property
+    def instructions(self) -> int:
+        """About how many memory instructions it has."""
+        return self.blocks * self.of_a_block
+
+    @property
+    def of_a_block(self) -> int:
+        """About how many of these a thread block has."""
+        return self.warps * max(self.steps, 1)
+
 
 class Moves(Protocol):
     """`load` or `store`."""

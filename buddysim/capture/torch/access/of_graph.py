@@ -13,7 +13,7 @@ from buddysim.capture.torch.access.launch import Launch, write_launch
 from buddysim.capture.torch.access.operators import Call, launches_of
 from buddysim.capture.torch.access.tensors import View
 from buddysim.capture.torch.kernels import ASSUMED as OF_ONE_PASS
-from buddysim.capture.torch.kernels import Operand, write_operator
+from buddysim.capture.torch.kernels import LINES_PER_WARP, WARPS_PER_BLOCK, Operand, write_operator
 from buddysim.formats.operator_graph import Operator, OperatorGraph
 from buddysim.trace import TraceWriter
 
@@ -44,6 +44,16 @@ class OnePass:
     operands: tuple[Operand, ...]
     flops: int
 
+    @property
+    def instructions(self) -> int:
+        """About how many memory instructions it has."""
+        return sum(operand.lines for operand in self.operands)
+
+    @property
+    def of_a_block(self) -> int:
+        """About how many of these a thread block has."""
+        return WARPS_PER_BLOCK * LINES_PER_WARP * len(self.operands)
+
 
 class Kernels:
     """The kernels of a graph's operators.
@@ -52,14 +62,20 @@ class Kernels:
     ----------
     graph : of an iteration
     accesses : a key of `ASSUMED`
+
+    Attributes
+    ----------
+    counts : of each operator
+    instructions : about how many memory instructions they have
+    of_a_block : the most that one of their thread blocks has
     """
 
     def __init__(self, graph: OperatorGraph, accesses: str = "models") -> None:
         self.graph, self._modelled = graph, accesses == "models"
-        #: Of each operator.
-        self.counts = tuple(
-            len(self.of(number, lambda storage: storage + 1 << 40)) for number in range(len(graph.operators))
-        )
+        found = [self.of(number, lambda storage: storage + 1 << 40) for number in range(len(graph.operators))]
+        self.counts = tuple(map(len, found))
+        self.instructions = sum(kernel.instructions for kernels in found for kernel in kernels)
+        self.of_a_block = max((kernel.of_a_block for kernels in found for kernel in kernels), default=0)
 
     def of(
         self, number: int, address: Callable[[int], int], values: Mapping[int, NDArray[np.int64]] = _NONE
