@@ -243,7 +243,9 @@ def _check(graph: OperatorGraph, path: str | os.PathLike[str]) -> None:
         if 0 not in tensor.shape:
             last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True))
             if last >= tensor.extent:
-                fail("tensor", number, f"has an extent of {tensor.extent} bytes: its last element has the number {last}")
+                fail(
+                    "tensor", number, f"has an extent of {tensor.extent} bytes, and an element {last} behind the first"
+                )
     for number, operator in enumerate(graph.operators):
         for index in (*operator.inputs, *operator.outputs):
             if index >= n_tensors:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -117,6 +120,17 @@ def test_sizes_are_claims(tmp_path, scheme, space):
     tracemalloc.stop()
     assert found["line_accesses"] == 2
     assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("page", ["4KiB", "64KiB"])
+def test_pages_of_unified_memory_are_claims(tmp_path, page):
+    """Of 511 GiB two pages are touched: 134 million of 4 KiB took 2 GiB and seconds when each had a state."""
+    path = write_claims(tmp_path / "t.bin", 511 * GIB)
+    words = ["run", str(path), "--scheme", "um", "--sensitivity", "none", "--set", f"um.page={page}", "--json", "-"]
+    done = subprocess.run([sys.executable, "-m", "buddysim", *words], capture_output=True, check=True)
+    found = json.loads(done.stdout)["um"]
+    assert found["um.page_faults"] == 2  # the lower half is resident at first
+    assert found["speed.peak_rss_bytes"] < 140 << 20
 
 
 lines = st.lists(st.integers(0, 40 * 16), max_size=60)

@@ -20,6 +20,7 @@ from buddysim.sweep.engines import NAMES, find
 from buddysim.synthetic import make_trace
 from buddysim.training import simulate as train
 from buddysim.training.schemes import REGISTRY as TRAINING_SCHEMES
+from tests.replay.test_large import write_claims
 
 FILE = Path(__file__).with_name("golden.json")
 TRACES = Path(__file__).parents[2] / "traces"
@@ -61,6 +62,9 @@ def replays() -> Iterator[tuple[str, str]]:
         for scheme in REPLAY_SCHEMES.names():
             yield f"stream {scheme}", digest(replay(path, small, scheme).to_dict())
         yield "stream seed", digest(replay(path, small, seed=5).to_dict())
+        roomy = Machine.load("p100-nvlink2").with_overrides({"dram.capacity": "64 GiB"})
+        claims = write_claims(Path(folder) / "claims.bin", 20 << 30)  # drawn sizes that aren't counted one by one
+        yield "20 GiB drawn", digest(replay(claims, roomy, "buddy").to_dict())
 
 
 def trainings() -> Iterator[tuple[str, str]]:
