@@ -222,11 +222,9 @@ def _of(used: int, capacity: int) -> str:
 
 
 def _decisions(results: Results) -> Iterator[str]:
-    """Decisions of each scheme, in one paragraph; those that are among the assumptions are left out."""
+    """Decisions of each scheme, in one paragraph."""
     for name, result in results.items():
-        run = result["provenance"]
-        assumed = {f"{subject}: {text}" for subject, text in run["assumptions"].items()}
-        decisions = [decision for decision in run["decisions"] if decision not in assumed]
+        decisions = result["provenance"]["decisions"]
         if decisions:
             yield f"{name}: {'; '.join(decisions)}"
 

@@ -144,7 +144,7 @@ def _reference_bytes(network: Network, batch: int, cost: CostModel, plan: Plan, 
     reference = plan.reference
     if reference is None:
         return None
-    return reference.placer.least_bytes(build(network, batch, cost, reference, link), memory.maps_of_layers)
+    return reference.placer.least_bytes(build(network, batch, cost, reference, link), memory.maps)
 
 
 def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:

@@ -169,8 +169,8 @@ class Outcome:
 
     @cached_property
     def footprint_bytes(self) -> int:
-        """Bytes that the placer needs for what layers make: maps, codes, decoded copies and gradient maps."""
-        return self.plan.placer.least_bytes(self.program, memory.maps_of_layers)
+        """Bytes that the placer needs for maps, codes, decoded copies and gradient maps."""
+        return self.plan.placer.least_bytes(self.program, memory.maps)
 
     @property
     def footprint_ratio(self) -> float | None:

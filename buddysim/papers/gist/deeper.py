@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from buddysim.papers.gist.networks import LIBRARY, setting
+from buddysim.papers.gist.networks import LIBRARY, OFFERED, setting
 from buddysim.papers.measured import Measured, measures
 from buddysim.papers.stated import value
 from buddysim.sweep.saved import SavedResults
@@ -46,8 +46,8 @@ def largest(depth: int, scheme: str) -> Largest:
 
     weights = 2 * network.parameter_bytes()
     plan, program = planned(_TRIED)
-    sample = (plan.placer.least_bytes(program) - weights) / _TRIED
-    batch = int((machine.memory_bytes - weights - 2**20) / sample)
+    sample = (plan.placer.least_bytes(program) - weights) / _TRIED + network.output_bytes(0, 1)  # the reader's image
+    batch = int((OFFERED - weights - network.parameter_bytes() - 2**20) / sample)  # momentum
     return Largest(batch, schedule(planned(batch)[1]).time_ps / batch)
 
 

@@ -58,8 +58,8 @@ def _swapped() -> str:
     known = sum(moved.get(kind, 0) for kind in ("conv", "maxpool", "avgpool", "relu"))
     share = 100 * (1 - known / sum(moved.values()))
     return (
-        f"{share:.0f} % of what our Inception moves is X of concatenations and batch normalisations, which vDNN's "
-        "paper doesn't have; which Inception the paper trained isn't said"
+        f"{share:.0f} % of what Inception v3 moves here is X of concatenations and batch normalisations, which vDNN's "
+        "paper doesn't have"
     )
 
 

@@ -34,9 +34,9 @@ def all_but_workspace(tensor: Tensor) -> bool:
     return tensor.kind != "workspace"
 
 
-def maps_of_layers(tensor: Tensor) -> bool:
-    """Maps, codes, decoded copies and gradient maps count, those of the input don't (Gist, Section V-A)."""
-    return tensor.layer > 0 and tensor.kind in ("feature_maps", "encoded_maps", "decoded_maps", "gradient_maps")
+def maps(tensor: Tensor) -> bool:
+    """Maps, codes, decoded copies and gradient maps count (Gist, Section V-A)."""
+    return tensor.kind in ("feature_maps", "encoded_maps", "decoded_maps", "gradient_maps")
 
 
 @dataclass(frozen=True)

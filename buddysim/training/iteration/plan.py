@@ -53,7 +53,7 @@ class Plan:
     time_factor : by which every computation takes longer
     reference : the plan whose maps this one's are held against (`Outcome.footprint_ratio`); None: there is none
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
-    assumptions : by subject, for the result's provenance; a note that repeats one ("subject: text") isn't shown twice
+    assumptions : by subject, for the result's provenance; no note repeats one
     """
 
     scheme: str

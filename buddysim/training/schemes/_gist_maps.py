@@ -3,7 +3,9 @@
 - ReLU-Pool: a ReLU's output that only max pools read, with windows of at most 16 elements. Their backward steps need
   the place of each window's largest element, not X and Y; so the ReLU's backward step alone reads it, bit by bit.
 - ReLU/Pool-CONV: a ReLU's or a pooling layer's output that a CONV layer reads.
-- Others. The input isn't a layer's output and stays as it is.
+- Others, and the input where it is a map: CNTK's networks subtract a mean from the image in a layer of their own (its
+  AlexNet_ImageNet.cntk, VGG16_ImageNet.cntk, InceptionV3.bs), whose output the first CONV layer reads in both passes.
+  Tokens are indices and stay as they are.
 """
 
 from __future__ import annotations
@@ -37,13 +39,18 @@ def is_relu(layer: Layer) -> bool:
 
 
 def categories(network: Network) -> dict[int, Category]:
-    """The category of each map but the input, by the layer that owns it.
+    """The category of each map, by the layer that owns it.
 
     Parameters
     ----------
     network : with the layers in place that run in place (`Network.in_place_only`)
     """
-    return {owner: _category(network, owner) for owner in network.buffers if owner}
+    return {owner: _category(network, owner) for owner in network.buffers if owner or _is_map(network)}
+
+
+def _is_map(network: Network) -> bool:
+    """Whether the input is a map, not tokens."""
+    return not any(_rules(layer).reads_numbers for layer in readers(network, 0))
 
 
 def maker(network: Network, owner: int) -> Layer:

@@ -107,7 +107,6 @@ def compressed_plan(
     notes = (
         *below.notes,
         f"compression: {copies.codec}{by}; read bandwidth at most {copies.cap_bytes_per_s / 1e9:g} GB/s",
-        f"activations: {copies.source}",
     )
     assumptions = {"activations": copies.source}
     stash = copies.on_the_way(below.stash, network, batch)

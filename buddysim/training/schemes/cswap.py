@@ -106,8 +106,6 @@ def plan_of(
     notes = (
         *below.notes,
         f"compressed: {len(coded)} of {len(taken)} candidates by {codec.name}: {compressed}",
-        f"codec times: {times}",
-        f"activations: {source}",
     )
     assumptions = {"activations": source, "codec times": times}
     return replace(below, scheme=name, stash={**below.stash, **coded}, notes=notes, assumptions=assumptions)

@@ -112,8 +112,7 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
         found = replace(found, assumptions={**found.assumptions, "accuracy": about()})
     if source is None:
         return found
-    notes = (*found.notes, f"activations: {source.description}")
-    return replace(found, notes=notes, assumptions={**found.assumptions, "activations": source.description})
+    return replace(found, assumptions={**found.assumptions, "activations": source.description})
 
 
 def encoded_plan(

@@ -61,8 +61,7 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
     notes = (
         *below.notes,
         f"host: compresses {sum(one.move is not None and one.move.host is not None for one in stash.values())} maps "
-        f"with over {LEAST_SPARSITY:.0%} zeros, {rates}",
-        f"activations: {source.description}",
+        f"with over {LEAST_SPARSITY:.0%} zeros",
     )
     assumptions = {"activations": source.description, "host": rates}
     return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)

@@ -36,6 +36,8 @@ EXACT = {
     "googlenet": 6_998_552,
     # Cadene/pretrained-models.pytorch, bninception
     "bn-inception": 11_295_240,
+    # torchvision, inception_v3 without its auxiliary classifier: 27,161,264 - 3,326,696
+    "inception-v3": 23_834_568,
     # Keras, MobileNet: trainable parameters
     "mobilenet": 4_231_976,
     # openai/gpt-2, as counted by transformers
@@ -165,7 +167,7 @@ def test_nothing_is_overwritten_that_is_still_read(name: str) -> None:
 
 
 def test_relu_after_conv_or_its_normalisation_runs_in_place() -> None:
-    for name in ("vgg19", "googlenet", "resnet50", "squeezenet", "bn-inception", "mobilenet", "nin"):
+    for name in ("vgg19", "googlenet", "resnet50", "squeezenet", "bn-inception", "inception-v3", "mobilenet", "nin"):
         layers = Network.load(name).layers
         assert all(layer.in_place for layer in layers if layer.kind == "relu")
 
@@ -198,6 +200,10 @@ def test_shapes_on_the_way() -> None:
         ("googlenet", "inception_5b/output"): (1024, 7, 7),
         ("googlenet-caffe", "loss1/ave_pool"): (512, 4, 4),
         ("bn-inception", "inception_4e/output"): (1056, 7, 7),
+        ("inception-v3", "mixed1"): (256, 35, 35),
+        ("inception-v3", "mixed4"): (768, 17, 17),
+        ("inception-v3", "mixed9"): (1280, 8, 8),
+        ("inception-v3", "mixed11"): (2048, 8, 8),
         ("squeezenet", "conv1"): (96, 109, 109),
         ("squeezenet", "conv10"): (1000, 13, 13),
         ("resnet152", "conv5_3/add"): (2048, 7, 7),

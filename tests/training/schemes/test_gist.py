@@ -15,7 +15,9 @@ from buddysim.gist.formats import FORMATS
 from buddysim.training import Network, NetworkBuilder, schemes, simulate
 from buddysim.training.contents import MapContents
 from buddysim.training.driver import carry_out, make_options, simulate_outcome
+from buddysim.training.iteration import memory
 from buddysim.training.iteration.placers import LiveSet
+from buddysim.training.iteration.program import KINDS, Tensor
 from buddysim.training.networks.graph import Layer
 from buddysim.training.outcome import Outcome
 from buddysim.training.schemes import gist
@@ -95,7 +97,8 @@ def test_categories_follow_the_layers_around_a_map() -> None:
         "relu-pool": "relu-pool", "pool-conv": "relu-conv", "relu-conv": "relu-conv",
         "relu-large": "others", "pool-large": "relu-conv",
     }  # fmt: skip
-    assert 0 not in found
+    assert found[0] == "others"  # the image, without its mean
+    assert 0 not in categories(Network.load("gpt2"))  # tokens
 
 
 @given(st.integers(1, 3000), st.floats(0, 1), st.sampled_from([None, *FORMATS]))
@@ -164,7 +167,29 @@ def test_without_decoded_copies_no_code_makes_a_dynamic_footprint_larger(data: s
     options = {"allocator": "dynamic", "decoded_copies": False, "density": density}
     base = outcome(network, "gist-base", cost=cost, allocator="dynamic")
     encoded = outcome(network, scheme, cost=cost, **options)
-    assert encoded.footprint_bytes <= base.footprint_bytes
+    assert encoded.footprint_bytes <= base.footprint_bytes or peak(encoded) == (0, "encode")
+
+
+def peak(out: Outcome) -> tuple[int, str]:
+    """Layer and pass of the step at which maps take most. The image has no gradient, which for every other map takes
+    more in the backward part than its code beside it in the forward part: a network of one layer is at its peak there.
+    """
+    held = memory.levels(out.program)[:, [memory.maps(Tensor(0, 0, kind, 0, "features")) for kind in KINDS]].sum(axis=1)
+    step = out.program.steps[int(held.argmax())]
+    return step.layer, step.pass_
+
+
+@pytest.mark.parametrize("name", ["alexnet", "nin", "overfeat", "vgg16", "inception-v3"])
+def test_without_decoded_copies_no_code_makes_a_real_network_larger(name: str) -> None:
+    """Those that the paper trains, with every encoding."""
+    footprints = {
+        scheme: outcome(
+            Network.load(name), scheme, allocator="dynamic", decoded_copies=False, density=0.62
+        ).footprint_bytes
+        for scheme in gist.ENCODINGS
+    }
+    assert max(footprints.values()) == footprints["gist-base"]
+    assert footprints["dpr-fp8"] < footprints["dpr-fp16"] < footprints["gist-base"]
 
 
 @given(st.data(), st.sampled_from(list(gist.ENCODINGS)))
@@ -197,10 +222,21 @@ def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
     assert footprints[False] < base < footprints[True]
 
 
-def test_footprints_leave_out_the_input_weights_and_workspace() -> None:
+def test_footprints_leave_out_weights_and_workspace() -> None:
     out = simulate_outcome("vgg16", 4, "titan-x", "gist-base", allocator="dynamic")
-    assert out.footprint_bytes < out.placement.high_water - 2 * out.network.parameter_bytes()
+    assert out.footprint_bytes == out.placement.high_water - 2 * out.network.parameter_bytes()
     assert out.plan.placer == LiveSet()
+
+
+def test_the_image_is_a_map_that_formats_apply_to() -> None:
+    """A CONV layer of one channel: the image outweighs all else, and lives until that layer's backward step."""
+    net = NetworkBuilder("one", (3, 64, 64), "tests", "one CONV layer")
+    net.add("conv", channels=1, kernel=3, pad=1)
+    net.add("fc", features=10)
+    network, image = net.build(), 2 * 3 * 64 * 64
+    base, coded = (outcome(network, name, batch=2, allocator="investigation") for name in ("gist-base", "dpr-fp8"))
+    assert (base.stashed_bytes, coded.stashed_bytes) == (4 * image + 4 * image // 3, image + image // 3)
+    assert outcome(network, "gist-lossless", batch=2, density=0.5).plan.stash == {}  # it has no zeros
 
 
 def test_too_little_memory_for_a_decoded_copy_names_it() -> None:

@@ -43,6 +43,12 @@ def test_every_scheme_meets_the_contract(name: str) -> None:
     assert (result.counters["memory.capacity_bytes"] is None) == getattr(module, "UNLIMITED", False)
 
 
+@pytest.mark.parametrize("name", schemes.REGISTRY.names())
+def test_no_decision_repeats_an_assumption(name: str) -> None:
+    said = simulate("alexnet-cifar10", 4, "titan-x", name).provenance
+    assert not [text for text in said["assumptions"].values() if any(text in note for note in said["decisions"])]
+
+
 def test_values_are_those_given_or_the_defaults() -> None:
     declared = {"a": Option(int, "a number", default=3), "b": Option(str, "a text"), "c": Option(float, "a number")}
     assert values(declared, {"a": None, "c": 2, "unrelated": 1}) == {"a": 3, "b": None, "c": 2}

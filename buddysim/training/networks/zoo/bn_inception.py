@@ -1,7 +1,6 @@
 """BN-Inception, Inception v2 (Ioffe and Szegedy, ICML 2015, Fig. 5), as the Caffe model in circulation has it.
 
 Its modules replace the 5x5 filters of GoogLeNet by two of 3x3; a CONV has both a bias and a batch normalisation there.
-It is Gist's "Inception".
 """
 
 from __future__ import annotations
