@@ -10,6 +10,7 @@ WHY = (
     "Fields of full precision; of the coefficients that are kept, only the outermost of each system is constant. "
     "The paper's 1.9 must be that of further arrays of the port, or of room that isn't used."
 )
+REFERENCE = {"profile": "npb_sp_a"}
 
 SOLVER = ScalarPentadiagonal
 PROBLEMS = {
@@ -22,4 +23,5 @@ PROBLEMS = {
         "profile": Problem(162, 162, 162, 400, 0.00067, True),
         "replay": Problem(102, 102, 102, 400, 0.001, True),
     },
+    "reference": {"profile": Problem(64, 64, 64, 400, 0.0015, True)},
 }
