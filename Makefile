@@ -122,8 +122,8 @@ $(VENV)/.built: $(VENV)/.installed $(sources) setup.py
 $(VENV)/.installed: pyproject.toml $(VENV)/.flags
 	@echo "installing what the build needs, into $(VENV)"
 	@$(pip) 'setuptools>=77' wheel 'Cython>=3.1,<4' 'numpy>=2'
-	@echo "compiling and installing buddysim, and what it and its tests use: the first time some minutes"
-	@BUDDYSIM_PROGRESS=1 $(pip) --no-build-isolation --editable '.[dev]'
+	@echo "installing buddysim, and what it and its tests use"
+	@BUDDYSIM_COMPILE=later $(pip) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 # Other compiler flags than last time: build everything again.

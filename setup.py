@@ -2,7 +2,8 @@
 
 Environment: BUDDYSIM_MARCH=native compiles for this machine; BUDDYSIM_BOUNDSCHECK=1 checks every index;
 BUDDYSIM_SANITIZE=1 builds with address and undefined-behaviour sanitizers; BUDDYSIM_ANNOTATE=1 writes Cython's
-annotated HTML to build/; BUDDYSIM_PROGRESS=1 names each extension as it is compiled.
+annotated HTML to build/; BUDDYSIM_PROGRESS=1 names each extension as it is compiled. BUDDYSIM_COMPILE=later leaves the
+extensions to a `build_ext --inplace` that follows: an editable install would compile all of them for itself, unseen.
 """
 
 import os
@@ -26,6 +27,7 @@ march = os.environ.get("BUDDYSIM_MARCH", "")
 boundscheck = bool(os.environ.get("BUDDYSIM_BOUNDSCHECK"))
 progress = bool(os.environ.get("BUDDYSIM_PROGRESS"))
 annotate = bool(os.environ.get("BUDDYSIM_ANNOTATE"))
+later = os.environ.get("BUDDYSIM_COMPILE") == "later"
 
 compile_args = list(COMPILE_ARGS)
 link_args: list[str] = []
@@ -78,7 +80,7 @@ class BuildWithProgress(build_ext):
 setup(
     cmdclass={"build_py": BuildWithTrace, "build_ext": BuildWithProgress},
     ext_modules=cythonize(
-        extensions,
+        [] if later else extensions,
         compiler_directives=dict(directives(boundscheck)),
         build_dir="build/cython-boundscheck" if boundscheck else "build/cython",
         annotate=annotate,

@@ -39,7 +39,7 @@ def draw(results: Results) -> Figure:
     run = next(iter(results.values()))["provenance"]
     title = f"{run['network']}, batch {run['batch']}, on {run['machine']}, link {run['link']}"
     figure, panels = style.figure(
-        title, len(results), 1, width=11, height=1.2 + 1.7 * len(results), squeeze=False, sharex=True
+        title, len(results), 1, width=11, height=1.2 + 1.7 * len(results), squeeze=False, sharex=True, sharey=True
     )
     for panel, (scheme, result) in zip(panels.flat, results.items(), strict=True):
         _draw_layers(panel, result["per_layer"])

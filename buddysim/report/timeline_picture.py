@@ -40,7 +40,7 @@ _LEAST_NAMED = 0.002  # of the iteration: a shorter stall is a line
 _MOST_NAMED = 12
 _KINDS: Mapping[Kind, tuple[str, str]] = {
     "weights": ("weights", "#16202b"),
-    "weight_gradients": ("their gradients", "#56687a"),
+    "weight_gradients": ("weights' gradients", "#56687a"),
     "optimizer_state": ("optimizer state", "#8497a8"),
     "feature_maps": ("feature maps", "#4a8bc9"),
     "encoded_maps": ("encoded maps", "#2e8b57"),

@@ -118,6 +118,7 @@ def test_the_child_that_did_the_work_is_named(worker: Path, starter: Path, tmp_p
     named = "copies of itself" if way == "fork" else "worker"
     expected = f"done by other processes that the program started ({named}), and children are not captured: --follow"
     assert expected in done.stderr
+    assert "smaller allocations: --min-bytes" not in done.stderr  # that isn't why nothing was seen
 
 
 @pytest.mark.parametrize("way", ["shell", "spawn", "fork", pytest.param("timeout", marks=pytest.mark.slow), *_SLOW])

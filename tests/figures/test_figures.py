@@ -195,6 +195,8 @@ def test_a_result_in_hand_is_drawn(tmp_path: Path) -> None:
     assert len(buddysim.plot(results).axes) == 2
     trained = simulate("alexnet", 32, "titan-x", "vdnn-all-m")
     assert len(buddysim.plot(trained).axes) == 1
+    slow, fast = buddysim.plot({"a": trained, "b": simulate("alexnet", 32, "titan-x", "oracle")}).axes
+    assert slow.get_ylim() == fast.get_ylim()  # a bar of one scheme is as long as the same time of another
     for wrong in ({}, {"a": 3}, {"a": trained, "buddy": results["buddy"]}):
         with pytest.raises(BuddysimError, match="expected results of one engine"):
             buddysim.plot(wrong)

@@ -124,9 +124,11 @@ def report(output: object, record: Record, outcome: Outcome, process: Process, t
         warn(problem)
     if outcome.returncode < 0:
         warn(end_of(outcome))
+    left_to_children = _left_to_children(outcome)
     if not record.snapshots or not allocations:
-        warn("nothing large enough was seen; smaller allocations: --min-bytes")
-    if _left_to_children(outcome):
+        hint = "in the program itself" if left_to_children else "; smaller allocations: --min-bytes"
+        warn(f"nothing large enough was seen{' ' if left_to_children else ''}{hint}")
+    if left_to_children:
         warn(
             f"most of the work was done by other processes that the program started{_named(outcome.children)}, and "
             "children are not captured: --follow captures them too"
