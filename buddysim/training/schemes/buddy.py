@@ -70,7 +70,6 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
         scheme=name,
         memory_ratio=ratio,
         time_factor=1 + slowdown,
-        notes=(*below.notes, f"buddy: {text}"),
         assumptions={**below.assumptions, "buddy": text},
     )
 
