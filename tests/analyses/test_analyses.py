@@ -11,6 +11,7 @@ import buddysim
 from buddysim.analyses import REGISTRY, Finding, Options, analyse
 from buddysim.base.errors import BuddysimError
 from buddysim.trace import Trace, TraceWriter, open_trace
+from buddysim.trace.format import REPLAY_LABEL
 from tests.buddy.traces import PAGE, entries, write_trace
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
@@ -241,3 +242,35 @@ def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
     assert single[2]["share_128B"] == pytest.approx(1 / 3)
     with pytest.raises(BuddysimError, match="bdj"):
         Options(compressors=("bdi+bdj",))
+
+
+def test_changes_while_launches_run(tmp_path: Path) -> None:
+    """Of 8 entries two grow and one shrinks; what isn't seen again is as it was."""
+    names = {"a": 8, "b": 8}
+    with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        index = {
+            name: writer.add_allocation(name, BASE + (at << 24), n * 128) for at, (name, n) in enumerate(names.items())
+        }
+        for point, label, known in (
+            (0, "over the run", {"a": [TWO] * 6 + [WHOLE] * 2, "b": [WHOLE] * 8}),
+            (3, f"{REPLAY_LABEL} before", {"a": [TWO] * 6 + [WHOLE] * 2, "b": [WHOLE] * 8}),
+            (4, f"{REPLAY_LABEL} after k", {"a": [WHOLE] * 2 + [TWO] * 4 + [SECTOR, WHOLE]}),
+        ):
+            snapshot = writer.add_snapshot(point, label)
+            for name, classes in known.items():
+                writer.add_size_map(snapshot, index[name], np.array(classes, np.uint8))
+    with open_trace(tmp_path / "t.bin") as written:
+        before, after = found(written, "launches").records()
+    assert (before["launch"], after["launch"]) == (3, 4)
+    assert (before["ratio"], after["ratio"]) == (16 * 128 / (6 * 64 + 10 * 128), 16 * 128 / (4 * 64 + 32 + 11 * 128))
+    assert [before[key] for key in ("other_class_share", "more_sectors_share", "fewer_sectors_share")] == [0, 0, 0]
+    assert after["other_class_share"] == 3 / 16
+    assert (after["more_sectors_share"], after["fewer_sectors_share"]) == (2 / 16, 1 / 16)
+    # a has 2x: a quarter of it overflows; naive has 1x for all, as free placement has 1.23.
+    assert (before["final_overflow_share"], after["final_overflow_share"]) == (2 / 16, 3 / 16)
+    assert (before["naive_overflow_share"], after["naive_overflow_share"]) == (0, 0)
+
+
+def test_launches_need_sizes_while_they_run(trace: Trace) -> None:
+    with pytest.raises(BuddysimError, match="has no sizes while its launches run: expected a trace of"):
+        found(trace, "launches")
