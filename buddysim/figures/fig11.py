@@ -79,7 +79,7 @@ def draw(table: Table) -> Figure:
     study.caption(
         drawn, table,
         "Modelled: replays of one step; bandwidth: compression between L2 and device memory alone; the others: Buddy "
-        "Compression by the link's bandwidth each way. Means are geometric.", study.INPUTS,
+        "Compression by the link's bandwidth each way. Means are geometric.", study.INPUTS, study.counted(table),
         "The paper's bars could not be read: red marks are what its text states. 'Within 1 %' and 'more than 20 %' are "
         "drawn as 1 and 20 %.",
     )  # fmt: skip

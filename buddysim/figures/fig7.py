@@ -80,6 +80,6 @@ def draw(table: Table) -> Figure:
         drawn, table,
         "Measured: ratio, and share of entries that overflow their targets, mean over ten points of the run.",
         study.INPUTS, "Means of ratios are geometric, of accesses arithmetic. The CSV file has the accesses of a "
-        "replay, and what targets of the same input would give.",
+        "replay, and what targets of the same input would give.", study.counted(table),
     )  # fmt: skip
     return drawn

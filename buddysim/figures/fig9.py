@@ -71,6 +71,6 @@ def draw(table: Table) -> Figure:
     study.caption(
         drawn, table,
         "Measured; the threshold holds in the worst of ten points of the run; best achievable: every entry takes the "
-        "sectors that it needs (the paper's is in the CSV file).", study.INPUTS,
+        "sectors that it needs (the paper's is in the CSV file).", study.INPUTS, study.counted(table),
     )  # fmt: skip
     return drawn

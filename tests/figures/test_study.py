@@ -98,6 +98,8 @@ def test_means_are_geometric_of_ratios_and_arithmetic_of_shares(folder: Path) ->
     assert mean["ratio"] == pytest.approx((cg["ratio"] * sp["ratio"]) ** 0.5)
     assert mean["overflow_share"] == pytest.approx((cg["overflow_share"] + sp["overflow_share"]) / 2)
     assert (mean["paper_ratio"], cg["paper_ratio"]) == (1.92, 1.11)
+    for name in ("fig7", "fig9", "fig11"):
+        assert "Means of 2 of 10 HPC and 1 of 6 DL workloads." in drawn(folder, name).get_supxlabel()
 
 
 def test_targets_are_those_of_the_other_input(folder: Path) -> None:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.table import Table
+from buddysim.papers.buddy.read_off import workloads
 from buddysim.papers.buddy.study import Study, paper_names
 
 WIDTH_IN = 3.3
@@ -38,12 +39,14 @@ def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float 
     for n, (label, values) in enumerate(series.items()):
         shade = str(round(0.2 + 0.7 * n / max(len(series) - 1, 1), 2))
         x = [at + (n - (len(series) - 1) / 2) * width for at in range(len(groups))]
+        places.append(x)
         drawn = [(place, value) for place, value in zip(x, values, strict=True) if value is not None]
+        if not drawn:
+            continue
         axes.bar(
             [place for place, _ in drawn], [value for _, value in drawn], width, label=label, color=shade,
             edgecolor=style.INK, linewidth=0.3,
         )  # fmt: skip
-        places.append(x)
     axes.set_xticks(range(len(groups)), groups, rotation=90)
     axes.set_xlim(-0.6, len(groups) - 0.4)
     return places
@@ -70,6 +73,16 @@ def caption(drawn: Figure, table: Table, *texts: str) -> None:
     """What is measured, modelled and assumed, and what the store lacks; under the figure."""
     parts = [*texts, f"Not there: {table.lacking}." if table.lacking else ""]
     drawn.supxlabel(" ".join(text for text in parts if text), x=0.01, ha="left", fontsize=6, color=style.INK, wrap=True)
+
+
+def counted(table: Table) -> str:
+    """Of how many workloads means are, for captions."""
+    names: dict[str, set[str]] = {group: set() for group in MEANS}
+    for row in table.records():
+        if row["workload"] in paper_names():
+            names[row["group"]].add(row["workload"])
+    counts = {group: list(workloads().values()).count(group) for group in MEANS}
+    return f"Means of {' and '.join(f'{len(names[group])} of {counts[group]} {group}' for group in MEANS)} workloads."
 
 
 def labels(names: Sequence[str]) -> list[str]:
