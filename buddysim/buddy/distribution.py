@@ -7,6 +7,7 @@ same name, seed, allocation and entry give the same class on every computer, wha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -104,6 +105,29 @@ class Distribution:
             classes = np.empty(min(_COUNTED_AT_ONCE, entries - first), dtype=np.uint8)
             self.write(classes, seed, allocation, first)
             found += np.bincount(classes, minlength=len(found))
+        return found
+
+    def counts_of_each(self, seed: int, allocations: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+        """The `counts` of several allocations, each a number and entries: int64 (allocations, classes)."""
+        found = np.zeros((len(allocations), len(self.weights)), dtype=np.int64)
+        first = 0
+        while first < len(allocations):
+            end, total = first, 0
+            while end < len(allocations) and total + allocations[end][1] <= _COUNTED_AT_ONCE:
+                total += allocations[end][1]
+                end += 1
+            if end == first:
+                found[first] = self.counts(seed, *allocations[first])
+                first += 1
+                continue
+            classes, at = np.empty(total, dtype=np.uint8), 0
+            for number, entries in allocations[first:end]:
+                self.write(classes[at : at + entries], seed, number)
+                at += entries
+            owners = np.repeat(np.arange(end - first), [entries for _, entries in allocations[first:end]])
+            counted = np.bincount(owners * len(self.weights) + classes, minlength=(end - first) * len(self.weights))
+            found[first:end] = counted.reshape(-1, len(self.weights))
+            first = end
         return found
 
     def expected_counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:

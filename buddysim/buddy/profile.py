@@ -6,7 +6,7 @@ memory; the share of entries that do is the static estimate of buddy accesses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -42,6 +42,7 @@ _STATE_OF_CLASS = tuple(
 #: Entries of a trace whose drawn sizes are counted one by one; those of later allocations are their shares.
 COUNTED_ENTRIES = 2**27
 _COUNTS_KEPT = 4096
+_NOT_DRAWN_YET = np.zeros((1, N_CLASSES), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -249,13 +250,14 @@ def profile(
         return profile_with(opened, options)
 
 
-def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
+def profile_with(trace: Trace, options: ProfileOptions, observed: Sequence[AllocationProfile] | None = None) -> Profile:
     """Chooses target ratios.
 
     Parameters
     ----------
     trace : with snapshots; allocations of which none has values get sizes from a distribution
     options : how
+    observed : what `observe` found of the trace with these options, of any seed; without it the trace is looked at
 
     Returns
     -------
@@ -265,7 +267,8 @@ def profile_with(trace: Trace, options: ProfileOptions) -> Profile:
     ------
     BuddysimError : no snapshot is as early as `ProfileOptions.until`; sizes by another compressor can't be drawn
     """
-    rows = _chosen(trace.allocations, _observe(trace, options), options)
+    seen = observe(trace, options) if observed is None else observed
+    rows = _chosen(trace.allocations, _with_drawn(seen, options), options)
     host = [a.name for a in trace.allocations if a.space == "host"]
     targets = Targets(trace, {row.index: row.target for row in rows}, _source(trace, rows, options))
     return Profile(rows, host, targets, options)
@@ -279,7 +282,7 @@ def profile_under(trace: Trace, targets: Targets, options: ProfileOptions) -> Pr
     targets : of the trace's allocations
     options : where sizes come from, and how they are stored
     """
-    rows = [_with_target(row, targets.of(row.index)) for row in _observe(trace, options)]
+    rows = [_with_target(row, targets.of(row.index)) for row in _with_drawn(observe(trace, options), options)]
     return Profile(rows, [a.name for a in trace.allocations if a.space == "host"], targets, options)
 
 
@@ -296,10 +299,14 @@ def _chosen(
 ) -> list[AllocationProfile]:
     """The rows with the targets that the options choose."""
     limit = exact_share("threshold", options.threshold)
+    known: dict[bytes, Target] = {}  # by counts: small allocations often have the same
 
     def per_allocation(row: AllocationProfile) -> Target:
-        fitting = [t for t in ALL_TARGETS[:4] if row.overflow(t, options.aggregate, options.eight_byte_state) <= limit]
-        return fitting[-1]  # nothing overflows 1x
+        counts = row.counts.tobytes()
+        if counts not in known:
+            overflow = {t: row.overflow(t, options.aggregate, options.eight_byte_state) for t in ALL_TARGETS[:4]}
+            known[counts] = [t for t, share in overflow.items() if share <= limit][-1]  # nothing overflows 1x
+        return known[counts]
 
     chosen = [_naive(seen)] * len(seen) if options.policy == "naive" else [per_allocation(row) for row in seen]
     rows = [_with_target(row, target) for row, target in zip(seen, chosen, strict=True)]
@@ -324,7 +331,11 @@ def _is_seen(point: int, options: ProfileOptions) -> bool:
     return options.until is None or point <= options.until
 
 
-def _observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
+def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
+    """What a trace has of its allocations' sizes, targets not chosen, and sizes not drawn where it has none.
+
+    It is the same for every seed; parameters and errors are those of `profile_with`.
+    """
     values, distribution = EntryValues(trace, options.algorithm), Distribution.load(options.distribution)
     rows = []
     points = {s: trace.snapshots[s].point for s in values.snapshots}
@@ -347,32 +358,29 @@ def _observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
             counts = np.array([[*[0] * (N_CLASSES - 1), a.entries]], dtype=np.int64)
         else:
             distribution.check_algorithm(options.algorithm, f"{trace.path}: allocation {a.name}")
-            counts = np.zeros((1, N_CLASSES), dtype=np.int64)
+            counts = _NOT_DRAWN_YET
         used = tuple(s for s, _ in counted)
         rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, used, counts, unseen=unseen))
-    return _with_drawn(rows, options)
+    return rows
 
 
 def _with_drawn(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
     """The rows, those of which the trace has no values with counts of drawn sizes."""
-    drawn = _all_drawn(Distribution.load(options.distribution), options.seed, rows)
-    return [
-        replace(row, counts=counts[np.newaxis]) if row.drawn else row for row, counts in zip(rows, drawn, strict=True)
-    ]
-
-
-def _all_drawn(distribution: Distribution, seed: int, rows: Sequence[AllocationProfile]) -> Iterator[NDArray[np.int64]]:
-    """The counts of sizes drawn for each row; zeros for those of which the trace has values."""
-    left = COUNTED_ENTRIES
-    for row in rows:
-        if not row.drawn:
-            yield np.zeros(N_CLASSES, dtype=np.int64)
-            continue
-        if row.entries <= left:
+    distribution, left = Distribution.load(options.distribution), COUNTED_ENTRIES
+    found = list(rows)
+    counted: list[int] = []
+    for number, row in enumerate(rows):
+        if row.drawn and row.entries <= left:
             left -= row.entries
-            yield distribution.counts(seed, row.index, row.entries)
-        else:
-            yield distribution.expected_counts(seed, row.index, row.entries)
+            counted.append(number)
+        elif row.drawn:
+            found[number] = _with(row, distribution.expected_counts(options.seed, row.index, row.entries)[np.newaxis])
+    drawn = distribution.counts_of_each(
+        options.seed, [(rows[number].index, rows[number].entries) for number in counted]
+    )
+    for number, counts in zip(counted, drawn[:, np.newaxis], strict=True):
+        found[number] = _with(rows[number], counts)
+    return found
 
 
 def _naive(rows: Sequence[AllocationProfile]) -> Target:
@@ -389,10 +397,15 @@ def _with_mostly_zero(
     """Gives 16x to mostly-zero allocations; the largest go back to 4x where what lives at once is over it."""
     sixteen, four = TARGET["16x"], TARGET["4x"]
     most_overflow = 1 - exact_share("mostly_zero", options.mostly_zero)
-    result = [
-        _with_target(row, sixteen) if row.overflow(sixteen, "worst", options.eight_byte_state) <= most_overflow else row
-        for row in rows
-    ]
+    known: dict[bytes, bool] = {}
+
+    def is_mostly_zero(row: AllocationProfile) -> bool:
+        counts = row.counts.tobytes()
+        if counts not in known:
+            known[counts] = row.overflow(sixteen, "worst", options.eight_byte_state) <= most_overflow
+        return known[counts]
+
+    result = [_with_target(row, sixteen) if is_mostly_zero(row) else row for row in rows]
 
     def over(row: AllocationProfile) -> int:
         return row.entries * (ENTRY_BYTES - LARGEST_RATIO * row.target.device_bytes_per_entry)
@@ -409,7 +422,14 @@ def _with_mostly_zero(
 
 
 def _with_target(row: AllocationProfile, target: Target) -> AllocationProfile:
-    return row if row.target is target else replace(row, target=target)
+    return row if row.target is target else _with(row, row.counts, target)
+
+
+def _with(row: AllocationProfile, counts: NDArray[np.int64], target: Target | None = None) -> AllocationProfile:
+    """`dataclasses.replace`, which takes as long as all else that is done of a small allocation."""
+    return AllocationProfile(
+        row.index, row.name, row.bytes, row.entries, row.snapshots, counts, target or row.target, row.unseen
+    )
 
 
 @lru_cache(_COUNTS_KEPT)

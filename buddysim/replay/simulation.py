@@ -9,8 +9,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
+from buddysim.buddy import AllocationProfile, ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
 from buddysim.buddy.options import DRAWN_SEEDS
+from buddysim.buddy.profile import observe
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.driver import Run
@@ -141,6 +142,7 @@ class Simulation:
         self.profiled = self.trace if profile_from is None else files.trace(profile_from)
         self.targets = targets if targets is None or isinstance(targets, Targets) else Targets.load(targets, self.trace)
         self._profiles: dict[ProfileOptions, Targets] = {}
+        self._observed: list[AllocationProfile] | None = None
 
     @property
     def memory_instructions(self) -> int:
@@ -220,7 +222,9 @@ class Simulation:
             return self.targets
         options = replace(options, eight_byte_state=machine.buddy.eight_byte_state)
         if options not in self._profiles:
-            found = profile_with(self.profiled, options).targets
+            if self._observed is None:  # the options of a simulation differ in what doesn't matter here
+                self._observed = observe(self.profiled, options)
+            found = profile_with(self.profiled, options, self._observed).targets
             if self.profiled is not self.trace:
                 found = targets_of_other_input(found, self.trace)
             self._profiles[options] = found

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import buddysim.trace as bt
 from buddysim.buddy import SizeSource
 from buddysim.buddy.distribution import Distribution
-from buddysim.buddy.profile import COUNTED_ENTRIES, profile
+from buddysim.buddy.profile import COUNTED_ENTRIES, observe, profile
+from buddysim.replay import simulation
 from tests.trace.builders import write_small
 
 BASE = 1 << 33
@@ -92,3 +93,23 @@ def test_parts_of_the_last_pages(tmp_path):
             part = np.zeros(1, np.uint8)
             source.write_part(0, allocation.index, allocation.entries - 1, part)
             assert part[0] == whole[-1]
+
+
+@pytest.mark.parametrize("name", ["isca20-hpc", "isca20-dl", "all-zero"])
+def test_counts_of_several_allocations_are_those_of_each(name):
+    distribution = Distribution.load(name)
+    allocations = [(7, 1), (0, 3), (9, (1 << 20) + 5), (8, 1 << 20), (1, 640), (2, 1)]
+    expected = [distribution.counts(3, *each).tolist() for each in allocations]
+    assert distribution.counts_of_each(3, allocations).tolist() == expected
+    assert distribution.counts_of_each(3, []).shape == (0, 8)
+
+
+def test_a_trace_is_looked_at_once_for_all_seeds(tmp_path, monkeypatch):
+    path, looked = tmp_path / "t.bin", []
+    with bt.TraceWriter(path, bt.Provenance("test")) as writer:
+        writer.add_allocation("data", BASE, 1 << 20)
+    monkeypatch.setattr(simulation, "observe", lambda *given: looked.append(given) or observe(*given))
+    found = simulation.simulate(path)
+    with bt.open_trace(path) as trace:
+        assert (found.drawn["low"], found.drawn["high"]) == profile(trace).ratio_spread
+    assert len(looked) == 1
