@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.cli import REGISTRY, main
+from buddysim.cli import REGISTRY, main, make_parser
 from buddysim.report import screen
 
 ROOT = Path(__file__).parents[2]
@@ -198,6 +199,42 @@ def test_commands_targets_and_links_exist(document):
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if "://" not in link:
             assert not broken(document, link), link
+
+
+def documented_commands(text):
+    """Arguments of every ``python -m buddysim`` in a document's code: up to a pipe, a redirection or a comment."""
+    text = text.replace("\\\n", " ")
+    for block, inline in re.findall(r"^python -m buddysim (.+)$|`python -m buddysim ([^`]+)`", text, re.MULTILINE):
+        words = shlex.shlex(block or inline, posix=True, punctuation_chars="|<>&;")
+        words.whitespace_split = True
+        command = list(itertools.takewhile(lambda word: not set(word) <= set("|<>&;"), words))
+        mentioned = inline and re.fullmatch(r"\w+( \w+)?", inline)
+        if "..." not in command and "--plugin" not in command and not mentioned:  # a pattern; a plug-in's names
+            yield command
+
+
+def parsed(arguments):
+    """Whether a command takes these arguments; it doesn't run."""
+    try:
+        make_parser().parse_args(arguments)
+    except SystemExit:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_documented_command_has_arguments_that_there_are(document):
+    for arguments in documented_commands(document.read_text(encoding="utf-8")):
+        assert parsed(arguments), shlex.join(arguments)
+
+
+def test_a_command_that_is_no_more_is_found():
+    """What the check above is for."""
+    (found,) = documented_commands("text\npython -m buddysim run x.bin --json - > y.json\n")
+    assert found == ["run", "x.bin", "--json", "-"]
+    assert parsed(found)
+    assert not parsed(["run", "x.bin", "--jsonn", "-"])
+    assert not parsed(["replay", "x.bin"])
 
 
 def broken(document, link):
