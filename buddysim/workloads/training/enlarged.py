@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.torch.access.of_graph import Kernels, OnePass
+from buddysim.capture.torch.access.of_graph import Kernels
 from buddysim.compress import ENTRY_BYTES
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.workloads.training.layout import lay_out
@@ -48,18 +48,12 @@ def size_of(graph: OperatorGraph) -> tuple[int, int, int]:
 
     Returns
     -------
-    At most how many warp memory instructions its kernels make; bytes of the pool; bytes that its operators write
+    about how many warp memory instructions its kernels make; bytes of the pool; bytes that its operators write
     """
     layout, kernels = lay_out(graph), Kernels(graph)
-    operations = written = 0
-    for number, operator in enumerate(graph.operators):
-        for kernel in kernels.of(number, layout.address):
-            if isinstance(kernel, OnePass):
-                operations += sum(operand.bytes for operand in kernel.operands) // ENTRY_BYTES
-            else:
-                operations += kernel.blocks * kernel.warps * kernel.steps
-        written += sum(graph.tensors[at].extent for at in operator.outputs if operator.kind == "compute")
-    return operations, sum(segment.bytes for segment in layout.pool), written
+    computing = [operator for operator in graph.operators if operator.kind == "compute"]
+    written = sum(graph.tensors[at].extent for operator in computing for at in operator.outputs)
+    return kernels.instructions, sum(segment.bytes for segment in layout.pool), written
 
 
 def placed(small: Iteration, graph: OperatorGraph) -> Iteration:
