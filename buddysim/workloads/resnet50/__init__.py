@@ -58,8 +58,8 @@ PROBLEMS = {
         "replay": Problem(16, 32, 0.125, 200, 0.02, 2, 1, 20),
     },
     "medium": {
-        "profile": Problem(14, 64, 0.375, 300, 0.005, 1, 0, 60),
-        "replay": Problem(14, 64, 0.375, 300, 0.005, 2, 1, 60),
+        "profile": Problem(14, 64, 0.375, 450, 0.005, 1, 0, 90),
+        "replay": Problem(14, 64, 0.375, 450, 0.005, 2, 1, 90),
     },
 }
 PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 32)
