@@ -1,9 +1,12 @@
 """Measures the codecs' kernels by capture and replay: buddysim/gpu_codecs/data/times.csv, which ships.
 
-python tools/measure_codecs.py               measures what the file lacks, and adds it as it goes
+python tools/measure_codecs.py --key         measures what the file lacks of the most telling points
+python tools/measure_codecs.py               the same of all points
 python tools/measure_codecs.py --list        only names what is lacking
+python tools/measure_codecs.py --checks      simulates what the searches of the CSWAP figures found: data/checks.csv
 
-It may be interrupted: what is measured stays. Everything takes about an hour on one core.
+It may be interrupted: what is measured stays. The file's rows between and beyond what was simulated are written anew
+each time. The most telling points of RLE, CSR and LZ4 take half an hour on one core, all points some four hours.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,16 +25,21 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.gpu_codecs import BLOCKS, LAYOUTS, REGISTRY  # noqa: E402
+from buddysim.gpu_codecs.filled import filled  # noqa: E402
 from buddysim.gpu_codecs.gpu import Launch  # noqa: E402
 from buddysim.gpu_codecs.measure import Experiment, measure  # noqa: E402
 from buddysim.gpu_codecs.samples import Sample, read_samples, write_samples  # noqa: E402
+from buddysim.papers.cswap.codecs import CODEC, searches  # noqa: E402
 
-FILE = ROOT / "buddysim" / "gpu_codecs" / "data" / "times.csv"
+FILE, CHECKS = (ROOT / "buddysim" / "gpu_codecs" / "data" / name for name in ("times.csv", "checks.csv"))
 MACHINES = ("v100", "2080-ti")
 MIB = 2**20
 #: Spaced evenly in the logarithm, with those of the paper's Fig. 5 and 12 (10, 197, 199, 1024, 2024) among them.
 GRIDS = (1, 2, 4, 6, 10, 16, 24, 40, 64, 80, 100, 136, 160, 197, 256, 320, 512, 768, 1024, 1448, 2024, 2896, 4096)
+KEY_GRIDS = (1, 4, 10, 40, 80, 197, 512, 1024, 2024, 4096)
+FEW_GRIDS = (10, 197, 1024, 4096)
 SPARSITIES = (0.5, 0.2, 0.8, 0.35, 0.65)
+KEY_SPARSITIES = SPARSITIES[:3]
 SIZE = 8 * MIB
 #: Sizes that show how times grow, at some grids.
 LARGER = (16 * MIB, 32 * MIB, 64 * MIB)
@@ -38,59 +47,122 @@ LARGER_GRIDS = (10, 64, 197, 512, 1024, 4096)
 #: Points that no fit sees.
 HELD_OUT = ((6 * MIB, 0.42), (12 * MIB, 0.58), (24 * MIB, 0.28), (48 * MIB, 0.73))
 HELD_OUT_GRIDS = (197, 1024)
+#: LZ4's blocks are independent: a block for each work-group, and several as a check.
+BLOCK_GRIDS = (1, 8, 64, 256)
+
+
+def key_experiments() -> Iterator[Experiment]:
+    """Points that the others can be told from, codec by codec; those of blocks last, which take longest."""
+    for codec in sorted(REGISTRY.names(), key=lambda name: "chunked" not in REGISTRY.find(name).LAYOUTS):
+        yield from _key_blocks(codec) if "chunked" not in REGISTRY.find(codec).LAYOUTS else _key_streams(codec)
+
+
+def _key_streams(codec: str) -> Iterator[Experiment]:
+    for layout in REGISTRY.find(codec).LAYOUTS:
+        first, second = (partial(_launches, block=block) for block in BLOCKS)
+        yield Experiment(codec, layout, SIZE, KEY_SPARSITIES[0], (*first(KEY_GRIDS), *second(FEW_GRIDS)))
+        for sparsity in KEY_SPARSITIES[1:]:
+            yield Experiment(codec, layout, SIZE, sparsity, first(FEW_GRIDS))
+        yield Experiment(codec, layout, LARGER[0], KEY_SPARSITIES[0], first(HELD_OUT_GRIDS))
+        yield Experiment(codec, layout, LARGER[1], KEY_SPARSITIES[0], first(FEW_GRIDS))
+        yield Experiment(codec, layout, *HELD_OUT[1], first(HELD_OUT_GRIDS))
+
+
+def _key_blocks(codec: str) -> Iterator[Experiment]:
+    few, size = BLOCK_GRIDS[1], REGISTRY.find(codec).STORED_AS["window"]
+    for layout in REGISTRY.find(codec).LAYOUTS:
+        for sparsity in KEY_SPARSITIES:
+            yield Experiment(codec, layout, few * size, sparsity, tuple(Launch(few, block) for block in BLOCKS))
+        for grid in BLOCK_GRIDS[:-1]:
+            yield Experiment(codec, layout, grid * size, KEY_SPARSITIES[0], _launches((grid,)))
+        yield Experiment(codec, layout, 4 * few * size, KEY_SPARSITIES[0], _launches((few,)))
+        yield Experiment(codec, layout, BLOCK_GRIDS[-1] * size, KEY_SPARSITIES[0], _launches(BLOCK_GRIDS[-1:]))
 
 
 def experiments() -> Iterator[Experiment]:
     """All of them, the most telling first."""
+    yield from key_experiments()
     for codec in REGISTRY.names():
+        layouts = REGISTRY.find(codec).LAYOUTS
+        if "chunked" not in layouts:
+            continue
         for sparsity in SPARSITIES:
             for block in BLOCKS:
-                for layout in LAYOUTS:
-                    yield Experiment(codec, layout, SIZE, sparsity, tuple(Launch(grid, block) for grid in GRIDS))
+                for layout in layouts:
+                    yield Experiment(codec, layout, SIZE, sparsity, _launches(GRIDS, block))
             if sparsity == SPARSITIES[0]:
-                yield from _larger(codec)
+                for byte_count in LARGER:
+                    for layout in layouts:
+                        yield Experiment(codec, layout, byte_count, sparsity, _launches(LARGER_GRIDS))
         for byte_count, sparsity in HELD_OUT:
-            for layout in LAYOUTS:
-                launches = tuple(Launch(grid, BLOCKS[0]) for grid in HELD_OUT_GRIDS)
-                yield Experiment(codec, layout, byte_count, sparsity, launches)
+            for layout in layouts:
+                yield Experiment(codec, layout, byte_count, sparsity, _launches(HELD_OUT_GRIDS))
 
 
-def _larger(codec: str) -> Iterator[Experiment]:
-    for byte_count in LARGER:
-        for layout in LAYOUTS:
-            launches = tuple(Launch(grid, BLOCKS[0]) for grid in LARGER_GRIDS)
-            yield Experiment(codec, layout, byte_count, SPARSITIES[0], launches)
+def _launches(grids: Sequence[int], block: int = BLOCKS[0]) -> tuple[Launch, ...]:
+    return tuple(Launch(grid, block) for grid in grids)
+
+
+def check_experiments() -> Iterator[Experiment]:
+    """Launches that searches found, with the tensor that every launch was simulated with; the best, larger too."""
+    for layout in LAYOUTS:
+        found = searches(layout)
+        every = {one.launch for search in found.values() for one in search}
+        yield Experiment(CODEC, layout, SIZE, SPARSITIES[0], tuple(sorted(every, key=str)))
+        best = {one.launch for one in found["BO"]}
+        yield Experiment(CODEC, layout, LARGER[1], SPARSITIES[0], tuple(sorted(best, key=str)))
 
 
 def lacking(experiment: Experiment, samples: Sequence[Sample]) -> Experiment | None:
     """What of an experiment is not there yet."""
-    known = {(s.codec, s.layout, s.byte_count, s.sparsity, s.grid, s.block) for s in samples}
+    simulated = [sample for sample in samples if sample.origin == "simulated"]
+    known = {(s.codec, s.layout, s.byte_count, s.sparsity, s.grid, s.block) for s in simulated}
     one = (experiment.codec, experiment.layout, experiment.byte_count, experiment.sparsity)
     launches = tuple(launch for launch in experiment.launches if (*one, launch.grid, launch.block) not in known)
     return replace(experiment, launches=launches) if launches else None
+
+
+ALL_LAUNCHES = tuple(launch for block in BLOCKS for launch in _launches(GRIDS, block))
+
+
+def _measure(path: Path, wanted: Iterable[Experiment], only_list: bool, known: Sequence[Sample] | None = None) -> None:
+    """Simulates what a file lacks; with `known` samples of another file, nothing is told from them."""
+    samples = read_samples(path) if path.exists() else []
+
+    def write() -> None:
+        rows = filled(samples, ALL_LAUNCHES, _launches(FEW_GRIDS)) if known is None else samples
+        write_samples(path, rows)
+
+    if not only_list:
+        write()
+    for experiment in wanted:
+        rest = lacking(experiment, [*samples, *(known or ())])
+        if rest is None:
+            continue
+        start = time.perf_counter()
+        if not only_list:
+            samples += measure(rest, MACHINES)
+            write()
+        print(
+            f"{rest.codec} {rest.layout} {rest.byte_count // MIB} MiB, {rest.sparsity:.0%} zeros, "
+            f"{len(rest.launches)} launches{'' if only_list else f': {time.perf_counter() - start:.0f} s'}",
+            flush=True,
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, and writes after each experiment."""
     parser = argparse.ArgumentParser(prog="measure_codecs.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="measure nothing, name what is lacking")
+    parser.add_argument("--key", action="store_true", help="the most telling points alone")
     parser.add_argument("-o", "--output", type=Path, default=FILE, metavar="FILE", help="default: the one that ships")
+    parser.add_argument("--checks", action="store_true", help="what searches found, into checks.csv")
     args = parser.parse_args(arguments)
     try:
-        samples = read_samples(args.output) if args.output.exists() else []
-        for experiment in experiments():
-            rest = lacking(experiment, samples)
-            if rest is None:
-                continue
-            start = time.perf_counter()
-            if not args.list:
-                samples += measure(rest, MACHINES)
-                write_samples(args.output, samples)
-            print(
-                f"{rest.codec} {rest.layout} {rest.byte_count // MIB} MiB, {rest.sparsity:.0%} zeros, "
-                f"{len(rest.launches)} launches{'' if args.list else f': {time.perf_counter() - start:.0f} s'}",
-                flush=True,
-            )
+        if args.checks:
+            _measure(CHECKS, check_experiments(), args.list, known=read_samples(FILE))
+        else:
+            _measure(args.output, key_experiments() if args.key else experiments(), args.list)
     except (BuddysimError, OSError) as error:
         print(f"measure_codecs.py: error: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
-from buddysim.papers.cswap.codecs import CURVES, PAPER, searches
+from buddysim.papers.cswap.codecs import CURVES, PAPER, check_text, checks, searches
+from buddysim.papers.cswap.runs import training_text
 from buddysim.papers.stated import value
 
 TITLE = "CSWAP, Fig. 12: codec time of an iteration of VGG16 (128) on a V100, by search for the launch"
@@ -19,20 +20,26 @@ SEARCHES = {"random": "12-random", "expert": "12-expert", "BO": "12-bo", "grid":
 
 
 def data(source: Source) -> list[dict[str, Any]]:
-    """A row for each curve, search and seed."""
-    return [
+    """A row for each curve, search and seed; one for each direct simulation of what they found."""
+    direct = [
+        {"check": c.layout, "search": c.search, "grid": c.launch.grid, "block": c.launch.block,
+         "mib": c.byte_count / 2**20, "table_ms": c.table_ms, "direct_ms": c.direct_ms}
+        for c in checks()
+    ]  # fmt: skip
+    found = [
         {"curve": curve, "search": name, "ms": one.cost, "grid": one.launch.grid, "block": one.launch.block,
          "evaluations": one.evaluations}
         for curve in CURVES
-        for name, found in searches(curve).items()
-        for one in found
+        for name, each in searches(curve).items()
+        for one in each
     ]  # fmt: skip
+    return [*found, *direct]
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(TITLE, 1, len(CURVES), width=12)
     for panel, curve in zip(axes, CURVES, strict=True):
-        found = {name: [r for r in rows if (r["curve"], r["search"]) == (curve, name)] for name in SEARCHES}
+        found = {name: [r for r in rows if (r.get("curve"), r["search"]) == (curve, name)] for name in SEARCHES}
         bars: list[float | None] = [median(row["ms"] for row in own) for own in found.values()]
         style.grouped(panel, list(SEARCHES), {curve: bars}, "{:.0f}")
         for place, own in enumerate(found.values()):
@@ -44,4 +51,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes[-1].set_yscale("log")
     axes[0].set_ylabel("ms")
     style.caption(axes[0], "Bars: median of five seeds; dots: each. BO: 10 random points, 25 steps; random: one point.")
+    style.caption(axes[0], training_text())
+    style.caption(axes[0], f"Where they ended, direct simulations are off the table: {check_text()} (8 and 32 MiB).")
     return figure

@@ -1,4 +1,4 @@
-"""CSWAP, Fig. 5: ZVC of 500 MB with 50 % zeros over the grid, both ways."""
+"""CSWAP, Fig. 5: ZVC of 500 MB with 50 % zeros over the grid, both ways; all codecs at their best, published rates."""
 
 from __future__ import annotations
 
@@ -8,16 +8,26 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.drawing import style
 from buddysim.figures.drawing.source import Source
-from buddysim.gpu_codecs import BLOCKS
+from buddysim.gpu_codecs import BLOCKS, REGISTRY
 from buddysim.gpu_codecs.paper_times import BYTES, POINTS
-from buddysim.papers.cswap.codecs import CURVES, PAPER, fig5_ms, grids, linearity
+from buddysim.gpu_codecs.published import both_ways_ms, rates
+from buddysim.gpu_codecs.times import machines
+from buddysim.papers.cswap.codecs import (
+    CURVES,
+    PAPER,
+    bandwidth_ms,
+    best_both_ways,
+    fig5_ms,
+    grids,
+    linearity,
+)
 
 TITLE = "CSWAP, Fig. 5: ZVC and back of 500 MB, 50 % zeros, on a V100, over the grid"
 ORDER = 405
 
 
 def data(source: Source) -> list[dict[str, Any]]:
-    """A row for each curve, block and grid; and those that show how times grow with the size."""
+    """A row for each curve, block and grid; for each codec at its best, published ones too; for times over the size."""
     curves = [
         {"curve": curve, "block": block, "grid": grid, "ms": fig5_ms(curve, grid, block)}
         for curve in CURVES
@@ -33,11 +43,28 @@ def data(source: Source) -> list[dict[str, Any]]:
         }
         for s in linearity()
     ]
-    return [*curves, *({"linear": True, **row} for row in sizes)]
+    return [*curves, *_codecs(), *({"linear": True, **row} for row in sizes)]
+
+
+def _codecs() -> list[dict[str, Any]]:
+    """Codecs of ours at their best launches, bytes over bandwidth, and nvCOMP's: ``codec`` names each."""
+    found: list[dict[str, Any]] = []
+    for codec in REGISTRY.names():
+        for layout in REGISTRY.find(codec).LAYOUTS:
+            if not machines(codec, layout):
+                continue
+            best = best_both_ways(codec, layout)
+            name = codec if layout == CURVES[0] else f"{codec}, {layout}"
+            found.append({"codec": name, "ms": best.total_ps / 1e9, "grid": best.grid, "block": best.block})
+    found.append({"codec": "bytes / bandwidth", "ms": bandwidth_ms()})
+    for codec in rates():
+        spread = both_ways_ms(codec, BYTES)
+        found.append({"codec": f"nvCOMP {codec}", "ms": spread.median, "least": spread.least, "most": spread.most})
+    return found
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, 2, width=12, width_ratios=(3, 2))
+    figure, axes = style.figure(TITLE, 1, 3, width=15, width_ratios=(3, 2, 2))
     curves = [row for row in rows if "curve" in row]
     for curve, block in dict.fromkeys((row["curve"], row["block"]) for row in curves):
         own = [row for row in curves if (row["curve"], row["block"]) == (curve, block)]
@@ -46,6 +73,21 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.stated(axes[0], list(POINTS), list(POINTS.values()), "paper", "Red marks: the points that the paper states.")
     axes[0].set(xscale="log", yscale="log", xlabel="work-groups", ylabel="ms, both ways")
     axes[0].legend(fontsize=7, frameon=False)
+    bars = [row for row in rows if "codec" in row]
+    places = list(range(len(bars)))
+    axes[2].bar(places, [row["ms"] for row in bars], 0.6)
+    for place, row in zip(places, bars, strict=True):
+        if "most" in row:
+            axes[2].vlines(place, row["least"], row["most"], color=style.INK)
+    for grid, ms in POINTS.items():
+        axes[2].axhline(ms, color=style.STATED, linewidth=0.9, linestyle="--")
+        if grid > min(POINTS):  # the first and the last lie on one another
+            named = f"paper, grids {min(POINTS)} and {grid}" if grid == max(POINTS) else f"paper, grid {grid}"
+            axes[2].annotate(named, (0, ms), (2, 2), textcoords="offset points", fontsize=6)
+    axes[2].set_xticks(places, [row["codec"] for row in bars])
+    axes[2].set(yscale="log", ylabel="ms, both ways")
+    axes[2].set_title("codecs at their best launch, published rates", fontsize=9, loc="left")
+    style.turned(axes[2])
     linear = [row for row in rows if "linear" in row]
     for layout, grid in dict.fromkeys((row["layout"], row["grid"]) for row in linear if row["mib"] > 32):
         points = sorted((r["mib"], r["ms_per_gib"]) for r in linear if (r["layout"], r["grid"]) == (layout, grid))
@@ -55,5 +97,10 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes[1].legend(fontsize=6, frameon=False, ncols=2)
     style.caption(
         axes[0], f"Simulated up to 64 MiB, extrapolated to {BYTES / 2**20:.0f} MiB on the line of the largest two."
+    )
+    style.caption(
+        axes[0],
+        "nvCOMP: rates of NVIDIA's charts, on its GPUs and data: median, least and most of ten. "
+        "Bytes / bandwidth: the tensor and its code, read and written once.",
     )
     return figure

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.gpu_codecs import BLOCKS, GRIDS
 
 Words = NDArray[np.uint32]
 
@@ -21,6 +22,13 @@ class Launch:
 
     grid: int
     block: int
+
+    def check(self) -> None:
+        """Refuses parameters out of range."""
+        if not GRIDS[0] <= self.grid <= GRIDS[1]:
+            raise BuddysimError(f"grid {self.grid}: expected {GRIDS[0]} to {GRIDS[1]} work-groups")
+        if self.block not in BLOCKS:
+            raise BuddysimError(f"block {self.block}: expected {' or '.join(map(str, BLOCKS))} work-items")
 
 
 #: Of the sums that every codec needs between its passes (scan.cl).

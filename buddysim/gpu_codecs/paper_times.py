@@ -15,7 +15,6 @@ import numpy as np
 
 from buddysim.gpu_codecs.gpu import Launch
 from buddysim.gpu_codecs.samples import Sample
-from buddysim.gpu_codecs.times import check_launch
 
 #: Milliseconds by grid.
 POINTS = {10: 146.0, 197: 44.0, 1024: 150.0}
@@ -40,7 +39,7 @@ class PaperTimes:
 
     def at(self, byte_count: int, sparsity: float, launch: Launch) -> Sample:
         """The times of a tensor."""
-        check_launch(launch)
+        launch.check()
         a, b, c = coefficients()
         ms = a / launch.grid + b + c * launch.grid
         half = round(ms * _PS_PER_MS * byte_count / BYTES / 2)

@@ -12,6 +12,8 @@ from buddysim.base.output import write_text
 from buddysim.base.textfile import csv_rows, read_text
 
 SHIPPED = resources.files("buddysim.gpu_codecs") / "data" / "times.csv"
+#: Direct simulations of launches that searches found, which nothing is interpolated from.
+CHECKS = resources.files("buddysim.gpu_codecs") / "data" / "checks.csv"
 LARGEST_FILE = 2**20
 HEAD = (
     "Kernels of codecs on simulated GPUs, written by tools/measure_codecs.py. Times are picoseconds: encode_ps of the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs.gpu import Words
 
 
@@ -15,3 +16,9 @@ def synthetic(byte_count: int, sparsity: float, seed: int = 0) -> Words:
     values[values == 0] = 1
     values[rng.permutation(count)[: round(sparsity * count)]] = 0
     return values.view(np.uint32)
+
+
+def check_sparsity(sparsity: float) -> None:
+    """Refuses what is no share."""
+    if not 0 <= sparsity <= 1:
+        raise BuddysimError(f"sparsity {sparsity!r}: expected a number from 0 to 1")

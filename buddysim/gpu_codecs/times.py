@@ -12,19 +12,33 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import Protocol
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.gpu_codecs import BLOCKS, GRIDS, LAYOUTS, REGISTRY
+from buddysim.gpu_codecs import LAYOUTS, REGISTRY
+from buddysim.gpu_codecs.block_times import BlockTimes
 from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.lines import line
 from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
+from buddysim.gpu_codecs.tensor import check_sparsity
 
 STAGES = ("encode_ps", "sums_ps", "decode_ps")
 
 
+class Times(Protocol):
+    """The times of one codec in one layout on one machine."""
+
+    def at(self, byte_count: int, sparsity: float, launch: Launch) -> Sample:
+        """The times of a tensor."""
+
+    def best_launch(self, byte_count: int, sparsity: float) -> Launch:
+        """The launch that takes least in both directions."""
+
+
 @dataclass(frozen=True, eq=False)
 class CodecTimes:
-    """The times of one codec in one layout on one machine."""
+    """The times of a codec whose work-groups share out every tensor."""
 
     samples: tuple[Sample, ...]
 
@@ -36,9 +50,8 @@ class CodecTimes:
         BuddysimError
             a launch out of range, a sparsity outside 0 to 1
         """
-        check_launch(launch)
-        if not 0 <= sparsity <= 1:
-            raise BuddysimError(f"sparsity {sparsity!r}: expected a number from 0 to 1")
+        launch.check()
+        check_sparsity(sparsity)
         known = self._by_key.get((byte_count, sparsity, launch.grid, launch.block))
         if known is not None:
             return known
@@ -98,21 +111,21 @@ class CodecTimes:
     def _stage(self, stage: str, byte_count: int, sparsity: float, launch: Launch) -> float:
         at = math.log(launch.grid)
         by_sparsity = sorted(
-            (known, _line(points, at, beyond=False))
+            (known, line(points, at, beyond=False))
             for (name, known, block), points in self._lines.items()
             if name == stage and block == launch.block
         )
         if not by_sparsity:
             raise BuddysimError(f"block {launch.block}: its times weren't simulated")
-        return max(0.0, _line(by_sparsity, sparsity)) * self._growth(stage, byte_count, launch)
+        return max(0.0, line(by_sparsity, sparsity)) * self._growth(stage, byte_count, launch)
 
     def _growth(self, stage: str, byte_count: int, launch: Launch) -> float:
         """Time of a tensor over that of the same one of the size that every launch was simulated with."""
         lines = self._growth_lines[stage]
         if not lines:
             return byte_count / self._base[0].byte_count
-        by_grid = [(at, max(0.0, _line(points, float(byte_count)))) for at, points in lines]
-        return _line(by_grid, math.log(launch.grid), beyond=False)
+        by_grid = [(at, max(0.0, line(points, float(byte_count)))) for at, points in lines]
+        return line(by_grid, math.log(launch.grid), beyond=False)
 
     @cached_property
     def _growth_lines(self) -> dict[str, list[tuple[float, list[tuple[float, float]]]]]:
@@ -137,33 +150,14 @@ def _best_launch(times: CodecTimes, byte_count: int, sparsity: float) -> Launch:
     return min(times.launches, key=lambda launch: times.at(byte_count, sparsity, launch).total_ps)
 
 
-def _line(points: Sequence[tuple[float, float]], at: float, beyond: bool = True) -> float:
-    """A value on lines between ascending points; outside of them on the nearest line, or the nearest point's."""
-    if len(points) == 1 or (not beyond and at <= points[0][0]):
-        return points[0][1]
-    if not beyond and at >= points[-1][0]:
-        return points[-1][1]
-    upper = next((n for n in range(1, len(points)) if at <= points[n][0]), len(points) - 1)
-    (x0, y0), (x1, y1) = points[upper - 1], points[upper]
-    return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
-
-
-def check_launch(launch: Launch) -> None:
-    """Refuses a launch out of range."""
-    if not GRIDS[0] <= launch.grid <= GRIDS[1]:
-        raise BuddysimError(f"grid {launch.grid}: expected {GRIDS[0]} to {GRIDS[1]} work-groups")
-    if launch.block not in BLOCKS:
-        raise BuddysimError(f"block {launch.block}: expected {' or '.join(map(str, BLOCKS))} work-items")
-
-
 @cache
 def shipped() -> tuple[Sample, ...]:
-    """The samples that ship."""
-    return tuple(sample for sample in read_samples(str(SHIPPED)) if sample.origin == "simulated")
+    """The samples that ship, but those that are extrapolated from the others."""
+    return tuple(sample for sample in read_samples(str(SHIPPED)) if sample.origin != "extrapolated")
 
 
 @cache
-def codec_times(machine: str, codec: str, layout: str) -> CodecTimes:
+def codec_times(machine: str, codec: str, layout: str) -> Times:
     """The times that ship, of one codec in one layout on one machine.
 
     Raises
@@ -173,12 +167,19 @@ def codec_times(machine: str, codec: str, layout: str) -> CodecTimes:
     """
     if layout not in LAYOUTS:
         raise BuddysimError(f"kernels {shortened(layout)}: expected one of {', '.join(LAYOUTS)}")
-    REGISTRY.find(codec)
+    if layout not in (has := REGISTRY.find(codec).LAYOUTS):
+        raise BuddysimError(f"kernels {layout}: {codec} has {', '.join(has)}")
     found = tuple(s for s in shipped() if (s.machine, s.codec, s.layout) == (machine, codec, layout))
     if not found:
         there = _names(s.machine for s in shipped() if (s.codec, s.layout) == (codec, layout))
         raise BuddysimError(f"{codec}, {layout}, on {machine}: not simulated: expected one of {there}")
-    return CodecTimes(found)
+    return times_of(found)
+
+
+def times_of(samples: Sequence[Sample]) -> Times:
+    """The times that samples of one codec in one layout on one machine give."""
+    block_bytes = getattr(REGISTRY.find(samples[0].codec), "BLOCK", None)
+    return CodecTimes(tuple(samples)) if block_bytes is None else BlockTimes(tuple(samples), block_bytes)
 
 
 def machines(codec: str, layout: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs import BLOCKS, LAYOUTS
+from buddysim.gpu_codecs.block_times import BlockTimes
 from buddysim.gpu_codecs.gpu import Launch
 from buddysim.gpu_codecs.paper_times import BYTES, PaperTimes
 from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
@@ -63,23 +64,60 @@ def test_the_papers_three_points() -> None:
     assert PaperTimes().at(BYTES, 0.5, Launch(199, 64)).origin == "fitted to the paper's three points"
 
 
+#: Bytes of a code of random places, of so many words with such a share of zeros.
+CODE_BYTES = {
+    "zvc": lambda words, kept: words // 8 + 4 * kept,
+    "csr": lambda words, kept: 4 * (words // 1024) + 8 * kept,
+}
+
+
 @pytest.mark.parametrize("machine", ["v100", "2080-ti"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_ships(machine: str, layout: str) -> None:
-    times = codec_times(machine, "zvc", layout)
+@pytest.mark.parametrize("codec", ["zvc", "csr", "rle"])
+def test_what_ships(machine: str, layout: str, codec: str) -> None:
+    times = codec_times(machine, codec, layout)
+    assert isinstance(times, CodecTimes)
     assert len({launch.grid for launch in times.launches}) >= 20
     assert {launch.block for launch in times.launches} == set(BLOCKS)
     for one in times.samples:
-        assert (
-            one.code_bytes
-            == one.byte_count // 32 + (one.byte_count // 4 - round(one.sparsity * (one.byte_count // 4))) * 4
-        )
+        words = one.byte_count // 4
+        kept = words - round(one.sparsity * words)
+        if codec in CODE_BYTES:
+            assert one.code_bytes == CODE_BYTES[codec](words, kept)
+        else:  # a count of 2 bytes for each run of zeros, of which a share of kept words is followed
+            assert one.code_bytes == pytest.approx(4 * kept + 2 * kept * one.sparsity, rel=0.01)
     # One work-group takes longer than many.
     assert times.at(8 * MIB, 0.5, Launch(1, 64)).total_ps > 10 * times.at(8 * MIB, 0.5, Launch(197, 64)).total_ps
+
+
+@pytest.mark.parametrize("machine", ["v100", "2080-ti"])
+@pytest.mark.parametrize("codec", ["zvc", "csr", "rle"])
+def test_coalesced_times_are_linear_in_the_size_and_tell_of_tensors_that_no_fit_saw(machine: str, codec: str) -> None:
+    times = codec_times(machine, codec, "coalesced")
+    assert isinstance(times, CodecTimes)
+    base = {s.sparsity for s in times.samples if s.byte_count == 8 * MIB}
+    unseen = [s for s in times.samples if s.sparsity not in base and s.byte_count > 8 * MIB]
+    assert unseen
+    for one in unseen:
+        near = times.at(one.byte_count, one.sparsity + 1e-9, Launch(one.grid, one.block))
+        assert near.origin == "interpolated"
+        assert near.total_ps == pytest.approx(one.total_ps, rel=0.08)
+
+
+@pytest.mark.parametrize("machine", ["v100", "2080-ti"])
+def test_rounds_of_lz4_ship_and_foretell_four(machine: str) -> None:
+    times = codec_times(machine, "lz4", "coalesced")
+    assert isinstance(times, BlockTimes)
+    (four,) = [s for s in times.samples if s.byte_count == 4 * s.grid * 2**16]
+    told = times.at(four.byte_count, four.sparsity + 1e-9, Launch(four.grid, four.block))
+    assert told.total_ps == pytest.approx(four.total_ps, rel=0.12)
 
 
 def test_every_row_says_where_it_is_from() -> None:
     rows = read_samples(str(SHIPPED))
     assert {row.origin for row in rows} <= {"simulated", "interpolated", "extrapolated"}
-    assert all(row.origin == "simulated" for row in shipped())
+    assert {row.origin for row in shipped()} == {"simulated", "interpolated"}
+    assert all(row.byte_count >= 500 * MIB for row in rows if row.origin == "extrapolated")
+    assert all(row.byte_count == 8 * MIB for row in rows if row.origin == "interpolated")
+    assert len(SHIPPED.read_bytes()) < 2**20
     assert not any(math.isnan(row.total_ps) for row in rows)

@@ -9,16 +9,27 @@ from buddysim.papers.cswap.runs import PAPER, SIMULATED, accuracy_percent, decis
 from buddysim.papers.cswap.tensors import VGG16
 from buddysim.papers.measured import Measured, by_network, measures
 from buddysim.sweep.saved import SavedResults
+from buddysim.training.schemes.cswap import Decision
+
+#: Milliseconds that a byte takes both ways on the V100's link.
+_BOTH_WAYS = 1e3 / 11.7e9 + 1e3 / 10.6e9
 
 
 def swapping_ms(codec_times: str = SIMULATED) -> dict[str, tuple[float, float, float]]:
     """Of each tensor of VGG16 (128): copies without compression; copies and codec with it, nothing hidden."""
-    found = {}
-    link = 1e3 / 11.7e9 + 1e3 / 10.6e9  # both ways
-    for one in decisions(*VGG16, codec_times):
-        codec = (one.code.encode_ps + one.code.decode_ps) / 1e9
-        found[TENSORS[one.layer.name]] = (one.byte_count * link, one.code.byte_count * link, codec)
-    return found
+    return {
+        TENSORS[one.layer.name]: (one.byte_count * _BOTH_WAYS, *_coded_ms(one))
+        for one in decisions(*VGG16, codec_times)
+    }
+
+
+def swapped_ms(codec: str) -> list[tuple[float, float]]:
+    """Copies and codec of each tensor of VGG16 (128), all compressed by one codec at its best launch."""
+    return [_coded_ms(one) for one in decisions(*VGG16, codec=codec)]
+
+
+def _coded_ms(one: Decision) -> tuple[float, float]:
+    return one.code.byte_count * _BOTH_WAYS, (one.code.encode_ps + one.code.decode_ps) / 1e9
 
 
 @measures("sc-worse")

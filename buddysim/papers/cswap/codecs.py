@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
+from buddysim.compress.zvc import share_of_density
 from buddysim.gpu_codecs import LAYOUTS
 from buddysim.gpu_codecs.gpu import Launch
 from buddysim.gpu_codecs.launch_search import Found, bayesian, expert, random, whole_grid
 from buddysim.gpu_codecs.paper_times import BYTES, POINTS, PaperTimes
 from buddysim.gpu_codecs.regressors import regressions
-from buddysim.gpu_codecs.samples import Sample
+from buddysim.gpu_codecs.samples import CHECKS, Sample, read_samples
 from buddysim.gpu_codecs.time_model import (
     Fit,
     Row,
@@ -17,7 +19,8 @@ from buddysim.gpu_codecs.time_model import (
     fit_linear,
     relative_absolute_error,
 )
-from buddysim.gpu_codecs.times import CodecTimes, codec_times, shipped
+from buddysim.gpu_codecs.times import Times, codec_times, shipped
+from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cswap.networks import CASES, V100
 from buddysim.papers.cswap.runs import decisions
 
@@ -33,9 +36,21 @@ SEEDS = range(5)
 _MIB = 2**20
 
 
-def times(curve: str, machine: str = V100) -> CodecTimes | PaperTimes:
+def times(curve: str, machine: str = V100, codec: str = CODEC) -> Times:
     """Times of our kernels in a layout, or through the paper's three points."""
-    return PaperTimes() if curve == PAPER else codec_times(machine, CODEC, curve)
+    return PaperTimes() if curve == PAPER else codec_times(machine, codec, curve)
+
+
+def best_both_ways(codec: str, layout: str, machine: str = V100) -> Sample:
+    """A codec at its best launch: 500 MB, half of it zeros, there and back."""
+    table = times(layout, machine, codec)
+    return table.at(BYTES, SPARSITY, table.best_launch(BYTES, SPARSITY))
+
+
+def bandwidth_ms(machine: str = V100) -> float:
+    """Bytes over memory bandwidth: 500 MB and its ZVC code, each read once and written once."""
+    moved = 2 * BYTES * (1 + share_of_density(1 - SPARSITY))
+    return 1e3 * moved / TrainingMachine.load(machine).dram_bytes_per_s
 
 
 def fig5_ms(curve: str, grid: int, block: int = 64, machine: str = V100) -> float:
@@ -59,11 +74,12 @@ def linearity() -> list[Sample]:
 
 def held_out(layout: str, direction: str, beyond: bool) -> list[Row]:
     """Simulated tensors whose sparsity no fit saw, within the fitted sizes or larger."""
-    known = {sample.sparsity for sample in codec_times(V100, CODEC, layout).samples if sample.byte_count == 8 * _MIB}
+    own = [s for s in shipped() if (s.machine, s.codec, s.layout) == (V100, CODEC, layout)]
+    known = {sample.sparsity for sample in own if sample.byte_count == 8 * _MIB}
     return [
         _row(sample, direction)
-        for sample in shipped()
-        if (sample.machine, sample.codec, sample.layout, sample.grid) == (V100, CODEC, layout, 197)
+        for sample in own
+        if sample.grid == 197
         and (sample.sparsity not in known or (beyond and sample.byte_count > FITTED_MIB[-1] * _MIB))
         and (sample.byte_count > FITTED_MIB[-1] * _MIB) == beyond
     ]
@@ -130,3 +146,37 @@ def searches(curve: str) -> dict[str, list[Found]]:
         "BO": [bayesian(objective, seed) for seed in SEEDS],
         "grid": [whole_grid(objective)],
     }
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the table has for a launch that a search found, and a direct simulation; milliseconds, both ways."""
+
+    layout: str
+    search: str
+    launch: Launch
+    byte_count: int
+    table_ms: float
+    direct_ms: float
+
+
+def checks() -> list[Check]:
+    """The searches' launches on a V100, with each tensor that they were simulated with."""
+    direct = [s for s in (*read_samples(str(CHECKS)), *shipped()) if s.origin == "simulated"]
+    alike = [s for s in direct if (s.machine, s.codec, s.sparsity) == (V100, CODEC, SPARSITY)]
+    return [
+        Check(layout, search, launch, s.byte_count, told.total_ps / 1e9, s.total_ps / 1e9)
+        for layout in LAYOUTS
+        for search, found in searches(layout).items()
+        for launch in dict.fromkeys(one.launch for one in found)
+        for s in alike
+        if (s.layout, s.grid, s.block) == (layout, launch.grid, launch.block)
+        for told in [times(layout).at(s.byte_count, SPARSITY, launch)]
+    ]
+
+
+def check_text() -> str:
+    """How far the table is off where searches ended, for captions."""
+    found = [one for one in checks() if one.table_ms != one.direct_ms]
+    worst = {layout: max(abs(c.table_ms / c.direct_ms - 1) for c in found if c.layout == layout) for layout in LAYOUTS}
+    return "; ".join(f"{layout} within {100 * off:.1f} %" for layout, off in worst.items())

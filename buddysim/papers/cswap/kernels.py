@@ -7,6 +7,7 @@ from statistics import fmean, median
 from buddysim.gpu_codecs import BLOCKS, GRIDS, LAYOUTS, REGISTRY
 from buddysim.gpu_codecs.launch_search import FIRST, STEPS
 from buddysim.gpu_codecs.times import machines
+from buddysim.papers.cswap.advice import swapped_ms, swapping_ms
 from buddysim.papers.cswap.codecs import CURVES, PAPER, errors, fig5_ms, grids, searches
 from buddysim.papers.measured import Measured, measures
 from buddysim.sweep.saved import SavedResults
@@ -40,8 +41,12 @@ def _shape(values: list[float]) -> str:
 
 @measures("zvc-favoured")
 def favoured(training: SavedResults) -> Measured:
-    names = tuple(name for name in REGISTRY.names() if machines(name, DEFAULT))
-    return Measured("zvc" if names == ("zvc",) else ", ".join(names), "the only codec with times of its own here")
+    """By copies and codec of all of VGG16's (128) candidates, each codec at its best launch, nothing hidden."""
+    found = {name: sum(map(sum, swapped_ms(name))) for name in REGISTRY.names() if machines(name, DEFAULT)}
+    text = ", ".join(f"{name} {ms:.0f}" for name, ms in sorted(found.items(), key=lambda item: item[1]))
+    plain = sum(before for before, *_ in swapping_ms().values())
+    note = f"ms of copies and codec for all of VGG16's (128) candidates: {text}; not compressed {plain:.0f}"
+    return Measured(min(found, key=lambda name: found[name]), note, note)
 
 
 @measures("10-rae", "10-br", "10-svm")

@@ -14,10 +14,11 @@ from buddysim.training.contents.measured import shipped
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import make_options
 from buddysim.training.iteration.build import build
+from buddysim.training.iteration.plan import Options
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.schemes import cswap
 from buddysim.training.schemes._links import link_rate
-from buddysim.training.schemes.cswap import Decision
+from buddysim.training.schemes.cswap import Decision, Setting
 from buddysim.training.trial import placed
 
 SIMULATED, PAPER = "simulated", "paper"
@@ -26,9 +27,11 @@ SOURCES = (SIMULATED, PAPER)
 _TIMED = (STATIC, CSWAP)
 
 
-def result(training: SavedResults, case: Case, label: str, scheme: str, codec_times: str = SIMULATED) -> Result:
-    """An iteration of a network in a panel of Fig. 6."""
-    more: dict[str, Any] = {"codec_times": codec_times} if scheme in _TIMED else {}
+def result(
+    training: SavedResults, case: Case, label: str, scheme: str, codec_times: str = SIMULATED, **options: Any
+) -> Result:
+    """An iteration of a network in a panel of Fig. 6, with options of the scheme."""
+    more = {**options, **({"codec_times": codec_times} if scheme in _TIMED else {})}
     name, batch = ZOO[case.dataset][label], BATCHES[case.machine, case.dataset][label]
     return training.result(name, batch, scheme, case.machine, link=LINK, **more)
 
@@ -69,31 +72,35 @@ def normalised(training: SavedResults, case: Case, codec_times: str = SIMULATED)
 
 
 @cache
-def decisions(case: Case, label: str, codec_times: str = SIMULATED, epoch: float | None = None) -> list[Decision]:
+def decisions(
+    case: Case, label: str, codec_times: str = SIMULATED, epoch: float | None = None, codec: str = "zvc"
+) -> list[Decision]:
     """CSWAP's decisions, at an epoch of the training that ships, or on average over it."""
-    extra: dict[str, Any] = {"codec_times": codec_times, "epoch": epoch}
-    network, batch, machine, cost = _setting(case, label)
-    return cswap.decisions(network, batch, machine, cost, CSWAP, make_options(link=LINK, **extra))
+    extra: dict[str, Any] = {"codec_times": codec_times, "epoch": epoch, "codec": codec}
+    return cswap.decisions(_setting(case, label, make_options(link=LINK, **extra)), CSWAP)
+
+
+def _setting(case: Case, label: str, options: Options) -> Setting:
+    network, machine, cost = _loaded(case, label)
+    return Setting(network, BATCHES[case.machine, case.dataset][label], machine, cost, options)
 
 
 @cache
-def _setting(case: Case, label: str) -> tuple[Network, int, TrainingMachine, CostModel]:
+def _loaded(case: Case, label: str) -> tuple[Network, TrainingMachine, CostModel]:
     machine = TrainingMachine.load(case.machine)
-    network = Network.load(ZOO[case.dataset][label])
-    return network, BATCHES[case.machine, case.dataset][label], machine, CostModel.load(machine)
+    return Network.load(ZOO[case.dataset][label]), machine, CostModel.load(machine)
 
 
 @cache
 def regrets_ms(case: Case, label: str, codec_times: str = SIMULATED) -> dict[str, float]:
     """How much longer each decision makes the iteration than its opposite, others fixed; below 0: it is right."""
-    network, batch, machine, cost = _setting(case, label)
-    options = make_options(link=LINK, codec_times=codec_times)
+    setting = _setting(case, label, make_options(link=LINK, codec_times=codec_times))
     taken = decisions(case, label, codec_times)
 
     def time_ps(chosen: list[Decision]) -> int:
-        plan = cswap.plan_of(network, batch, machine, cost, CSWAP, options, chosen)
-        program = build(network, batch, cost, plan, link_rate(machine, LINK))
-        placement, _ = placed(program, plan, machine, options)
+        plan = cswap.plan_of(setting, CSWAP, chosen)
+        program = build(setting.network, setting.batch, setting.cost, plan, link_rate(setting.machine, LINK))
+        placement, _ = placed(program, plan, setting.machine, setting.options)
         return schedule(placement.program).time_ps
 
     here = time_ps(taken)
@@ -117,7 +124,8 @@ def epochs(count: int = 10) -> tuple[float, ...]:
 
 
 def training_text() -> str:
-    """What was trained, for captions."""
-    made, last = shipped().provenance, shipped().points[-1]
-    network, data = made.get("network", "").partition(" (")[0], made.get("data", "").partition(",")[0]
-    return f"sparsities: {network} (28 x 28), {data}, {last.epoch:g} epochs, carried over by depth"
+    """What was trained, for captions: layers and their widths, size of the images, data, epochs."""
+    made, last, first = shipped().provenance, shipped().points[-1], shipped().maps[0]
+    network, data = made.get("network", "").partition("), ")[0], made.get("data", "").partition(",")[0]
+    size = " x ".join(map(str, first.shape[1:]))
+    return f"sparsities: {network}), images of {size}, {data}, {last.epoch:g} epochs, carried over by depth"

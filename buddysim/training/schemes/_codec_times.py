@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.gpu_codecs import LAYOUTS
+from buddysim.gpu_codecs import LAYOUTS, REGISTRY
 from buddysim.gpu_codecs.gpu import Launch
 from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
 from buddysim.gpu_codecs.paper_times import PaperTimes
-from buddysim.gpu_codecs.times import CodecTimes, check_launch, codec_times, machines
+from buddysim.gpu_codecs.times import Times, codec_times, machines
 from buddysim.training.iteration.stash import Code
 from buddysim.training.option import Option, values
 
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 _GROUP = "compression by the GPU itself, for schemes of CSWAP"
 SIMULATED, PAPER = "simulated", "paper"
+AUTO = "auto"
 #: A tensor whose best launch is every tensor's: the one of the paper's Fig. 5.
 _TYPICAL = (500 * 2**20, 0.5)
 
 OPTIONS = {
-    "codec": Option(str, "codec that the GPU runs", "NAME", "zvc", _GROUP),
+    "codec": Option(
+        str, f"codec that the GPU runs; {AUTO}: for each map the one with which it costs least", "NAME", "zvc", _GROUP
+    ),
     "codec_times": Option(
         str, f"how long the codec takes: {SIMULATED}, as our kernels do; {PAPER}, through three points of the paper",
         "SOURCE", SIMULATED, _GROUP,
@@ -48,7 +51,7 @@ class GpuCodec:
     """
 
     name: str
-    times: CodecTimes | PaperTimes
+    times: Times
     launch: Launch
     slower: float
     source: str
@@ -59,15 +62,26 @@ class GpuCodec:
         return Code(code_bytes, round(found.compress_ps * self.slower), round(found.decode_ps * self.slower))
 
 
-def gpu_codec(machine: TrainingMachine, given: Mapping[str, Any]) -> GpuCodec:
-    """The codec that the options choose.
+def gpu_codecs(machine: TrainingMachine, given: Mapping[str, Any]) -> tuple[GpuCodec, ...]:
+    """The codecs that the options leave to choose from; one where they name it.
 
     Raises
     ------
     BuddysimError
-        where an option is out of range, or the codec wasn't simulated
+        where an option is out of range, or a codec wasn't simulated
     """
     chosen = values(OPTIONS, given)
+    layout = chosen["kernels"]
+    if layout not in LAYOUTS:
+        raise BuddysimError(f"kernels {shortened(layout)}: expected one of {', '.join(LAYOUTS)}")
+    if chosen["codec"] != AUTO:
+        REGISTRY.find(chosen["codec"])
+        return (_gpu_codec(machine, chosen),)
+    names = [name for name in REGISTRY.names() if machines(name, layout)]
+    return tuple(_gpu_codec(machine, {**chosen, "codec": name}) for name in names)
+
+
+def _gpu_codec(machine: TrainingMachine, chosen: Mapping[str, Any]) -> GpuCodec:
     source = chosen["codec_times"]
     if source not in (SIMULATED, PAPER):
         raise BuddysimError(
@@ -83,13 +97,13 @@ def gpu_codec(machine: TrainingMachine, given: Mapping[str, Any]) -> GpuCodec:
     return _with_launch(chosen, times, slower, text)
 
 
-def _with_launch(chosen: Mapping[str, Any], times: CodecTimes | PaperTimes, slower: float, text: str) -> GpuCodec:
+def _with_launch(chosen: Mapping[str, Any], times: Times, slower: float, text: str) -> GpuCodec:
     best = PAPER_LAUNCH if isinstance(times, PaperTimes) else times.best_launch(*_TYPICAL)
     launch = Launch(
         best.grid if chosen["grid"] is None else chosen["grid"],
         best.block if chosen["block"] is None else chosen["block"],
     )
-    check_launch(launch)
+    launch.check()
     return GpuCodec(
         chosen["codec"], times, launch, slower, f"{text}; grid {launch.grid}, work-groups of {launch.block}"
     )

@@ -6,13 +6,15 @@ its own right before the CONV layer that its copy overlaps with, and decoded rig
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.gpu_codecs import REGISTRY
 from buddysim.gpu_codecs.time_model import LinearModel, Row, fit_linear
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.contents.options import make_codec, make_source
@@ -21,12 +23,12 @@ from buddysim.training.iteration.stash import Code, Move, Stash
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import _advisor, vdnn
 from buddysim.training.schemes._codec_times import OPTIONS as CODEC_OPTIONS
-from buddysim.training.schemes._codec_times import GpuCodec, gpu_codec
+from buddysim.training.schemes._codec_times import GpuCodec, gpu_codecs
 from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
-    from buddysim.training.contents import MapContents
+    from buddysim.training.contents import MapContents, Source
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Layer, Network
 
@@ -64,16 +66,50 @@ class Decision:
     Attributes
     ----------
     owner : the layer whose map it is; `layer` made what is in it
-    code : its form if it is compressed, with the times of our timeline
+    codec : that it is compressed with if it is
+    code : its form then, with the times of our timeline
     """
 
     owner: int
     layer: Layer
     byte_count: int
     sparsity: float
+    codec: str
     code: Code
     advice: _advisor.Advice
     compress: bool
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What decisions are made from: an iteration without compression, codecs, contents of maps."""
+
+    network: Network
+    batch: int
+    machine: TrainingMachine
+    cost: CostModel
+    options: Options
+
+    @cached_property
+    def below(self) -> Plan:
+        """vDNN's plan."""
+        return vdnn.plan(self.network, self.batch, self.machine, self.cost, BELOW, self.options)
+
+    @cached_property
+    def codecs(self) -> tuple[GpuCodec, ...]:
+        """Those that the options leave to choose from."""
+        return gpu_codecs(self.machine, self.options.extra)
+
+    @cached_property
+    def source(self) -> Source:
+        """Where contents of maps come from."""
+        return make_source(self.options.extra)
+
+    def contents(self, codec: GpuCodec) -> dict[int, MapContents]:
+        """Of every layer's output, stored in windows of the kernels where the user names none."""
+        named = {name: value for name, value in self.options.extra.items() if value is not None}
+        stored = make_codec(codec.name, {**REGISTRY.find(codec.name).STORED_AS, **named})
+        return self.source.contents(self.network, self.batch, stored)
 
 
 def is_candidate(layer: Layer) -> bool:
@@ -83,65 +119,79 @@ def is_candidate(layer: Layer) -> bool:
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """vDNN's plan, with codes for the maps that the scheme compresses."""
-    taken = decisions(network, batch, machine, cost, name, options)
-    return plan_of(network, batch, machine, cost, name, options, taken)
+    setting = Setting(network, batch, machine, cost, options)
+    return plan_of(setting, name, decisions(setting, name))
 
 
-def plan_of(
-    network: Network,
-    batch: int,
-    machine: TrainingMachine,
-    cost: CostModel,
-    name: str,
-    options: Options,
-    taken: Sequence[Decision],
-) -> Plan:
+def plan_of(setting: Setting, name: str, taken: Sequence[Decision]) -> Plan:
     """The plan of these decisions."""
-    below = vdnn.plan(network, batch, machine, cost, BELOW, options)
-    codec = gpu_codec(machine, options.extra)
+    below, codecs = setting.below, setting.codecs
     coded = {one.owner: Stash(_code(name, one.code), move=Move()) for one in taken if one.compress}
-    times = "none: free" if name == "cswap-oracle" else codec.source
-    source = make_source(options.extra).description
-    compressed = ", ".join(one.layer.name for one in taken if one.compress) or "none"
+    times = "none: free" if name == "cswap-oracle" else "; ".join(_sources(codecs))
+    source = setting.source.description
+    compressed = ", ".join(_name(one, codecs) for one in taken if one.compress) or "none"
     notes = (
         *below.notes,
-        f"compressed: {len(coded)} of {len(taken)} candidates by {codec.name}: {compressed}",
+        f"compressed: {len(coded)} of {len(taken)} candidates by {_by(codecs, taken)}: {compressed}",
     )
     assumptions = {"activations": source, "codec times": times}
     return replace(below, scheme=name, stash={**below.stash, **coded}, notes=notes, assumptions=assumptions)
+
+
+def _sources(codecs: Sequence[GpuCodec]) -> list[str]:
+    """Where the times of codecs come from; with its name where there are several."""
+    return [codec.source if len(codecs) == 1 else f"{codec.name}: {codec.source}" for codec in codecs]
+
+
+def _by(codecs: Sequence[GpuCodec], taken: Sequence[Decision]) -> str:
+    if len(codecs) == 1:
+        return codecs[0].name
+    counts = Counter(one.codec for one in taken if one.compress)
+    return ", ".join(f"{codec.name} ({counts[codec.name]})" for codec in codecs)
+
+
+def _name(one: Decision, codecs: Sequence[GpuCodec]) -> str:
+    return one.layer.name if len(codecs) == 1 else f"{one.layer.name} {one.codec}"
 
 
 def _code(name: str, code: Code) -> Code:
     return Code(code.byte_count, 0, 0) if name == "cswap-oracle" else code
 
 
-def decisions(
-    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options
-) -> list[Decision]:
+def decisions(setting: Setting, name: str) -> list[Decision]:
     """Every candidate, in forward order, and what the scheme decides."""
+    network, batch, options = setting.network, setting.batch, setting.options
     rule = values(OPTIONS, options.extra)["advisor"]
     if rule not in (PUBLISHED, EXACT):
         raise BuddysimError(
             f"advisor {shortened(rule)}: expected {PUBLISHED} or {EXACT}{hint(rule, (PUBLISHED, EXACT))}"
         )
-    below = vdnn.plan(network, batch, machine, cost, BELOW, options)
-    link = link_rate(machine, options.link)
-    codec, hidden = gpu_codec(machine, options.extra), _advisor.profile(network, batch, cost, below, link)
-    contents = make_source(options.extra).contents(network, batch, make_codec(codec.name, options.extra))
-    found = []
-    for owner, hides in hidden.items():
-        writer = network.layers[network.last_writer(owner)]
-        if is_candidate(writer):
-            size, share = network.output_bytes(owner, batch), contents[writer.index].share
-            sparsity = _sparsity(contents[writer.index])
-            code = codec.code(size, sparsity, round(size * share))
-            if rule == EXACT:
-                spent = code.encode_ps + code.decode_ps
-                advice = _advisor.exact(size, code.byte_count, spent, hides, link)
-            else:
-                advice = _advisor.published(size, sparsity, predicted_ps(codec, size, sparsity), hides, link)
-            found.append(Decision(owner, writer, size, sparsity, code, advice, _decide(name, size, code, advice)))
-    return found
+    link = link_rate(setting.machine, options.link)
+    hidden = _advisor.profile(network, batch, setting.cost, setting.below, link)
+    contents = {codec: setting.contents(codec) for codec in setting.codecs}
+
+    def decision(owner: int, codec: GpuCodec) -> Decision:
+        writer, size = network.layers[network.last_writer(owner)], network.output_bytes(owner, batch)
+        found = contents[codec][writer.index]
+        sparsity = _sparsity(found)
+        code = codec.code(size, sparsity, round(size * found.share))
+        if rule == EXACT:
+            advice = _advisor.exact(size, code.byte_count, code.encode_ps + code.decode_ps, hidden[owner], link)
+        else:
+            advice = _advisor.published(size, sparsity, predicted_ps(codec, size, sparsity), hidden[owner], link)
+        compress = _decide(name, size, code, advice)
+        return Decision(owner, writer, size, sparsity, codec.name, code, advice, compress)
+
+    return [
+        min((decision(owner, codec) for codec in setting.codecs), key=lambda one: _cost(name, one))
+        for owner in hidden
+        if is_candidate(network.layers[network.last_writer(owner)])
+    ]
+
+
+def _cost(name: str, one: Decision) -> float:
+    """What a codec is chosen by: what swapping costs with it, or the bytes where compression is free."""
+    return one.code.byte_count if name == "cswap-oracle" else one.advice.compressed_ps
 
 
 def _decide(name: str, byte_count: int, code: Code, advice: _advisor.Advice) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
+from buddysim.gpu_codecs import REGISTRY
 from buddysim.training import schemes, simulate
 from buddysim.training.driver import carry_out, make_options
 from buddysim.training.networks.graph import Layer, Network
@@ -95,10 +96,11 @@ def test_laws(data: st.DataObject, network: Network, percent: int) -> None:
 def flipped(network: Network, cost: Any, link: Any, options: Any) -> tuple[list[cswap.Decision], list[int]]:
     """The decisions, and by how much the iteration takes longer when each is flipped."""
     on: Any = machine(link=link)
-    taken = cswap.decisions(network, 1, on, cost, "cswap", options)
+    setting = cswap.Setting(network, 1, on, cost, options)
+    taken = cswap.decisions(setting, "cswap")
 
     def time_ps(chosen: list[cswap.Decision]) -> int:
-        plan = cswap.plan_of(network, 1, on, cost, "cswap", options, chosen)
+        plan = cswap.plan_of(setting, "cswap", chosen)
         return carry_out(network, 1, on, cost, plan, options).time_ps
 
     here = time_ps(taken)
@@ -130,7 +132,7 @@ def test_decisions_depend_on_what_is_hidden() -> None:
     on: Any = machine(link=LINK)
     for hidden_ps, compress in ((1, True), (10**12, False)):
         cost: Any = Cost({}, hidden_ps)
-        taken = cswap.decisions(network, 1, on, cost, "cswap", make_options(density=0.5))
+        taken = cswap.decisions(cswap.Setting(network, 1, on, cost, make_options(density=0.5)), "cswap")
         assert [one.compress for one in taken] == [compress] * len(taken)
         assert taken
 
@@ -197,3 +199,32 @@ def test_too_little_memory_for_the_code() -> None:
     outcome = carry_out(Network("wide", layers), 1, on, cost, plan, options)  # type: ignore[arg-type]
     assert not outcome.fits
     assert outcome.failure_text().endswith("at layer conv1, encode: 9.7 MiB of encoded maps asked for, 4.8 MiB free")
+
+
+@pytest.mark.parametrize("rule", ["published", "exact"])
+def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
+    network, on = chain("crcrpcrcr", elements=25_000_000), machine(link=LINK)
+    cost: Any = Cost({}, 1)
+
+    def decided(codec: str, **more: Any) -> list[cswap.Decision]:
+        options = make_options(density=0.4, codec=codec, advisor=rule, **more)
+        return cswap.decisions(cswap.Setting(network, 1, on, cost, options), "cswap")  # type: ignore[arg-type]
+
+    alone = {codec: decided(codec) for codec in REGISTRY.names()}
+    chosen = decided("auto")
+    assert len(chosen) == len(alone["zvc"]) > 2
+    for number, one in enumerate(chosen):
+        costs = {codec: taken[number].advice.compressed_ps for codec, taken in alone.items()}
+        assert one.advice.compressed_ps == min(costs.values())
+        assert one.codec == min(costs, key=lambda codec: costs[codec])
+        assert one == replace(alone[one.codec][number])
+    # Codes of other windows are other codecs' business: LZ4's are its kernels' 64 KB.
+    assert {one.codec for one in decided("auto", kernels="chunked")} <= {"csr", "rle", "zvc"}
+
+
+def test_auto_says_what_it_took() -> None:
+    result = simulate("alexnet", 8, machine="v100", scheme="cswap-oracle", codec="auto", density=0.9)
+    (note,) = [note for note in result.provenance["decisions"] if note.startswith("compressed: ")]
+    # Free of charge the smallest code is best: a mask costs 1 bit in 32, an index as much as the word.
+    assert "csr (0)" in note
+    assert note.endswith("relu3 zvc, relu4 zvc")

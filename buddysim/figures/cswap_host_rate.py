@@ -1,0 +1,51 @@
+"""CSWAP's throughput over vDNN++'s by the rate of a thread of the host, which nobody published."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from buddysim.figures.drawing import style
+from buddysim.figures.drawing.source import Source
+from buddysim.papers.cswap.networks import CSWAP, HOST, NETWORKS
+from buddysim.papers.cswap.runs import result, training_text
+from buddysim.papers.cswap.speed import PANELS
+from buddysim.papers.stated import value
+from buddysim.training.schemes.vdnnpp import OPTIONS, THREADS
+
+TITLE = "CSWAP over vDNN++ by the rate of each of the host's 64 threads (V100, CIFAR-10)"
+ORDER = 413
+
+#: GB/s of a thread: zlib's slowest levels to LZ4's decoder.
+RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+PANEL = "6a"
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """A row for each rate and network: CSWAP's throughput above vDNN++'s, in per cent, and the time saved."""
+    rows = []
+    for label in NETWORKS:
+        ours = result(source.training, PANELS[PANEL], label, CSWAP)["time_ms"]
+        for rate in RATES:
+            theirs = result(source.training, PANELS[PANEL], label, HOST, host_thread_rate=rate)["time_ms"]
+            rows.append(
+                {"network": label, "rate": rate, "percent": 100 * (theirs / ours - 1), "saved_ms": theirs - ours}
+            )
+    return rows
+
+
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    figure, axes = style.figure(TITLE)
+    for label in NETWORKS:
+        own = [row for row in rows if row["network"] == label]
+        axes.plot([r["rate"] for r in own], [r["percent"] for r in own], marker=".", linewidth=1, label=label)
+    mean = [fmean(row["percent"] for row in rows if row["rate"] == rate) for rate in RATES]
+    axes.plot(RATES, mean, color=style.INK, linewidth=2, label="average")
+    axes.axvline(OPTIONS["host_thread_rate"].default, color=style.PALE, linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel=f"GB/s of each of {THREADS} threads", ylabel="throughput above, %")
+    style.stated_line(axes, float(value("6a-gain-vdnnpp")), "paper: average")
+    style.legend(axes, 4)
+    style.caption(axes, f"{training_text()}. Grey: the rate that is assumed where none is given.")
+    return figure

@@ -1,0 +1,95 @@
+"""How long a codec takes whose work-groups each have one block of the tensor after the other, whole (LZ4).
+
+Blocks are independent, and as many are worked on at once as there are work-groups. So what was simulated is one block
+for each of so many work-groups, a round; a tensor takes as many rounds as a work-group has blocks. More work-groups
+than were simulated are taken to do no better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.lines import line
+from buddysim.gpu_codecs.samples import Sample
+from buddysim.gpu_codecs.surface import Surface
+from buddysim.gpu_codecs.tensor import check_sparsity
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTimes:
+    """The times of one codec on one machine.
+
+    Parameters
+    ----------
+    samples : of which those with a block for each work-group are rounds
+    block_bytes : of a block
+    """
+
+    samples: tuple[Sample, ...]
+    block_bytes: int
+
+    def at(self, byte_count: int, sparsity: float, launch: Launch) -> Sample:
+        """The times of a tensor, with their origin.
+
+        Raises
+        ------
+        BuddysimError
+            a launch out of range, a sparsity outside 0 to 1
+        """
+        launch.check()
+        check_sparsity(sparsity)
+        for sample in self.samples:
+            if (sample.byte_count, sample.sparsity, sample.grid, sample.block) == (
+                byte_count, sparsity, launch.grid, launch.block
+            ):  # fmt: skip
+                return sample
+        blocks = self._blocks(byte_count)
+        busy = min(launch.grid, blocks, self._most)
+        rounds = -(-blocks // busy)
+        encode, decode = (rounds * self._round(stage, busy, launch.block, sparsity) for stage in self._rounds)
+        sums = max(0.0, line(self._sums, float(blocks)))
+        return replace(
+            self.samples[0], grid=launch.grid, block=launch.block, byte_count=byte_count, sparsity=sparsity,
+            code_bytes=0, encode_ps=round(encode), sums_ps=round(sums), decode_ps=round(decode),
+            origin=self._origin(blocks, sparsity, launch),
+        )  # fmt: skip
+
+    def best_launch(self, byte_count: int, sparsity: float) -> Launch:
+        """The launch that takes least in both directions, of those that were simulated."""
+        launches = sorted({Launch(s.grid, s.block) for s in self._every_round}, key=lambda one: (one.block, one.grid))
+        return min(launches, key=lambda launch: self.at(byte_count, sparsity, launch).total_ps)
+
+    def _blocks(self, byte_count: int) -> int:
+        return max(1, -(-byte_count // self.block_bytes))
+
+    @cached_property
+    def _every_round(self) -> Sequence[Sample]:
+        return [sample for sample in self.samples if self._blocks(sample.byte_count) == sample.grid]
+
+    @cached_property
+    def _rounds(self) -> dict[str, Surface]:
+        return {
+            stage: Surface({(s.grid, s.block, s.sparsity): getattr(s, stage) for s in self._every_round})
+            for stage in ("encode_ps", "decode_ps")
+        }
+
+    @cached_property
+    def _sums(self) -> list[tuple[float, float]]:
+        return sorted({self._blocks(s.byte_count): float(s.sums_ps) for s in self.samples}.items())
+
+    @property
+    def _most(self) -> int:
+        return max(sample.grid for sample in self._every_round)
+
+    def _round(self, stage: str, busy: int, block: int, sparsity: float) -> float:
+        surface = self._rounds[stage]
+        return max(0.0, line([(known, surface.at(busy, block, known)) for known in surface.sparsities], sparsity))
+
+    def _origin(self, blocks: int, sparsity: float, launch: Launch) -> str:
+        sparsities = self._rounds["encode_ps"].sparsities
+        largest = max(self._blocks(sample.byte_count) for sample in self.samples)
+        inside = sparsities[0] <= sparsity <= sparsities[-1] and blocks <= largest and launch.grid <= self._most
+        return "interpolated" if inside else "extrapolated"
