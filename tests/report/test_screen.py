@@ -59,6 +59,17 @@ def test_a_part_leaves_out_rows_and_titles_of_which_it_has_nothing() -> None:
     assert ("traffic" in second, "demand" in second, "time" in second) == (False, False, True)
 
 
+def test_a_name_that_is_wider_than_its_column_is_folded_not_cut() -> None:
+    """Names of allocations and kernels have no spaces to break at."""
+    name = "".join(f"{n:02d}" for n in range(50))
+    table = Table([Column("allocation", left=True), Column("bytes")], [(name, "1.0 KiB")])
+    for width in (20, 40, 80):
+        shown = as_text([table], width)
+        assert "\u2026" not in shown
+        assert name in "".join(re.findall(r"^\d+", shown, re.MULTILINE)), width
+        assert all(len(line) <= width for line in shown.splitlines())
+
+
 def test_a_part_leaves_out_columns_that_say_nothing() -> None:
     """A part of headings alone would look as if something were missing; whole tables keep such columns."""
     long = "b" * 30
