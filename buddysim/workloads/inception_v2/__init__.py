@@ -68,12 +68,12 @@ def build(problem: Problem) -> torch.nn.Module:
 NETWORK = Network(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 32, 0.125, 200, 0.02, 1, 0, 20),
-        "replay": Problem(16, 32, 0.125, 200, 0.02, 2, 1, 20),
+        "profile": Problem(16, 64, 0.125, 400, 0.01, 1, 0, 22),
+        "replay": Problem(16, 64, 0.125, 400, 0.01, 2, 1, 22),
     },
     "medium": {
-        "profile": Problem(8, 64, 0.7, 600, 0.01, 1, 0, 110),
-        "replay": Problem(8, 64, 0.7, 600, 0.01, 2, 1, 110),
+        "profile": Problem(12, 64, 0.6, 500, 0.005, 1, 0, 110),
+        "replay": Problem(12, 64, 0.6, 500, 0.005, 2, 1, 110),
     },
 }
 PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 64)

@@ -54,8 +54,8 @@ def build(problem: Problem) -> torch.nn.Module:
 NETWORK = Network(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 32, 0.125, 200, 0.02, 1, 0, 20),
-        "replay": Problem(16, 32, 0.125, 200, 0.02, 2, 1, 20),
+        "profile": Problem(16, 64, 0.125, 300, 0.005, 1, 0, 20),
+        "replay": Problem(16, 64, 0.125, 300, 0.005, 2, 1, 20),
     },
     "medium": {
         "profile": Problem(14, 64, 0.375, 450, 0.005, 1, 0, 90),
