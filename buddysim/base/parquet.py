@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
@@ -89,11 +90,24 @@ def write_parquet(path: str | os.PathLike[str], results: Mapping[str, Mapping[st
     import pyarrow.parquet
 
     text, number, whole = pa.string(), pa.float64(), pa.int64()
-    rows = list(tidy_rows(results))
+    rows = [
+        {column: _as_text(value) if isinstance(value, str) else value for column, value in row.items()}
+        for row in tidy_rows(results)
+    ]
     schema = pa.schema(
         [(column, whole if _RUN_COLUMNS[column] else text) for column in _RUN_COLUMNS if column in rows[0]]
         + [("scheme", text), ("scope", text), ("index", whole), ("name", text)]
         + [("counter", text), ("value", number), ("text", text)]
     )
     table = pa.Table.from_pylist(rows, schema=schema)
-    write_with(path, lambda part: pyarrow.parquet.write_table(table, part))
+
+    def write(part: Path) -> None:
+        with part.open("wb") as file:  # pyarrow takes no name that isn't UTF-8
+            pyarrow.parquet.write_table(table, file)
+
+    write_with(path, write)
+
+
+def _as_text(value: str) -> str:
+    """What UTF-8 doesn't have (bytes of a file name that are no text) is escaped."""
+    return value.encode("utf-8", "backslashreplace").decode()

@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from buddysim.report.screen import Part
     from buddysim.report.screen import Table as ScreenTable
     from buddysim.sweep.store import Store
@@ -160,10 +162,13 @@ def _write(found: Any, path: str) -> None:
 
     from buddysim.base.output import write_with
 
-    if path.endswith(".csv"):
-        write_with(path, lambda part: pyarrow.csv.write_csv(found, part))
-    else:
-        write_with(path, lambda part: pyarrow.parquet.write_table(found, part))
+    write_table = pyarrow.csv.write_csv if path.endswith(".csv") else pyarrow.parquet.write_table
+
+    def write(part: Path) -> None:
+        with part.open("wb") as file:  # pyarrow takes no name that isn't UTF-8
+            write_table(found, file)
+
+    write_with(path, write)
 
 
 def _compact(store: Store) -> int:

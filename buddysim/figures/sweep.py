@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
 from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Source
+from buddysim.figures.drawing.source import Source, shown
 
 TITLE = "a sweep: one column against another, by a third"
 FILE = ("STUDY.toml", "a study file")
@@ -75,7 +75,7 @@ def data(source: Source) -> Drawn:
     found = _points(rows, x, by, y)
     if kind == "line" and len({point[1] for point in found}) > _MOST_LINES:
         raise BuddysimError(f"--by {by}: more than {_MOST_LINES} lines: expected a column with fewer values")
-    return Drawn(results.plan.study.title, x, y, by, kind, found)
+    return Drawn(shown(results.plan.study.title), x, y, by, kind, found)
 
 
 def draw(drawn: Drawn) -> Figure:
@@ -163,8 +163,8 @@ def _order(value: Any) -> tuple[bool, Any]:
 def _label(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    text = str(value)
-    return text.rsplit("/", 1)[-1]
+    text = str(value).rsplit("/", 1)[-1]
+    return str(shown(text))
 
 
 def _with_unit(name: str) -> str:

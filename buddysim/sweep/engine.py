@@ -96,7 +96,8 @@ def _source_checksum(module: ModuleType) -> str:
     digest = hashlib.sha256()
     for path in sorted(source.parent.rglob("*")):
         if path.suffix in _SOURCES and path.is_file():
-            digest.update(f"{path.relative_to(source.parent)} {content_checksum(str(path))}\n".encode())
+            line = f"{path.relative_to(source.parent)} {content_checksum(str(path))}\n"
+            digest.update(line.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 

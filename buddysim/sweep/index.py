@@ -51,7 +51,7 @@ class Index:
 
     def __init__(self, store: Store, folder: Path | None = None) -> None:
         self.store = store
-        key = hashlib.sha256(str(store.folder.resolve()).encode()).hexdigest()[:24]
+        key = hashlib.sha256(os.fsencode(store.folder.resolve())).hexdigest()[:24]
         self.folder = folder or cache_folder() / f"{VERSION}-{key}"
         self._names: set[str] = set()
 

@@ -55,7 +55,7 @@ class Point:
     def asked(self) -> str:
         """A hash of the settings as given, files by their paths: the same when a file or the model has changed."""
         text = json.dumps([self.engine, sorted(self.settings.items())], ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:NAME_DIGITS]
 
     @cached_property
     def baseline(self) -> Point | None:
@@ -87,4 +87,4 @@ def from_spec(spec: Mapping[str, Any]) -> Point:
 def name_of(identity: Mapping[str, str]) -> str:
     """The name of a result: a SHA-256 over what determines it, in hex, cut to `NAME_DIGITS`."""
     text = "\n".join(f"{key}={value}" for key, value in sorted(identity.items()))
-    return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:NAME_DIGITS]

@@ -186,7 +186,8 @@ def name_of_row(row: bytes) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")  # bytes of a file name that are no text: JSON's escapes
 
 
 #: The folders of the package whose sources decide what an engine computes.

@@ -164,7 +164,8 @@ class Names:
         machine = self._machines.get(machine_key)
         if machine is None:
             machine = self._machines[machine_key] = point.how.machine_identity(settings)
-        return hashlib.sha256(f"{around[0]}{machine}{around[1]}".encode()).hexdigest()[:NAME_DIGITS]
+        text = f"{around[0]}{machine}{around[1]}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:NAME_DIGITS]
 
     @staticmethod
     def _picks(point: Point) -> tuple[Pick, Pick, Pick]:

@@ -339,6 +339,37 @@ def test_names_that_are_no_text(tmp_path: Path, trace: Path, locale: str) -> Non
     assert done.stderr.isascii()
 
 
+def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
+    """Trace, store, study and pictures: what was simulated is stored, found, and drawn."""
+    settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    folder = os.fsencode(tmp_path)
+    shutil.copy(trace, os.fsdecode(folder + b"/\xff.bin"))
+    study = b'title = "costs $x_{ of $\\u202e"\n[set]\ntrace = "t.bin"\n[grid]\nscheme = ["ideal", "host"]\n'
+    Path(os.fsdecode(folder + b"/\xff.toml")).write_bytes(study)
+    shutil.copy(trace, tmp_path / "t.bin")
+    store = (b"--store", folder + b"/s\xff")
+    for words in (
+        ("sweep", folder + b"/\xff.bin", "--scheme", "ideal", "--workers", "1", *store),
+        ("sweep", folder + b"/\xff.toml", "--workers", "1", *store),
+        ("plot", "sweep", folder + b"/\xff.toml", "-o", folder + b"/\xff.svg", *store),
+        ("results", "-o", folder + b"/\xff.csv", *store),
+        ("results", "-o", folder + b"/\xff.parquet", *store),
+        ("run", folder + b"/\xff.bin", "--scheme", "ideal", "--parquet", folder + b"/run\xff.parquet"),
+    ):
+        done = run(*words, environment=settings)
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    assert len(Path(os.fsdecode(folder + b"/\xff.csv")).read_bytes().splitlines()) == 3  # both traces are one
+    (tmp_path / "second.toml").write_bytes(study)
+    done = run("plot", "sweep", f"{tmp_path}/second.toml", "-o", f"{tmp_path}/x.svg", *store)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize("shell", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_runs_without_standard_error(trace: Path, shell: str) -> None:
+    done = run("run", str(trace), "--scheme", "ideal", shell=shell)
+    assert done.returncode == (0 if shell == "2>&-" else 2)
+
+
 @pytest.mark.parametrize("shell", [">&-", ">&- 2>&-", "<&-", "> /dev/full"])
 def test_closed_and_full_streams(trace: Path, shell: str) -> None:
     done = run("info", str(trace), shell=shell)

@@ -176,14 +176,14 @@ class Source:
         ):
             raise BuddysimError(f"{self.file}: not a result as '{command} --json' writes it")
         self._is_result = True
-        shown: Results = _shown(results)
-        return shown
+        found: Results = shown(results)
+        return found
 
 
-def _shown(value: Any) -> Any:
-    """What a file has, its texts as a picture can show them: of a line, and no formulas."""
+def shown(value: Any) -> Any:
+    """What a file or a study has, its texts as a picture can show them: of a line, and no formulas."""
     if isinstance(value, dict):
-        return {_shown(key): _shown(inner) for key, inner in value.items()}
+        return {shown(key): shown(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_shown(inner) for inner in value]
+        return [shown(inner) for inner in value]
     return one_line(value, _LONGEST_TEXT).replace("$", r"\$") if isinstance(value, str) else value
