@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
@@ -179,6 +179,16 @@ def write_with(path: AnyPath, write: Callable[[Path], object], inputs: Iterable[
             write(output.part)
         except OSError as error:
             _refuse(output.path, error)
+
+
+def write_opened(path: AnyPath, write: Callable[[BinaryIO], object], inputs: Iterable[AnyPath | None] = ()) -> None:
+    """The same with a file to write to, for libraries that take no name that isn't UTF-8."""
+
+    def opened(part: Path) -> None:
+        with part.open("wb") as file:
+            write(file)
+
+    write_with(path, opened, inputs)
 
 
 def write_bytes(path: AnyPath, data: bytes, inputs: Iterable[AnyPath | None] = ()) -> None:

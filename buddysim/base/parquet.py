@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.output import write_with
+from buddysim.base.output import write_opened
 
 #: The columns that identify a run, those that its provenance has, and whether each is a whole number.
 _RUN_COLUMNS = {
@@ -100,12 +99,7 @@ def write_parquet(path: str | os.PathLike[str], results: Mapping[str, Mapping[st
         + [("counter", text), ("value", number), ("text", text)]
     )
     table = pa.Table.from_pylist(rows, schema=schema)
-
-    def write(part: Path) -> None:
-        with part.open("wb") as file:  # pyarrow takes no name that isn't UTF-8
-            pyarrow.parquet.write_table(table, file)
-
-    write_with(path, write)
+    write_opened(path, lambda file: pyarrow.parquet.write_table(table, file))
 
 
 def _as_text(value: str) -> str:

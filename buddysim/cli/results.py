@@ -7,8 +7,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from buddysim.report.screen import Part
     from buddysim.report.screen import Table as ScreenTable
     from buddysim.sweep.store import Store
@@ -160,15 +158,10 @@ def _write(found: Any, path: str) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from buddysim.base.output import write_with
+    from buddysim.base.output import write_opened
 
     write_table = pyarrow.csv.write_csv if path.endswith(".csv") else pyarrow.parquet.write_table
-
-    def write(part: Path) -> None:
-        with part.open("wb") as file:  # pyarrow takes no name that isn't UTF-8
-            write_table(found, file)
-
-    write_with(path, write)
+    write_opened(path, lambda file: write_table(found, file))
 
 
 def _compact(store: Store) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.output import INCOMPLETE, Output, check_outputs
+from buddysim.base.output import INCOMPLETE, Output, check_outputs, write_bytes
 from buddysim.base.pool import PoolExhausted
 from buddysim.capture.torch.access.of_graph import Kernels
 from buddysim.capture.torch.assemble import assemble
@@ -52,8 +51,7 @@ def salvage_folder(folder: Path, output: Path) -> str:
     command = shlex.join(["buddysim", *sys.argv[1:]])
     source = folder.name.removesuffix(INCOMPLETE)
     graph = spool.graph()
-    with ExitStack() as outputs:
-        part = outputs.enter_context(Output(output, files))
+    with Output(output, files) as part:
         try:
             with np.errstate(all="raise"):
                 if graph is not None:
@@ -68,8 +66,8 @@ def salvage_folder(folder: Path, output: Path) -> str:
                 f"{folder / 'graph.json'}: an operator has tensors or arguments that it can't have: {error}"
             ) from None
         check_converted(folder, part.part)
-        if graph is not None and graph_output is not None:
-            outputs.enter_context(Output(graph_output, files)).part.write_bytes(graph.to_json())
+    if graph is not None and graph_output is not None:
+        write_bytes(graph_output, graph.to_json(), files)
     return f"{summary.kernels} kernels, {summary.allocations} allocations, {summary.snapshots} snapshots"
 
 
