@@ -86,8 +86,8 @@ def group_measured(
 
 
 CONTENTS_CAUSE = (
-    "our programs are independent ones of the same algorithms, our networks small ones trained on small images: their "
-    "memory holds fewer zeros and constants (docs/workloads.md has the reason for each)"
+    "other contents than the paper's: our programs are independent ones of the same algorithms, our networks small "
+    "ones trained on small images (docs/workloads.md has what is known of each)"
 )
 
 
