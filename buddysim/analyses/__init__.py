@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import fields
 from types import ModuleType
 
-from buddysim.analyses.finding import Finding
+from buddysim.analyses.finding import DoesNotApply, Finding
 from buddysim.analyses.options import Options
 from buddysim.base.registry import Registry, modules_with
 from buddysim.trace import Trace
@@ -19,7 +19,7 @@ CONTRACT = ("SUMMARY", "analyse")
 
 REGISTRY: Registry[ModuleType] = Registry("analysis", __name__, CONTRACT, modules_with(*CONTRACT))
 
-__all__ = ["REGISTRY", "Finding", "Options", "analyse", "reads", "replays"]
+__all__ = ["REGISTRY", "DoesNotApply", "Finding", "Options", "analyse", "reads", "replays"]
 
 
 def reads(name: str) -> tuple[str, ...]:
@@ -43,8 +43,10 @@ def analyse(trace: Trace, name: str, options: Options | None = None) -> Finding:
 
     Raises
     ------
+    DoesNotApply
+        where the trace lacks what only some analyses need
     BuddysimError
-        where the trace lacks what the analysis needs
+        where it lacks what all need, or an option is wrong
     """
     finding: Finding = REGISTRY.find(name).analyse(trace, options or Options())
     return finding

@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from buddysim.base.errors import BuddysimError
 from buddysim.base.frames import frame
 
 if TYPE_CHECKING:
     import pandas
 
 Value = str | int | float | None
+
+
+class DoesNotApply(BuddysimError):
+    """The trace has values, but not those that this analysis needs: asked for all analyses, it is left out."""
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.analyses.chosen import chosen_on, chosen_targets
-from buddysim.analyses.finding import Finding, Value
+from buddysim.analyses.finding import DoesNotApply, Finding, Value
 from buddysim.analyses.options import Options
 from buddysim.analyses.over_run import snapshots_of_run
-from buddysim.base.errors import BuddysimError
 from buddysim.buddy.targets import Target
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import ENTRY_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES, UNKNOWN_CLASS
@@ -38,7 +37,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
     snapshots_of_run(trace, values)
     moments = [one for one in map(trace.snapshots.__getitem__, values.snapshots) if one.for_replay]
     if len({one.point for one in moments}) < 2:
-        raise BuddysimError(
+        raise DoesNotApply(
             f"{trace.path}: has no sizes while its launches run: expected a trace of 'workloads make', for example"
         )
     targets = [chosen_targets(trace, options.profile(policy=policy), options) for policy in _POLICIES]

@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Options()
     completes(parser.add_argument("files", metavar="FILE", nargs="+", help="trace files with values"), "file")
     parser.add_argument(
-        "--only", metavar="NAME[,NAME...]", help=f"analyses: {', '.join(REGISTRY.names())} (default: all)"
+        "--only",
+        metavar="NAME[,NAME...]",
+        help=f"analyses: {', '.join(REGISTRY.names())} (default: all that the trace has the values for)",
     )
     parser.add_argument(
         "--compressor",
@@ -60,9 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from buddysim.analyses import REGISTRY, Options, analyse
+    from buddysim.analyses import REGISTRY, DoesNotApply, Options, analyse
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
+    from buddysim.base.terminal import say
     from buddysim.report.finding import finding_parts
     from buddysim.report.screen import print_screen
     from buddysim.trace import open_trace
@@ -81,14 +84,20 @@ def run(args: argparse.Namespace) -> int:
         found[file] = {}
         with open_trace(file) as trace:
             for name in names:
-                one = found[file][name] = analyse(trace, name, options)
+                try:
+                    one = found[file][name] = analyse(trace, name, options)
+                except DoesNotApply as missing:
+                    if args.only is not None:
+                        raise
+                    say(f"analyse: left out: {name}: {missing}")
+                    continue
                 if args.json != "-":
                     print_screen([f"{Path(file).name}, {name}", *finding_parts(one), ""])
-    for (file, name), target in targets.items():
-        one = found[file][name]
+    written = {target: found[file][name] for (file, name), target in targets.items() if name in found[file]}
+    for target, one in written.items():
         write_text(target, csv_text([one.columns, *one.rows]))
     _write_json(found, options, args.json)
-    for target in targets.values():
+    for target in written:
         print(f"written: {target}")
     return 0
 

@@ -50,6 +50,17 @@ def test_csv_and_json(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["ratio"] for row in json.loads(result.read_text())[str(trace)]["ratio"]["rows"]] == [4.0, 2.0]
 
 
+def test_of_all_analyses_those_that_a_trace_lacks_the_values_for_are_left_out(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = trace.parent / "found"
+    assert main(["analyse", str(trace), "-o", str(folder)]) == 0
+    assert "left out: launches: " in capsys.readouterr().err
+    assert {"t-ratio.csv", "t-threshold.csv"} <= {path.name for path in folder.iterdir()}
+    assert not (folder / "t-launches.csv").exists()
+    assert main(["analyse", str(trace), "--only", "ratio,launches"]) == 2
+
+
 def test_traces_of_one_name_have_files_of_their_own(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = trace.parent / "other" / "t.bin"
     other.parent.mkdir()

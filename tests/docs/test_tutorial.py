@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.trace import open_trace
+from tests.docs.test_commands import cut_or_too_wide
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "tutorial-capture.md").read_text(encoding="utf-8")
@@ -32,7 +33,7 @@ def walk(folder: Path, kind: str) -> list[str]:
     (folder / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (folder / "bin" / "python").chmod(0o755)
     bare = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # a sanitizer must come first
-    environment = bare | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    environment = bare | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
     printed = []
     for line in lines(kind):
         done = subprocess.run(
@@ -40,6 +41,7 @@ def walk(folder: Path, kind: str) -> list[str]:
         )
         assert done.returncode == 0, (line, done.stdout[-1000:], done.stderr[-2000:])
         assert "Traceback" not in done.stderr, (line, done.stderr)
+        assert not cut_or_too_wide(done.stdout), line
         printed.append(done.stdout)
     return printed
 

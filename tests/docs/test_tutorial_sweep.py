@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.sweep.store import Store
+from tests.docs.test_commands import cut_or_too_wide
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "tutorial-sweep.md").read_text(encoding="utf-8")
@@ -35,6 +36,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
         "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "COLUMNS": "80",
     }
     done = subprocess.run(
         ["bash", "-e", "-c", "\n".join(BLOCKS)],
@@ -42,6 +44,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
     assert "Traceback" not in done.stderr
+    assert not cut_or_too_wide(done.stdout)
     store = Store.at(tmp_path / "out" / "tutorial")
     replays = 2 * 3 * (2 + 1 + 1)  # traces, links; thresholds of buddy, then host and ideal, which have none
     links = 1 * 2 * 3 * 2 + 2  # of two studies, with the baselines; some are of the first sweep
