@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import fields
 from buddysim.synthetic.chase import Chase
 from buddysim.synthetic.parts.sizes import parse_pattern
@@ -33,13 +34,14 @@ class BuddyLatency(Chase):
         super().check()
         if self.sizes == "none" or len(set(parse_pattern(self.sizes))) < 2:
             raise ValueError("sizes: expected a pattern with at least two sizes, for example '32 B:3, 128 B:1'")
-        if not len(self.entries()):
+        if not len(self.places()):
             raise ValueError("footprint: it has no entry of that size")
 
-    def entries(self) -> npt.NDArray[np.uint64]:
-        """The entries of a lap that have the size to visit, in the order of the lap."""
+    def places(self) -> npt.NDArray[np.uint64]:
+        """Those of a lap whose entry has the size to visit, in the order of the lap."""
         classes = parse_pattern(self.sizes)
         wanted = classes.max() if self.visit == "largest" else classes.min()
-        every = super().entries()
-        chosen: npt.NDArray[np.uint64] = every[classes[(every % np.uint64(len(classes))).astype(np.int64)] == wanted]
+        every = super().places()
+        entry = (every // np.uint64(ENTRY_BYTES) % np.uint64(len(classes))).astype(np.int64)
+        chosen: npt.NDArray[np.uint64] = every[classes[entry] == wanted]
         return chosen

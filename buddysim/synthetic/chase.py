@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from buddysim.compress import SECTOR_BYTES
 from buddysim.machine import fields
 from buddysim.synthetic.parts.hashing import permutation
 from buddysim.synthetic.parts.kernels import line_records, load, write_kernel
@@ -24,11 +25,15 @@ class Chase(Workload):
     name: ClassVar[str] = "chase"
 
     footprint: Footprint = Field(default=64 * 2**20, description="bytes over which a lap goes")
-    stride: Annotated[int, fields.size("128 B", "1 GiB")] = Field(
-        default=LINE_BYTES, description="distance of neighbouring entries"
+    stride: Annotated[int, fields.size("32 B", "1 GiB")] = Field(
+        default=LINE_BYTES, description="distance of neighbouring places"
     )
     order: Annotated[str, fields.one_of("random", "ascending")] = Field(
-        default="random", description="order in which entries are visited"
+        default="random", description="order in which places are visited"
+    )
+    first_hops: Annotated[int, fields.count(0, MAX_HOPS)] = Field(
+        default=0,
+        description="loads of a kernel before all others, which brings the lap into the L2; 0: no such kernel",
     )
     hops: Annotated[int, fields.count(1, MAX_HOPS)] = Field(default=16384, description="loads per kernel")
     kernels: Laps = Field(default=1, description="identical kernels in a row (the L1 is invalidated between them)")
@@ -37,29 +42,30 @@ class Chase(Workload):
     seed: Seed = Field(default=0, description="seed of the random order")
 
     def check(self) -> None:
-        if self.stride % LINE_BYTES:
-            raise ValueError(f"stride: {self.stride} B is not a multiple of {LINE_BYTES} B")
+        if self.stride % SECTOR_BYTES:
+            raise ValueError(f"stride: {self.stride} B is not a multiple of {SECTOR_BYTES} B")
         if self.footprint // self.stride > MAX_HOPS:
-            raise ValueError(f"footprint: {self.footprint // self.stride} entries: expected at most {MAX_HOPS}")
+            raise ValueError(f"footprint: {self.footprint // self.stride} places: expected at most {MAX_HOPS}")
 
-    def entries(self) -> npt.NDArray[np.uint64]:
-        """The entries that a lap visits, in its order."""
-        step = self.stride // LINE_BYTES
+    def places(self) -> npt.NDArray[np.uint64]:
+        """What a lap visits, in its order: bytes from the start of the allocation."""
         count = max(1, self.footprint // self.stride)
         order = permutation(count, self.seed) if self.order == "random" else np.arange(count)
-        return order.astype(np.uint64) * np.uint64(step)
+        return order.astype(np.uint64) * np.uint64(self.stride)
 
     def write(self, writer: TraceWriter) -> None:
         base = self.allocate(writer, {"chain": self.footprint}, self.space)["chain"]
-        entries = np.resize(self.entries(), self.hops)
-        lines = line_records(base, entries, sectors=1).reshape(1, 1, -1, 1)
-        for _ in range(self.kernels):
+        places = self.places()
+        sectors = np.uint64(1) << places % np.uint64(LINE_BYTES) // np.uint64(SECTOR_BYTES)
+        lap = line_records(base, places // np.uint64(LINE_BYTES), sectors)
+        for hops in [self.first_hops] * bool(self.first_hops) + [self.hops] * self.kernels:
+            lines = np.resize(lap, hops).reshape(1, 1, -1, 1)
             write_kernel(
                 writer,
                 "chase",
                 blocks=1,
                 warps_per_block=1,
                 operations=[load(bytes_per_lane=8, bypass_l1=self.bypass_l1)],
-                repeats=self.hops,
-                lines_of=lambda _: lines,
+                repeats=hops,
+                lines_of=lambda _, lines=lines: lines,  # type: ignore[misc]
             )

@@ -18,10 +18,14 @@ from buddysim.synthetic.registry import REGISTRY
 SMALL = {
     "buddy-latency": {"footprint": "1 MiB", "hops": "100"},
     "chase": {"footprint": "64 KiB", "hops": "1000", "kernels": "2"},
+    "l1-strides": {"stride": "3", "rounds": "2"},
+    "l2-loads": {"chunks": "3", "blocks": "2"},
     "link": {"footprint": "64 KiB", "op": "copy"},
     "metadata": {"pages": "64", "entries_per_visit": "4"},
+    "occupancy": {"op": "5pt", "threads": "48", "blocks": "4", "more": "8", "first": "2"},
     "random": {"operations": "100"},
     "scale": {"footprint": "1 MB", "instructions": "30000", "instructions_per_kernel": "10000"},
+    "sm-loads": {"footprint": "16 KiB", "blocks": "3", "warm": "16", "loads": "16"},
     "stream": {"footprint": "256 KiB"},
     "stride": {"footprint": "256 KiB"},
 }
@@ -84,6 +88,54 @@ def test_chase_is_one_warp_whose_loads_wait_for_each_other(tmp_path):
 def test_chase_in_strides_and_in_order(tmp_path):
     with made(tmp_path, "chase", footprint="64 KiB", stride="1 KiB", order="ascending", hops="70") as trace:
         assert list(entries_of(trace, records(trace)[1])) == [8 * (i % 64) for i in range(70)]
+
+
+def test_chase_in_half_lines_warms_up_first(tmp_path):
+    with made(tmp_path, "chase", footprint="2 KiB", stride="64 B", hops="64", first_hops="32") as trace:
+        assert [len(records(trace, n)[0]) for n in (0, 1)] == [32, 64]
+        lap = records(trace)[1] & np.uint64(0xFF)
+        assert sorted(lap.tolist()) == [1] * 16 + [4] * 16
+
+
+def test_every_block_of_sm_loads_reads_the_whole_set(tmp_path):
+    with made(tmp_path, "sm-loads", footprint="16 KiB", blocks="2", warm="16", loads="16") as trace:
+        assert [len(records(trace, n)[0]) for n in range(3)] == [2 * 8 * n for n in (8, 16, 32)]
+        together = entries_of(trace, records(trace, 0)[1])
+        assert set(together) == set(range(128))
+        alone = entries_of(trace, records(trace, 1)[1]).reshape(2, 128)
+        assert all(sorted(block) == list(range(128)) for block in alone)
+
+
+def test_blocks_of_l2_loads_read_a_chunk_each(tmp_path):
+    with made(tmp_path, "l2-loads", chunks="3", blocks="3") as trace:
+        entries = entries_of(trace, records(trace)[1])
+        assert sorted(entries) == list(range(3 * 4096))
+        chunk = np.sort(entries.reshape(3, -1)[1])
+        assert chunk[:129].tolist() == [*range(128, 256), 3 * 128 + 128]
+
+
+@pytest.mark.parametrize(
+    ("op", "loads", "lines", "masks"),
+    [
+        ("init", 0, [2], [0xFF, 0xFF]),
+        ("triad", 2, [2, 2, 2], [15, 15, 15, 15, 0xFF, 0xFF]),
+        ("3pt", 3, [3, 2, 3, 2], [8, 15, 15, 15, 15, 15, 15, 1, 0xFF, 0xFF]),
+    ],
+)
+def test_occupancy_touches_what_its_lanes_touch(tmp_path, op, loads, lines, masks):
+    with made(tmp_path, "occupancy", op=op, threads="32", blocks="2", more="1") as trace:
+        ops, records_of = records(trace)
+        assert ops["n_lines"][: len(lines)].tolist() == lines
+        assert (ops["kind"] == bt.OP_LOAD).sum() == 2 * loads
+        assert [int(line) & 0xFF for line in records_of[: sum(lines)]] == masks
+        assert [trace.kernels[n].n_blocks for n in (0, 1)] == [2, 3]
+
+
+@pytest.mark.parametrize(("stride", "first"), [(0, [1]), (1, [15]), (3, [15] * 3)])
+def test_l1_strides_touch_a_line_for_each_word_of_stride(tmp_path, stride, first):
+    with made(tmp_path, "l1-strides", stride=str(stride)) as trace:
+        ops, lines = records(trace)
+        assert [int(line) & 0xFF for line in lines[: ops["n_lines"][0]]] == first
 
 
 @pytest.mark.parametrize(("visit", "classes"), [("largest", {7}), ("smallest", {3})])
@@ -198,7 +250,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
         ("stream", {"footprint": "1"}, "the unit is missing"),
         ("stream", {"op": "raed"}, "nearest: read"),
         ("stride", {"stride": "20 B"}, "multiple of 128 B"),
-        ("chase", {"stride": "130 B"}, "multiple of 128 B"),
+        ("chase", {"stride": "130 B"}, "multiple of 32 B"),
         ("chase", {"sizes": "17 B"}, "not a size class"),
         ("chase", {"sizes": "16 B:0"}, "expected SIZE:ENTRIES"),
         ("metadata", {"laps": "64", "entries_per_visit": "2"}, "a page has 64"),

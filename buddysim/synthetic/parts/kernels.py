@@ -104,6 +104,8 @@ def write_kernel(
     operations: Sequence[npt.NDArray[np.void]],
     repeats: int,
     lines_of: LinesOf,
+    threads: int | None = None,
+    shared_memory: int = 0,
 ) -> None:
     """Writes a kernel in which each warp does `operations` in turn, `repeats` times.
 
@@ -116,13 +118,16 @@ def write_kernel(
     repeats : turns of each warp
     lines_of : gets the numbers of some blocks, uint64 of the shape (blocks, 1, 1, 1); returns their line records, of a
         shape that broadcasts to (blocks, warps, repeats, lines of a turn), those of the first operation first
+    threads : of each block, where the last warp is not whole
+    shared_memory : bytes that each block takes
     """
     turn = np.concatenate(operations)
     lines_per_turn = int(turn["n_lines"].sum())
     turns_per_block = warps_per_block * repeats
     at_once = max(1, RECORDS_AT_ONCE // (turns_per_block * max(len(turn), lines_per_turn)))
     first_line = np.cumsum(turn["n_lines"], dtype=np.uint32) - turn["n_lines"]
-    writer.begin_kernel(name, (blocks, 1, 1), (32 * warps_per_block, 1, 1), registers=32)
+    size = (threads or 32 * warps_per_block, 1, 1)
+    writer.begin_kernel(name, (blocks, 1, 1), size, registers=32, shared_memory_bytes=shared_memory)
     for first in range(0, blocks, at_once):
         numbers = np.arange(first, min(first + at_once, blocks), dtype=np.uint64)
         turns = len(numbers) * turns_per_block

@@ -1,0 +1,109 @@
+"""STREAM and stencils whose thread blocks fill a part of each SM: bandwidth of device memory against occupancy.
+
+The kernels of gpu-benches' ``gpu-stream`` (github.com/te42kyfo/gpu-benches): each thread takes one element of 8 B;
+shared memory that nobody uses keeps further blocks away.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from buddysim.machine import fields
+from buddysim.synthetic.parts.kernels import ALL_SECTORS, line_records, load, store, write_kernel
+from buddysim.synthetic.workload import Workload
+from buddysim.trace import TraceWriter
+from buddysim.trace.format import LINE_BYTES
+
+ELEMENT = 8
+LOADED = {
+    "init": (),
+    "read": ((0, 0),),
+    "scale": ((0, 0),),
+    "triad": ((0, 0), (1, 0)),
+    "triad4": ((0, 0), (1, 0), (2, 0)),
+    "3pt": ((0, -1), (0, 0), (0, 1)),
+    "5pt": ((0, -2), (0, -1), (0, 0), (0, 1), (0, 2)),
+}
+"""What each kernel loads: array, and the element's distance from the thread's own."""
+Kernel = Annotated[str, fields.one_of(*LOADED)]
+
+
+def touched(distance: int, threads: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """Lines that a warp touches, from the one of its first element on, and their masks of sectors."""
+    sectors = np.unique((np.arange(threads) + distance) * ELEMENT // 32)
+    lines = np.unique(sectors // 4)
+    masks = [sum(1 << int(sector % 4) for sector in sectors if sector // 4 == line) for line in lines]
+    return lines, np.array(masks, dtype=np.uint64)
+
+
+class Occupancy(Workload):
+    """STREAM and stencils whose thread blocks fill a part of each SM: bandwidth of device memory by occupancy"""
+
+    name: ClassVar[str] = "occupancy"
+
+    op: Kernel = Field(
+        default="read", description="init, read, scale, triad (three arrays), triad4 (four), 3pt, 5pt (stencils)"
+    )
+    threads: Annotated[int, fields.count(16, 1024)] = Field(default=256, description="threads per block")
+    blocks: Annotated[int, fields.count(1, 2**20)] = Field(default=672, description="thread blocks of the first kernel")
+    more: Annotated[int, fields.count(1, 2**20)] = Field(
+        default=1344, description="thread blocks by which the second kernel has more"
+    )
+    shared_memory: Annotated[int, fields.size("0 B", "1 MiB")] = Field(
+        default=32 * 2**10, description="bytes of shared memory of each block"
+    )
+    first: Annotated[int, fields.count(0, 2**22)] = Field(
+        default=0,
+        description="thread blocks of a kernel before these, which leaves the L2 as it is after a long run; 0: none",
+    )
+
+    def check(self) -> None:
+        if self.threads % 16:
+            raise ValueError(f"threads: {self.threads} is not a multiple of 16")
+
+    def write(self, writer: TraceWriter) -> None:
+        warps = -(-self.threads // 32)
+        lanes = min(32, self.threads)
+        span = self.threads * ELEMENT // LINE_BYTES  # lines of a block
+        kernels = [self.first] * bool(self.first) + [self.blocks, self.blocks + self.more]
+        size = sum(kernels) * self.threads * ELEMENT + 4 * LINE_BYTES
+        names = ["a", "b", "c", "d"][: 1 + len({array for array, _ in LOADED[self.op]})]
+        bases = [*self.allocate(writer, dict.fromkeys(names, size)).values()]
+        stores = self.op != "read"
+        accesses = [(1 + array, *touched(distance, lanes), 0) for array, distance in LOADED[self.op]]
+        accesses += [(0, *touched(0, lanes), ALL_SECTORS)] * stores
+        loads = len(accesses) - stores
+        operations = [
+            store(lines=len(lines), bytes_per_lane=ELEMENT)
+            if whole
+            else load(lines=len(lines), bytes_per_lane=ELEMENT, use_distance=max(1, loads - n))
+            for n, (_, lines, _, whole) in enumerate(accesses)
+        ]
+        warp = np.arange(warps, dtype=np.int64).reshape(1, -1, 1, 1) * (lanes * ELEMENT // LINE_BYTES)
+        first = 0
+        for blocks in kernels:
+
+            def lines_of(block: npt.NDArray[np.uint64], first: int = first) -> npt.NDArray[np.uint64]:
+                start = (block.astype(np.int64) + first) * span + warp + 2
+                parts = [
+                    line_records(bases[array], (start + lines).astype(np.uint64), masks, whole)
+                    for array, lines, masks, whole in accesses
+                ]
+                return np.concatenate(parts, axis=-1)
+
+            write_kernel(
+                writer,
+                f"occupancy_{self.op}",
+                blocks=blocks,
+                warps_per_block=warps,
+                operations=operations,
+                repeats=1,
+                lines_of=lines_of,
+                threads=self.threads,
+                shared_memory=self.shared_memory,
+            )
+            first += blocks
