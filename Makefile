@@ -63,6 +63,7 @@ validate-study: build
 validate: build
 	$(python) tools/validate_accelsim.py
 	$(python) tools/validate_training.py
+	$(python) -m buddysim validate -o docs
 
 traces: build
 	@test -n "$(CAPTURES)" || { \

@@ -1,0 +1,48 @@
+"""Comparisons with measurements, on the screen and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from buddysim.report.screen import NOTHING, Column, Part, Table
+from buddysim.validation import Comparison, Judged
+from buddysim.validation.comparison import FITTED, MET
+
+_HEAD = """# Held against real GPUs
+
+Written by `python -m buddysim validate -o docs`; a slow test keeps it up to date. `validation-silicon.csv` has every
+quantity of every comparison on this page as one table, the other CSV files every point.
+"""
+
+
+def validation_parts(judged: Sequence[Judged]) -> list[Part]:
+    """The screen of one comparison."""
+    columns = [
+        Column("machine", left=True), Column("subject", left=True), Column("quantity", left=True), Column("replayed"),
+        Column("measured"), Column("error"), Column("goal"), Column("verdict", left=True),
+    ]  # fmt: skip
+    shown = [row for row in judged if row.verdict != FITTED]
+    rows = [
+        [
+            row.machine, row.subject, row.quantity, number(row.simulated), number(row.measured), share(row.error),
+            share(row.goal), row.verdict,
+        ]
+        for row in shown
+    ]  # fmt: skip
+    asked = [row for row in shown if row.goal is not None]
+    met = sum(row.verdict == MET for row in asked)
+    return [Table(columns, rows), f"{met} of {len(asked)} goals met."]
+
+
+def number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def share(value: float | None) -> str:
+    return NOTHING if value is None else f"{100 * value:.1f} %"
+
+
+def page(found: Mapping[str, Comparison]) -> str:
+    """The page of some comparisons, Markdown."""
+    parts = [_HEAD, *("\n".join(one.document) + "\n" for one in found.values())]
+    return "\n".join(parts)

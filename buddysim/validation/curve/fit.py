@@ -1,0 +1,78 @@
+"""What is fitted to the curves of a card: latencies of plateaus and a bandwidth per level, in closed form.
+
+docs/validation-rules.md has the rule; the numbers below are those of its list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from buddysim.machine import Machine
+from buddysim.validation.curve.measured import CHASE, PER_SM, SHARED, STREAM, Curve
+from buddysim.validation.curve.measures import levels, plateau
+from buddysim.validation.curve.replays import chase, stream_shape
+
+_FITTED_CHASE = "RRZE-HPC"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The machine that stands for a card, with what its curves tell.
+
+    Attributes
+    ----------
+    machine : the preset at the card's clocks, with the fitted keys
+    keys : fitted values, by key, as a machine file has them
+    used : points that the fit has used: x of curves, by the curve's name
+    """
+
+    machine: Machine
+    keys: Mapping[str, str]
+    used: Mapping[str, frozenset[float]]
+
+
+def fit(machine: Machine, curves: Sequence[Curve]) -> Fit:
+    """Fits a preset at its card's clocks to the curves of the card."""
+    keys: dict[str, str] = {}
+    used: dict[str, frozenset[float]] = {}
+    l1, l2, memory = levels(machine)
+    hz, sms = float(machine.clock.core.hz), machine.sm.count
+    latency: float | None = None
+    if chased := _first(curves, CHASE, _FITTED_CHASE):
+        for number, (level, key) in enumerate(((l1, "l1"), (l2, "l2"), (memory, "dram"))):  # 1, 2, 3
+            value = plateau(list(zip(chased.x, chased.y, strict=True)), level)
+            if value is None:
+                continue
+            used[chased.name] = used.get(chased.name, frozenset()) | {x for x in chased.x if level.has(x)}
+            if number < 2:
+                keys[f"{key}.load_to_use"] = f"{value:.1f} core_cycles"
+            else:
+                latency = value / hz * 1e9
+                keys["dram.load_to_use"] = f"{latency:.1f} ns"
+        if latency is not None:
+            above = chase(machine.with_overrides(keys), 8 * machine.l2.size, 128) / hz * 1e9 - latency
+            keys["dram.load_to_use"] = f"{latency - above:.1f} ns"
+    if loads := _first(curves, PER_SM):  # 4
+        value = plateau(list(zip(loads.x, loads.y, strict=True)), l1)
+        if value is not None:
+            used[loads.name] = frozenset(x for x in loads.x if l1.has(x))
+            keys["l1.lines_per_cycle"] = str(max(1, round(value * 1e9 / (sms * hz * 128))))
+    if wide := _first(curves, SHARED) or loads:  # 5
+        value = plateau(list(zip(wide.x, wide.y, strict=True)), l2)
+        if value is not None:
+            used[wide.name] = used.get(wide.name, frozenset()) | {x for x in wide.x if l2.has(x)}
+            keys["crossbar.reply_bandwidth"] = f"{value * 1e9 / (sms * hz):.1f} B/core_cycle"
+    if read := _first(curves, f"{STREAM}read"):  # 6
+        blocks, threads = stream_shape(machine, read, read.x[0])
+        turn = blocks * threads * 8 * sms / read.y[0]  # ns
+        known = latency if latency is not None else machine.ps(machine.dram.load_to_use) / 1000
+        used[read.name] = frozenset(read.x[:1])
+        keys["kernel.block_latency"] = f"{max(0.0, (turn - known) * hz / 1e9):.0f} core_cycles"
+    return Fit(machine.with_overrides(keys), keys, used)
+
+
+def _first(curves: Sequence[Curve], benchmark: str, source: str | None = None) -> Curve | None:
+    """A curve of a benchmark, of a source if there is one of it."""
+    found = [curve for curve in curves if curve.benchmark == benchmark]
+    return next((curve for curve in found if curve.source == source), found[0] if found else None)

@@ -1,0 +1,125 @@
+"""The measured curves, and the cards that they are of."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.base.textfile import csv_rows, read_text
+from buddysim.machine import Machine
+
+_DATA = resources.files("buddysim.validation") / "data"
+COLUMNS = ("gpu", "source", "benchmark", "x_unit", "x", "y_unit", "y", "clock_mhz")
+LARGEST_FILE = 2**24
+
+CHASE = "pointer_chase_latency"
+PER_SM = "load_bandwidth_per_sm_working_set"
+SHARED = "load_bandwidth_shared_working_set"
+STREAM = "stream_"
+STRIDES = "strided_l1_load"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card that was measured.
+
+    Attributes
+    ----------
+    name : as the measurements call it
+    machine : the preset that stands for it
+    about : what it is
+    clocks : keys of the machine file that its clocks change
+    sources : of the clocks
+    """
+
+    name: str
+    machine: str
+    about: str
+    clocks: Mapping[str, str]
+    sources: Mapping[str, str]
+
+    def at_its_clocks(self) -> Machine:
+        """The preset at the clocks of the card."""
+        return Machine.load(self.machine).with_overrides(self.clocks)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A measured curve.
+
+    Attributes
+    ----------
+    card, source, benchmark : which
+    x, y : its points, in order of x
+    """
+
+    card: str
+    source: str
+    benchmark: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+    @property
+    def name(self) -> str:
+        return f"{self.card}, {self.benchmark} ({self.source})"
+
+    @property
+    def is_latency(self) -> bool:
+        return self.benchmark == CHASE
+
+    def compared(self) -> list[tuple[float, float]]:
+        """The points that are compared (docs/validation-rules.md)."""
+        step = next((step for most, step in ((20, 1), (100, 2)) if len(self.x) <= most), 4)
+        return list(zip(self.x, self.y, strict=True))[::step]
+
+
+def cards() -> dict[str, Card]:
+    """Every card of which curves are known, by name."""
+    stated = tomllib.loads((_DATA / "cards.toml").read_text(encoding="utf-8"))
+    return {
+        name: Card(name, card["machine"], card["about"], card["clocks"], card["sources"])
+        for name, card in stated.items()
+    }
+
+
+def curves(path: Path | None = None) -> list[Curve]:
+    """The curves of a file of measurements, in its order; without one, those that come along.
+
+    Raises
+    ------
+    BuddysimError
+        where the file is no table of curves
+    """
+    if path is None:
+        text, where = (_DATA / "gpu_curves.csv").read_text(encoding="utf-8"), "gpu_curves.csv"
+    else:
+        text, where = read_text(path, "table of measured curves", LARGEST_FILE), str(path)
+    rows = csv_rows(text, where)
+    if tuple(next(rows, (0, []))[1]) != COLUMNS:
+        raise BuddysimError(f"{where}: not a table of measured curves: expected the columns {','.join(COLUMNS)}")
+    points: dict[tuple[str, str, str], dict[float, float]] = {}
+    for number, cells in rows:
+        points.setdefault(tuple(cells[:3]), {}).update([_point(cells, f"{where}: line {number}")])  # type: ignore[arg-type]
+    return [
+        Curve(*key, *(tuple(values) for values in zip(*sorted(found.items()), strict=True)))
+        for key, found in points.items()
+    ]
+
+
+def _point(cells: Sequence[str], where: str) -> tuple[float, float]:
+    """x and y of a row."""
+    if len(cells) != len(COLUMNS):
+        raise BuddysimError(f"{where}: {len(cells)} columns, expected {len(COLUMNS)}")
+    try:
+        x, y = float(cells[4]), float(cells[6])
+    except ValueError:
+        x = y = math.nan
+    if not (0 <= x < math.inf and 0 < y < math.inf):
+        raise BuddysimError(f"{where}: {shortened(cells[4])} and {shortened(cells[6])}: expected x from 0, y above 0")
+    return x, y

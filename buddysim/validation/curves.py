@@ -1,0 +1,124 @@
+"""Latency and bandwidth curves of microbenchmarks on real GPUs, beside the same microbenchmarks replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.machine import Machine
+from buddysim.validation.comparison import Comparison, Judged, Options, Value
+from buddysim.validation.curve import measured, picture
+from buddysim.validation.curve.causes import causes
+from buddysim.validation.curve.document import document
+from buddysim.validation.curve.fit import fit
+from buddysim.validation.curve.found import OfCard, Replayed
+from buddysim.validation.curve.measured import Card, Curve
+from buddysim.validation.curve.measures import KNEE_GOAL, MEDIAN_GOAL, P90_GOAL, percentile
+from buddysim.validation.curve.replays import replays
+
+SUMMARY = "latency and bandwidth curves of gpu-benches on V100, A100, H200 and GH200"
+ORDER = 10
+
+NAME = "curves"
+COLUMNS = ("machine", "card", "source", "benchmark", "x", "measured", "simulated", "error_share", "fitted")
+
+
+def compare(options: Options) -> Comparison:
+    """Replays every curve of the machine, or of all machines.
+
+    Raises
+    ------
+    BuddysimError
+        where the machine is no preset, or the measurements can't be read
+    """
+    presets = Machine.presets()
+    if options.machine is not None:
+        Machine.load(options.machine)  # says what is wrong with the name
+        presets = [options.machine]
+    known, every = measured.cards(), measured.curves(options.data)
+    strange = sorted({curve.card for curve in every} - set(known))
+    if strange:
+        raise BuddysimError(
+            f"{options.data}: gpu: {shortened(strange[0])} is not a card: expected one of {', '.join(known)}"
+        )
+    found = [
+        of_card(card, [curve for curve in every if curve.card == card.name], options)
+        for card in known.values()
+        if card.machine in presets and any(curve.card == card.name for curve in every)
+    ]
+    judged = [row for one in found for row in judgements(one)]
+    judged += [
+        Judged(NAME, name, "every curve", "all", note="no curve of such a card")
+        for name in presets
+        if name not in {one.card.machine for one in found}
+    ]
+    return Comparison(
+        judged,
+        COLUMNS,
+        [row for one in found for row in rows(one)],
+        [*document(found, judged)],
+        (lambda: picture.draw(drawn(found))) if found else None,
+    )
+
+
+def of_card(card: Card, curves: Sequence[Curve], options: Options) -> OfCard:
+    """Fits a card's machine, and replays its curves."""
+    machine = card.at_its_clocks()
+    fitted = fit(machine, curves)
+    done = []
+    for curve in curves:
+        points = replays(fitted.machine, curve)
+        if points:
+            done.append(Replayed(curve, fitted.machine, points, fitted.used.get(curve.name, frozenset())))
+            options.progress(f"{curve.name}: median error {percentile(done[-1].errors, 0.5):.1%}")
+    return OfCard(card, fitted, done, list(causes(card.machine, fitted.machine, curves)))
+
+
+def judgements(one: OfCard) -> Iterator[Judged]:
+    """The rows of a card in the table of all comparisons."""
+    for key, value in one.fit.keys.items():
+        preset = Machine.load(one.card.machine).text(key)
+        yield Judged(NAME, one.card.machine, one.card.name, f"fitted {key}", note=f"{value}; the preset has {preset}")
+    for curve in one.curves:
+
+        def row(quantity: str, error: float, goal: float | None, curve: Replayed = curve, **more: object) -> Judged:
+            return Judged(
+                NAME,
+                one.card.machine,
+                curve.curve.name,
+                quantity,
+                error=error,
+                goal=goal,
+                **more,  # type: ignore[arg-type]
+            )
+
+        yield row("median error", percentile(curve.errors, 0.5), MEDIAN_GOAL)
+        yield row("90th percentile of errors", percentile(curve.errors, 0.9), P90_GOAL)
+        if curve.held_out and len(curve.held_out) < len(curve.errors):
+            note = f"{len(curve.held_out)} of {len(curve.errors)} points"
+            yield row("median error of points not fitted", percentile(curve.held_out, 0.5), None, note=note)
+        for level, theirs, ours in curve.knees():
+            yield row(
+                f"knee behind the {level}", 1.0 if ours is None else ours / theirs - 1, KNEE_GOAL,
+                unit="KiB", simulated=ours, measured=theirs, note="" if ours else "the replay has no such knee",
+            )  # fmt: skip
+
+
+def rows(one: OfCard) -> Iterator[tuple[Value, ...]]:
+    """Every point, for the CSV file."""
+    for curve in one.curves:
+        for (x, theirs, ours), error in zip(curve.points, curve.errors, strict=True):
+            yield (
+                one.card.machine, one.card.name, curve.curve.source, curve.curve.benchmark, x, theirs,
+                float(f"{ours:.5g}"), float(f"{error:.3g}"), int(x in curve.fitted),
+            )  # fmt: skip
+
+
+def drawn(found: Sequence[OfCard]) -> list[picture.Panel]:
+    """What the figure shows: a panel for each benchmark and card."""
+    return [
+        picture.Panel(f"{one.card.name}: {curve.curve.benchmark}", curve.curve.source, curve.points)
+        for one in found
+        for curve in one.curves
+    ]

@@ -1,0 +1,149 @@
+"""``validate curves``: measured points beside replays, and what the page says of them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from buddysim.cli import main
+from buddysim.machine import Machine
+from buddysim.validation import REGISTRY, Judged, Options
+from buddysim.validation.curve import measured
+from buddysim.validation.curve.fit import fit
+from buddysim.validation.curve.measured import Curve
+from buddysim.validation.curve.replays import chase, per_sm, replayed, stream_shape, strides
+
+ROOT = Path(__file__).parents[2]
+HEAD = ",".join(measured.COLUMNS)
+V100 = measured.cards()["v100"].at_its_clocks()
+
+
+def own(card: str) -> list[Curve]:
+    return [curve for curve in measured.curves() if curve.card == card]
+
+
+def file_of(tmp_path: Path, *rows: str) -> Path:
+    path = tmp_path / "curves.csv"
+    path.write_text("\n".join([HEAD, *rows]) + "\n")
+    return path
+
+
+def test_the_cards_have_presets_and_sources() -> None:
+    for card in measured.cards().values():
+        assert card.machine in Machine.presets()
+        assert set(card.clocks) == set(card.sources)
+        card.at_its_clocks()
+    assert {curve.card for curve in measured.curves()} == set(measured.cards())
+
+
+def test_a_fit_is_what_the_plateaus_say() -> None:
+    found = fit(V100, own("v100"))
+    assert found.keys["l1.load_to_use"] == "28.0 core_cycles"
+    assert found.keys["l2.load_to_use"] == "212.1 core_cycles"
+    assert found.keys["crossbar.reply_bandwidth"] == "21.9 B/core_cycle"
+    assert set(found.used) == {
+        "v100, pointer_chase_latency (RRZE-HPC)",
+        "v100, load_bandwidth_per_sm_working_set (te42kyfo)",
+        "v100, stream_read (te42kyfo)",
+    }
+    held = next(curve for curve in own("v100") if curve.benchmark.endswith("latency") and curve.source == "te42kyfo")
+    assert held.name not in found.used
+
+
+def test_a_fit_needs_no_more_than_there_is() -> None:
+    assert fit(V100, [curve for curve in own("v100") if curve.benchmark == "stream_triad"]).keys == {}
+
+
+def test_replays_of_chases_are_the_machines_latencies() -> None:
+    machine = V100.with_overrides({"l1.load_to_use": "30 core_cycles", "l2.load_to_use": "200 core_cycles"})
+    assert chase(machine, 16 * 1024, 128) == pytest.approx(30, rel=0.01)
+    assert chase(machine, 100 * 1024, 64) == pytest.approx(30, rel=0.01)
+    assert chase(machine, 512 * 1024, 128) == pytest.approx(200, rel=0.01)
+
+
+def test_chases_of_half_lines_leave_the_l1_slowly() -> None:
+    """With two places per line LRU keeps a part of a lap that is somewhat larger than the L1."""
+    whole, half = (chase(V100, 144 * 1024, stride) for stride in (128, 64))
+    assert whole == pytest.approx(193, rel=0.01)
+    assert 60 < half < 170
+
+
+def test_a_set_per_sm_gets_the_l1s_rate_and_behind_it_the_crossbars() -> None:
+    small = V100.with_overrides({"sm.count": 4})
+    rate = 4 * 1.38  # of 1 B per cycle and SM, GB/s
+    assert per_sm(small, 32 * 1024) == pytest.approx(128 * rate, rel=0.05)
+    assert per_sm(small, 512 * 1024) == pytest.approx(32 * rate, rel=0.03)
+
+
+def test_strides_take_a_cycle_for_each_line() -> None:
+    assert strides(V100, 0) == pytest.approx(1, rel=0.05)
+    assert strides(V100, 8) == pytest.approx(8 + 7 / 8, rel=0.05)
+
+
+def test_the_shape_of_stream_is_its_sources() -> None:
+    read = next(curve for curve in own("v100") if curve.benchmark == "stream_read")
+    assert [stream_shape(V100, read, x) for x in (3, 50, 100)] == [(2, 32), (2, 512), (2, 1024)]
+    other = Curve("gh200", "RRZE-HPC", "stream_read", (), ())
+    assert [stream_shape(V100, other, x) for x in (0.8, 5.5, 6.2, 7.8)] == [(1, 16), (1, 112), (2, 64), (1, 160)]
+    assert replayed(V100, Curve("v100", "-", "something_else", (), ()), 1) is None
+
+
+def test_the_command_writes_one_table_every_point_and_a_page(tmp_path, capsys) -> None:
+    rows = [f"v100,RRZE-HPC,pointer_chase_latency,footprint_kB,{x},cycles,{y},1380" for x, y in ((4, 28), (512, 212))]
+    data = file_of(tmp_path, *rows)
+    folder = tmp_path / "out"
+    assert main(["validate", "curves", "--machine", "v100", "--data", str(data), "-o", str(folder)]) == 0
+    assert "2 of 2 goals met." in capsys.readouterr().out
+    with (folder / "validation-silicon.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert tuple(table[0]) == Judged.COLUMNS
+    assert {row["verdict"] for row in table if row["goal_share"]} == {"met"}
+    with (folder / "validation-silicon-curves.csv").open() as file:
+        points = list(csv.DictReader(file))
+    assert [(row["x"], row["fitted"]) for row in points] == [("4.0", "1"), ("512.0", "1")]
+    page = (folder / "validation-silicon.md").read_text()
+    assert "| pointer_chase_latency (RRZE-HPC) | 2 |" in page
+    assert (folder / "validation-silicon-curves.png").stat().st_size > 1000
+
+
+def test_a_preset_without_curves_is_not_checked(capsys) -> None:
+    assert main(["validate", "curves", "--machine", "p100-nvlink2"]) == 0
+    assert "not checked" in capsys.readouterr().out
+    (row,) = REGISTRY.find("curves").compare(Options("p100-nvlink2")).judged
+    assert row.verdict == "not checked"
+
+
+def test_a_wrong_curve_misses_its_goals(tmp_path: Path) -> None:
+    rows = [f"v100,te42kyfo,strided_l1_load,stride_floats,{x},cycles,{y},1380" for x, y in ((0, 1), (1, 5), (2, 9))]
+    judged = REGISTRY.find("curves").compare(Options("v100", file_of(tmp_path, *rows))).judged
+    assert [row.verdict for row in judged] == ["missed", "missed"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (["v100,a,b,c,1,d,x,1380"], "line 2: '1' and 'x'"),
+        (["v100,a,b,c,1"], "line 2: 5 columns, expected 8"),
+        (["v100,a,b,c,1,d,0,1380"], "y above 0"),
+        (["k20,a,b,c,1,d,1,1380"], "'k20' is not a card: expected one of v100, a100_80"),
+    ],
+)
+def test_wrong_measurements_are_errors_of_one_line(tmp_path, capsys, rows, problem) -> None:
+    assert main(["validate", "curves", "--data", str(file_of(tmp_path, *rows))]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_a_machine_that_is_none_is_an_error(capsys) -> None:
+    assert main(["validate", "curves", "--machine", "v101"]) == 2
+    assert "'v101' is not a machine" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_page_is_up_to_date(tmp_path: Path) -> None:
+    """Of the V100, in whole: its rows of the table are those of docs/."""
+    fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(Options("v100")).judged]
+    with (ROOT / "docs" / "validation-silicon.csv").open() as file:
+        stored = [row for row in csv.reader(file) if row[1] == "v100"]
+    assert [[cell.replace("None", "") for cell in row] for row in fresh] == stored
