@@ -51,7 +51,7 @@ def fit(machine: Machine, curves: Sequence[Curve]) -> Fit:
                 latency = value / hz * 1e9
                 keys["dram.load_to_use"] = f"{latency:.1f} ns"
         if latency is not None:
-            above = chase(machine.with_overrides(keys), 8 * machine.l2.size, 128) / hz * 1e9 - latency
+            above = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9 - latency
             keys["dram.load_to_use"] = f"{latency - above:.1f} ns"
     if loads := _first(curves, PER_SM):  # 4
         value = plateau(list(zip(loads.x, loads.y, strict=True)), l1)

@@ -16,13 +16,13 @@ KIB = 1024
 STRIDE = {"RRZE-HPC": 128, "te42kyfo": 64}
 """Bytes between the places of a chase, by the source of the benchmark."""
 _SAMPLE = 16384
-_MOST_L2S = 8
+_MOST_L2S = 4
 """L2 sizes over which chases and shared sets go at most: beyond, nothing that is modelled changes (no TLB)."""
 _WARM_LAPS = 1 << 20
 _PER_SM_WARPS = 8
 _PS_PER_S = 10**12
 _ONE_BLOCK_BELOW = 128
-_TURNS = (6, 12)
+_TURNS = (4, 8)
 """Turns of blocks of the shorter kernel of STREAM, and by which the longer one has more."""
 _L2S_MOVED = 2
 """L2 sizes that a kernel of STREAM moves before those that are timed: as much of the L2 is dirty as in a long run."""
@@ -87,7 +87,7 @@ def chase(machine: Machine, footprint: int, stride: int) -> float:
 def per_sm(machine: Machine, footprint: int) -> float:
     """GB/s of all SMs that read one working set again and again."""
     lap = max(1, -(-footprint // (128 * _PER_SM_WARPS)))  # loads of a warp
-    warm, loads = (2 * lap * -(-64 // lap), lap * -(-512 // lap)) if lap <= 512 else (256, 512)
+    warm, loads = (2 * lap * -(-32 // lap), lap * -(-256 // lap)) if lap <= 512 else (128, 256)
     settings = {
         "footprint": f"{max(footprint // 128, 1) * 128} B",
         "blocks": machine.sm.count,
