@@ -87,7 +87,7 @@ def chase(machine: Machine, footprint: int, stride: int) -> float:
 def per_sm(machine: Machine, footprint: int) -> float:
     """GB/s of all SMs that read one working set again and again."""
     lap = max(1, -(-footprint // (128 * _PER_SM_WARPS)))  # loads of a warp
-    warm, loads = (2 * lap * -(-32 // lap), lap * -(-256 // lap)) if lap <= 512 else (128, 256)
+    warm, loads = (2 * lap * -(-64 // lap), lap * -(-512 // lap)) if lap <= 512 else (128, 256)
     settings = {
         "footprint": f"{max(footprint // 128, 1) * 128} B",
         "blocks": machine.sm.count,
