@@ -20,6 +20,7 @@ time_vs_ideal."""
 
 _MOST_ROWS = 50
 _NAME_DIGITS = 10
+_DRAWN = "sizes.drawn_share"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,11 +71,13 @@ def run(args: argparse.Namespace) -> int:
         _write(found, args.output)
         print(f"{args.output}: {found.num_rows:,} rows, {found.num_columns:,} columns")
     else:
-        _show(found, chosen=columns is not None or args.sql is not None)
+        known = args.sql is None and _DRAWN in table.columns
+        shares = table.select(args.where, [_DRAWN], args.every_version).column(_DRAWN).to_pylist() if known else []
+        _show(found, columns is not None or args.sql is not None, sum(map(bool, shares)))
     return 0
 
 
-def _show(found: Any, chosen: bool) -> None:
+def _show(found: Any, chosen: bool, drawn: int) -> None:
     from buddysim.report.screen import print_screen
 
     rows = found.slice(0, _MOST_ROWS)
@@ -82,7 +85,13 @@ def _show(found: Any, chosen: bool) -> None:
     more = found.num_rows - rows.num_rows
     shown = f"{found.num_rows:,} results" + (f", {rows.num_rows} of them shown" if more else "")
     hidden = found.num_columns - shown_columns
-    print_screen([*parts, "", f"{shown}; {hidden} more columns (--columns, -o)" if hidden else shown])
+    last = [f"{shown}; {hidden} more columns (--columns, -o)" if hidden else shown]
+    if drawn:
+        last.append(
+            f"{drawn:,} of them with sizes drawn from a distribution, not measured ({_DRAWN}): their ratios and times "
+            "are those of their seed"
+        )
+    print_screen([*parts, "", *last])
 
 
 def _every_column(found: Any) -> tuple[list[Part], int]:

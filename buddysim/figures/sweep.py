@@ -37,6 +37,7 @@ class Drawn:
     x, y, by : names of the columns; `by` may be None
     kind : of `KINDS`
     rows : values of x, by and y, sorted by the first two
+    drawn_sizes : whether sizes of some were drawn from a distribution
     """
 
     title: str
@@ -45,6 +46,7 @@ class Drawn:
     by: str | None
     kind: str
     rows: list[tuple[Any, Any, float]]
+    drawn_sizes: bool = False
 
     def csv_rows(self) -> list[list[Any]]:
         """A heading and the numbers, for the CSV file."""
@@ -75,7 +77,8 @@ def data(source: Source) -> Drawn:
     found = _points(rows, x, by, y)
     if kind == "line" and len({point[1] for point in found}) > _MOST_LINES:
         raise BuddysimError(f"--by {by}: more than {_MOST_LINES} lines: expected a column with fewer values")
-    return Drawn(shown(results.plan.study.title), x, y, by, kind, found)
+    drawn_sizes = any(row.get("sizes.drawn_share") for row in rows)
+    return Drawn(shown(results.plan.study.title), x, y, by, kind, found, drawn_sizes)
 
 
 def draw(drawn: Drawn) -> Figure:
@@ -94,7 +97,7 @@ def draw(drawn: Drawn) -> Figure:
         axes.plot([x for x, _ in points], [y for _, y in points], marker, color=colour, label=_label(by), markersize=4)
     if labels is not None:
         axes.set_xticks(range(len(labels)), labels)
-    axes.set(xlabel=_with_unit(drawn.x), ylabel=_with_unit(drawn.y))
+    axes.set(xlabel=_with_unit(drawn.x), ylabel=_with_unit(drawn.y) + (", sizes drawn" if drawn.drawn_sizes else ""))
     if drawn.by is not None:
         style.legend(axes, min(len(groups), 6))
     return figure

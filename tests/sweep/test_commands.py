@@ -102,7 +102,18 @@ def test_figures_of_machines_have_units_on_the_screen(studied: Path, capsys: pyt
     assert main(["results", "--store", str(studied / "store"), "--columns", columns, "--where", "scheme = buddy"]) == 0
     heading, first, *_ = capsys.readouterr().out.splitlines()
     assert heading.split() == columns.split(",")
-    assert re.fullmatch(r"\w{10} +100 GB/s +4\.0 MiB +180\.0 ns +1\.3 GHz +16", first), first
+    assert re.fullmatch(r"\w{10} +(50|100|150) GB/s +4\.0 MiB +180\.0 ns +1\.3 GHz +16", first), first
+
+
+def test_a_ratio_of_drawn_sizes_is_never_shown_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn, store = str(ROOT / "traces" / "bfs-volta.bin"), ["--store", str(tmp_path / "store")]
+    assert main(["sweep", drawn, "--scheme", "buddy", "--seed", "1,2", "--workers", "1", *store]) == 0
+    assert main(["sweep", LUD, "--scheme", "ideal", "--workers", "1", *store]) == 0
+    capsys.readouterr()
+    assert main(["results", "--columns", "scheme,compression.ratio", *store]) == 0
+    assert "2 of them with sizes drawn from a distribution, not measured" in capsys.readouterr().out.replace("\n", " ")
+    assert main(["results", "--columns", "scheme,compression.ratio", "--where", "scheme = ideal", *store]) == 0
+    assert "drawn" not in capsys.readouterr().out
 
 
 def test_results_of_two_engines_are_two_tables(
