@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +67,7 @@ class Run:
         self.engine = Engine(self.numbers, self._regions(), array, self.scheme, queueing)
         self.moments = dict(self.layout.moments)
         self.per_kernel: list[dict[str, object]] = []
-        self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, Any], int]] = {}
+        self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, int], int]] = {}
         self.launches: list[tuple[int, int]] = []  # position among the events, time (ps)
         self.skipped_copies = 0
         self.launched = 0  # launches that the program made before the event at hand
@@ -189,7 +188,8 @@ class Run:
         ):
             return False
         self.launches.append((position, self.engine.now_ps))
-        self.handles[kernel.index] = (kernel, ChunkFeed(self.trace, kernel), self.engine.counters(), self.engine.now_ps)
+        before = self.engine.kernel_counters()
+        self.handles[kernel.index] = (kernel, ChunkFeed(self.trace, kernel), before, self.engine.now_ps)
         return True
 
     def _feed(self, handle: int) -> None:
@@ -233,7 +233,7 @@ class Run:
 
     def _finish(self, handle: int) -> None:
         kernel, _, before, launched_ps = self.handles.pop(handle)
-        after = self.engine.counters()
+        after = self.engine.kernel_counters()
         self.per_kernel.append(
             {
                 "index": kernel.index,
@@ -242,12 +242,7 @@ class Run:
                 "launched_ps": launched_ps,
                 "time_ps": self.engine.now_ps - launched_ps,
                 "cycles": (self.engine.now_ps - launched_ps) // int(self.numbers["cycle_ps"]),  # type: ignore[call-overload]
-                "warp_instructions": after["warp_instructions"] - before["warp_instructions"],
-                "memory_instructions": after["memory_instructions"] - before["memory_instructions"],
-                "device_read_sectors": sum(after["device"][:3]) - sum(before["device"][:3]),
-                "device_write_sectors": after["device"][3] - before["device"][3],
-                "link_read_bytes": after["link_read_total_bytes"] - before["link_read_total_bytes"],
-                "link_write_bytes": after["link_write_total_bytes"] - before["link_write_total_bytes"],
+                **{name: after[name] - before[name] for name in after},
             }
         )
 

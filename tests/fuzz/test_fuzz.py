@@ -13,8 +13,6 @@ from tests.fuzz.case import cases, check
 from tests.fuzz.file_types import TYPES, Files, FileType
 
 CASES = int(os.environ.get("BUDDYSIM_FUZZ_CASES", "1000"))
-#: Types whose files take ten times as long.
-DEAR = {"torch-part": 10}
 KEPT = Path(__file__).parent / "kept"
 
 
@@ -25,7 +23,7 @@ def test_files_of_a_type_keep_the_promise(kind: FileType, tmp_path: Path) -> Non
 
     @seed(1)
     @settings(
-        max_examples=max(1, CASES // DEAR.get(kind.name, 1)),
+        max_examples=CASES,
         database=None,
         derandomize=False,
         suppress_health_check=list(HealthCheck),

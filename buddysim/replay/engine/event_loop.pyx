@@ -12,6 +12,7 @@ from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
 from buddysim.replay.engine.kinds cimport (
     HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_PORT, METADATA_READ, QUEUES, REPLY_PORT,
+    WRITE_BACK,
 )
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init
@@ -336,6 +337,29 @@ cdef class Engine:
         result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["regions"], strict=True))
         result["scheme"] = self.scheme.counters(m)
         return result
+
+    def kernel_counters(self):
+        """Of the counters those that are kept of every kernel, without a look at each allocation.
+
+        Returns
+        -------
+        dict of int
+        """
+        cdef MemorySystem* m = &self.gpu.m
+        cdef int64_t read = 0, written = 0
+        cdef int channel, kind
+        for channel in range(m.dram.n_pseudo):
+            for kind in range(<int>WRITE_BACK):
+                read += m.dram.pseudo[channel].moved[kind]
+            written += m.dram.pseudo[channel].moved[<int>WRITE_BACK]
+        return {
+            "warp_instructions": self.gpu.warp_instructions,
+            "memory_instructions": m.count.memory_instructions,
+            "device_read_sectors": read,
+            "device_write_sectors": written,
+            "link_read_bytes": m.link.read_bytes,
+            "link_write_bytes": m.link.write_bytes,
+        }
 
     cdef list waits(self, dict counted):
         """Waits by queue and bin."""
