@@ -7,8 +7,6 @@ from importlib import import_module
 
 from libc.stdint cimport int64_t, uint8_t
 
-import numpy as np
-
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.windows import TENSOR_WINDOW, bits_of, check_window, flags_of, joined, window_count
 
