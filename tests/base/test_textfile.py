@@ -125,6 +125,7 @@ OWN_DATA = {
     "training/cost/timings.py": "writes CSV only",
     "base/csvfile.py": "writes CSV only",
     "training/schemes/_gist_accuracy.py": "package data",
+    "validation/curve/measured.py": "package data; a file of the user's by textfile",
     "workloads/comparison.py": "package data",
     "workloads/table.py": "package data",
     "sweep/record.py": "the store's own lines, behind their checksum",

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,7 @@ READERS = {
     "workload-compare": ("workloads", "compare", "IN.bin"),
 }
 SLOW = pytest.mark.slow
+needs_sweep = pytest.mark.skipif(find_spec("duckdb") is None, reason="needs pip install 'buddysim[sweep]'")
 
 
 @pytest.fixture(scope="module")
@@ -340,6 +342,7 @@ def test_names_that_are_no_text(tmp_path: Path, trace: Path, locale: str) -> Non
     assert done.stderr.isascii()
 
 
+@needs_sweep
 def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
     """Trace, store, study and pictures: what was simulated is stored, found, and drawn."""
     settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

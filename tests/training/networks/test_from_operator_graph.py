@@ -39,7 +39,8 @@ SHAPES = {"x": (2, 3, 8, 8), "w": (4, 3, 3, 3), "y": (2, 4, 8, 8), "z": (2, 4, 8
 def graph(*operators: Operator) -> OperatorGraph:
     roles = {"x": "input", "w": "weight", "y": "temporary", "z": "temporary"}
     storages = [Storage(4096, roles[name], name) for name in SHAPES]  # type: ignore[arg-type]
-    tensors = [Tensor(n, 0, shape, (1,) * 4, "float32", 4) for n, shape in enumerate(SHAPES.values())]
+    extents = [4 * (1 + sum(extent - 1 for extent in shape)) for shape in SHAPES.values()]
+    tensors = [Tensor(n, 0, shape, (1,) * 4, "float32", extents[n]) for n, shape in enumerate(SHAPES.values())]
     return OperatorGraph(tuple(storages), tuple(tensors), operators)
 
 

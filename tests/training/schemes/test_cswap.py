@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
+from buddysim.compress import lz4
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.training import schemes, simulate
 from buddysim.training.driver import carry_out, make_options
@@ -22,6 +23,7 @@ from tests.training.doubles import MS, Cost, Link, chain, machine
 from tests.training.random_networks import costs, networks
 
 GB = 10**9
+needs_lz4 = pytest.mark.skipif(not lz4.available(), reason="the LZ4 library is not installed")
 LINK: Any = Link(offload_bytes_per_s=10 * GB, prefetch_bytes_per_s=5 * GB)
 
 
@@ -201,6 +203,7 @@ def test_too_little_memory_for_the_code() -> None:
     assert outcome.failure_text().endswith("at layer conv1, encode: 9.7 MiB of encoded maps asked for, 4.8 MiB free")
 
 
+@needs_lz4
 @pytest.mark.parametrize("rule", ["published", "exact"])
 def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
     network, on = chain("crcrpcrcr", elements=25_000_000), machine(link=LINK)
@@ -222,6 +225,7 @@ def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
     assert {one.codec for one in decided("auto", kernels="chunked")} <= {"csr", "rle", "zvc"}
 
 
+@needs_lz4
 def test_auto_says_what_it_took() -> None:
     result = simulate("alexnet", 8, machine="v100", scheme="cswap-oracle", codec="auto", density=0.9)
     (note,) = [note for note in result.provenance["decisions"] if note.startswith("compressed: ")]
