@@ -146,7 +146,7 @@ def test_mallocs_own_memory_and_stacks_stay_out_and_are_named(tmp_path: Path) ->
     assert found, done.stderr
     assert found[0] in problems
     assert 7.6 < float(found[1]) < 9.1  # 5 MB of a thousand bytes each, 3 MB in mappings of their own
-    assert float(found[1]) + 3.8 < float(found[2]) < 14.0  # the captured 4 MB, and what the C library has of its file
+    assert float(found[1]) + 3.7 < float(found[2]) < 14.0  # the captured 4 MB, and what the C library has of its file
     assert "in malloc's heaps: smaller allocations, freed memory" in done.stderr
 
 
