@@ -111,10 +111,18 @@ def _table(heading: str, found: list[Difference], *texts: dict[str, str]) -> Tab
 
     columns = [Column(heading, left=True), *(Column(text) for text in ("A", "B", "B/A", "A/B"))]
     rows = [[each.name, *_cells(each)] for each in found]
-    for row in rows:
-        for side, known in enumerate(texts, 1):
-            row[side] = known.get(row[0], row[side])
+    for row, each in zip(rows, found, strict=True):
+        for side, (known, value) in enumerate(zip(texts, (each.first, each.second), strict=False), 1):
+            row[side] = _as_stated(known[each.name], value) if each.name in known else row[side]
     return Table(columns, rows)
+
+
+def _as_stated(text: str, value: Any) -> str:
+    """A figure as its file states it, but sizes in powers of 1024 everywhere: a screen has one unit system."""
+    from buddysim.report.quantities import bytes_text
+
+    decimal = text.endswith((" kB", " MB", " GB", " TB")) and isinstance(value, int)
+    return bytes_text(value) if decimal else text
 
 
 def _cells(each: Difference) -> list[str]:
