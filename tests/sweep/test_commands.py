@@ -160,9 +160,10 @@ def test_compare_tells_what_differs(studied: Path, capsys: pytest.CaptureFixture
     assert said[1] == "they differ in link.bandwidth"
     assert ["2", "0.5"] in [line.split()[-2:] for line in said] or ["0.5", "2"] in [line.split()[-2:] for line in said]
     assert main(["compare", "v100", "a100"]) == 0
-    differing = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()[1:]}
+    words = [line.split() for line in capsys.readouterr().out.splitlines() if line]
+    differing = {name: rest for name, *rest in words}
     assert differing["link.bandwidth"] == ["150", "GB/s", "300", "GB/s", "2", "0.5"]
-    assert differing["training.host_memory"][1::2] == ["GiB", "GiB", "0.5369"]  # one unit system: not 128 GB beside 64 GiB
+    assert differing["training.host_memory"][1::2] == ["GiB", "GiB", "0.5369"]  # not 128 GB beside 64 GiB
     assert main(["compare", LUD, str(ROOT / "traces" / "bfs-volta.bin")]) == 0
     assert "kernels" in capsys.readouterr().out
     other = studied / "other.toml"
