@@ -59,9 +59,12 @@ class Table:
         columns = ", ".join(f"r.{_quoted(column)}" for column in kept if column not in _ABOUT)
         about = ", ".join(f"r.{_quoted(column)}" for column in kept if column in _ABOUT)
         against, join = _against(there)
-        self._database.execute(f"CREATE VIEW every_result AS SELECT {columns}{against}, {about} FROM read r {join}")
         current = " OR ".join(f"(engine = '{name}' AND model_version = {find(name).model_version()})" for name in NAMES)
-        self._database.execute(f"CREATE VIEW results AS SELECT * FROM every_result WHERE {current}")
+        try:
+            self._database.execute(f"CREATE VIEW every_result AS SELECT {columns}{against}, {about} FROM read r {join}")
+            self._database.execute(f"CREATE VIEW results AS SELECT * FROM every_result WHERE {current}")
+        except duckdb.Error as error:
+            raise BuddysimError(f"{store.folder}: its results are no table: {error}") from None
         self.columns = [row[0] for row in self._database.execute("DESCRIBE results").fetchall()]
 
     def sql(self, query: str) -> Any:
@@ -135,9 +138,9 @@ def _against(columns: Sequence[str]) -> tuple[str, str]:
     found = [engine for engine in made if engine.AGAINST and engine.TIME in columns and "baseline" in columns]
     if not found:
         return "", ""
-    shown = "".join(
-        f", r.{_quoted(e.TIME)} / nullif(b.{_quoted(e.TIME)}, 0)::DOUBLE AS {_quoted(str(e.AGAINST))}" for e in found
-    )
+    # A damaged result may have a text or a truth for its time.
+    times_of = {engine: [f"try_cast({side}.{_quoted(engine.TIME)} AS DOUBLE)" for side in "rb"] for engine in found}
+    shown = "".join(f", {r} / nullif({b}, 0) AS {_quoted(str(e.AGAINST))}" for e, (r, b) in times_of.items())
     times = ", ".join(_quoted(engine.TIME) for engine in found)
     return shown, f"LEFT JOIN (SELECT DISTINCT ON (name) name, {times} FROM read) b ON r.baseline = b.name"
 
