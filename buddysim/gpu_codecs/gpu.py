@@ -69,3 +69,7 @@ class Gpu:
         found = np.empty(words, np.uint32)
         self._cl.enqueue_copy(self._queue, found, buffer)
         return found
+
+    def read_bytes(self, buffer: Any, count: int) -> bytes:
+        """The first bytes of a buffer: codes that end within a word."""
+        return self.read(buffer, -(-count // 4)).tobytes()[:count]

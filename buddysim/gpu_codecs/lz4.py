@@ -40,7 +40,7 @@ def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Wor
     gpu.launch(f"scatter_{layout}", launch, slots, starts, code, words.nbytes)
     back = decoded(gpu, code, starts, words.nbytes, layout, launch)
     length = int(gpu.read(starts, blocks + 1)[-1])
-    return gpu.read(code, -(-length // 4)).tobytes()[:length], back
+    return gpu.read_bytes(code, length), back
 
 
 def decoded(gpu: Gpu, code: Any, starts: Any, byte_count: int, layout: str, launch: Launch) -> Words:

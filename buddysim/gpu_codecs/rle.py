@@ -44,4 +44,4 @@ def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Wor
     gpu.launch(f"scatter_{layout}", launch, data, starts, code, *index, *shape)
     gpu.launch(f"gather_{layout}", launch, code, starts, *index, back, *shape)
     halves = int(gpu.read(starts, parts + 1)[-1])
-    return gpu.read(code, -(-halves // 2)).tobytes()[: 2 * halves], gpu.read(back, count)
+    return gpu.read_bytes(code, 2 * halves), gpu.read(back, count)

@@ -48,4 +48,4 @@ def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Wor
         gpu.launch("scatter_tail", one, data, starts, code, groups, tail, parts)
         gpu.launch("gather_tail", one, code, starts, back, groups, tail, parts)
         length += -(-(tail + 32 * int(np.count_nonzero(words[-tail:]))) // 8)
-    return gpu.read(code, -(-length // 4)).tobytes()[:length], gpu.read(back, len(words))
+    return gpu.read_bytes(code, length), gpu.read(back, len(words))

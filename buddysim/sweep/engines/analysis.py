@@ -95,7 +95,7 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
         raise BuddysimError(f"analysis {settings['analysis']}: expected trace to have a value")
     for name in names:
         if _AXES[name].file and settings.get(name) is not None:
-            require_file(str(settings[name]), "trace" if name == "trace" else name)
+            require_file(str(settings[name]), name)
     options(settings)
 
 

@@ -84,7 +84,7 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
         if name == "scheme":
             REGISTRY.find(str(settings["scheme"]))
         elif _AXES[name].file and settings.get(name) is not None:
-            require_file(str(settings[name]), "trace" if name == "trace" else name)
+            require_file(str(settings[name]), name)
         elif name == "gap_scale":
             exact_gap_scale(Fraction(str(settings[name])))
     if not {*names} & {"threshold", "compressor", "seed", "distribution", "profile_until"}:
