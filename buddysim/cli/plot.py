@@ -127,17 +127,23 @@ def is_study(figure: object) -> bool:
 
 
 def _draw_all(names: Sequence[str], folder: Path, args: argparse.Namespace) -> None:
-    """Draws figures into a folder; of the study those of which the store has something."""
+    """Draws figures into a folder; of the study what the store has something of, even if points failed."""
     from buddysim.base.terminal import warn
     from buddysim.papers.buddy.study import NothingStored
 
+    failed = None
     if args.run_first:
-        _fill(names, _source(args.figure, args), args)
+        try:
+            _fill(names, _source(args.figure, args), args)
+        except BuddysimError as error:
+            failed = error
     for name in names:
         try:
             _draw(name, [folder / f"{name}{suffix}" for suffix in SUFFIXES], args)
         except NothingStored as error:
             warn(f"left out: {error}")
+    if failed is not None:
+        raise failed
 
 
 def _source(name: str, args: argparse.Namespace) -> Source:

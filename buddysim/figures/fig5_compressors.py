@@ -50,7 +50,7 @@ def draw(table: Table) -> Figure:
     study.legend(axes)
     study.caption(
         drawn, table,
-        "Measured; bdi+fpc takes of each entry the smaller size. Compressors besides bpc need bytes: of the pages that "
-        "the traces keep, which stand for the others. In brackets: workloads that are there.",
+        "Measured; bdi+fpc takes of each entry the smaller size. Compressors besides bpc: of programs the pages whose "
+        "bytes the traces keep stand for the others. In brackets: workloads that are there.",
     )  # fmt: skip
     return drawn

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import parse_json
-from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
+from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace, open_trace
 from buddysim.workloads.registry import REGISTRY
 
@@ -170,7 +170,7 @@ def class_counts(trace: Trace) -> list[dict[int, NDArray[np.int64]]]:
     over_run = [snapshot.index for snapshot in trace.snapshots if _of_run(trace, snapshot.index)]
     found: dict[int, dict[int, NDArray[np.int64]]] = {index: {} for index in over_run}
     for sizes in trace.size_maps:
-        if sizes.snapshot in found:
+        if sizes.snapshot in found and sizes.algorithm == DEFAULT:
             total = np.zeros(len(STUDY_CLASSES), np.int64)
             for _, classes in sizes.blocks():
                 total += np.bincount(classes, minlength=len(STUDY_CLASSES))[: len(STUDY_CLASSES)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from buddysim.papers.buddy.study import Study, paper_names
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
+from buddysim.workloads.batch import Made, Order
 
 ROOT = Path(__file__).parents[2]
 FIGURES = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY", False)]
@@ -153,6 +155,25 @@ def test_points_that_fail_are_named_after_the_others_ran(
     error = capsys.readouterr().err
     assert "points failed; the first: " in error
     assert "has no values" in error
+
+
+def test_traces_that_cannot_be_made_do_not_hold_up_the_others(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Programs keep some bytes, which other compressors need; networks' traces have their sizes, and no bytes."""
+    ordered = []
+
+    def refused(orders: Sequence[Order]) -> Iterator[Made]:
+        ordered.extend(orders)
+        raise BuddysimError("no room")
+        yield
+
+    monkeypatch.setattr("buddysim.papers.buddy.fill.make_all", refused)
+    place = ["--scale", "small", "--workloads", str(folder), "--store", str(tmp_path / "store")]
+    assert main(["plot", "fig3", *place, "--only", "cg,ep,vgg16", "--run", "--workers", "1"]) == 2
+    assert "traces: no room" in capsys.readouterr().err
+    assert {(one.name, one.contents_every) for one in ordered} == {("ep", 64), ("vgg16", 0)}
+    assert main(["plot", "fig3", *place, "--only", "cg", "-o", str(tmp_path / "p.svg")]) == 0
 
 
 def test_every_workload_has_its_name_in_the_paper() -> None:

@@ -74,7 +74,7 @@ def test_memory_holds_what_was_written_last(iterations) -> None:
                 last = [w for w in found.writes if w.operator == operator and w.storage == write.storage][-1]
                 segment = layout.segments[write.storage]
                 first = (layout.addresses[write.storage] - layout.pool[segment].base) // 128
-                here = memory.segments[segment][first : first + len(write.classes)]
+                here = memory.segments[segment][:, first : first + write.classes.shape[1]]
                 assert np.array_equal(here, last.classes)
     assert changed
     differing = sum(int((old != new).sum()) for old, new in zip(before, memory.segments, strict=True))
@@ -113,6 +113,9 @@ def test_a_trace_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert ordinals == list(range(ordinals[0], ordinals[0] + len(ordinals)))
         in_the_iteration = {one.point for one in trace.snapshots if one.for_replay}
         assert in_the_iteration <= {*ordinals, ordinals[-1] + 1}
+        of_run = {(sizes.snapshot, sizes.algorithm) for sizes in trace.size_maps}
+        assert {name for at, name in of_run if at == over_run[0].index} == {"bpc", "bdi+fpc", "zvc"}
+        assert {name for at, name in of_run if trace.snapshots[at].for_replay} == {"bpc"}
         # An entry's size changes within the iteration, as its block is used again.
         first: dict[int, np.ndarray] = {}
         changes = 0

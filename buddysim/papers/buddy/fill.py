@@ -14,8 +14,9 @@ from buddysim.sweep.point import Point
 from buddysim.sweep.runner import Listen
 from buddysim.sweep.study import Study as SweepStudy
 from buddysim.workloads.batch import Order, make_all
+from buddysim.workloads.registry import REGISTRY, is_network
 
-#: Pages of 8 KiB of which one keeps its bytes: compressors other than BPC need some.
+#: Pages of 8 KiB of which one keeps its bytes: compressors other than BPC need some. Networks' traces have their sizes.
 CONTENTS_EVERY = 64
 Say = Callable[[str], object]
 
@@ -37,13 +38,17 @@ def fill(study: Study, asks: Sequence[Callable[[], object]], make: Maker, listen
     Raises
     ------
     BuddysimError
-        a trace that can't be made, or a point that failed, after all others were tried
+        traces that can't be made, or points that failed, after all others were tried
     """
+    failures = list[str]()
     _ask(study, asks)
     if study.unmade:
-        _make_traces(study, say)
+        try:
+            _make_traces(study, say)
+        except BuddysimError as error:
+            failures.append(f"traces: {error}")
         _ask(study, asks)
-    missing, failures = list(study.missing.values()), list[str]()
+    missing, failed = list(study.missing.values()), list[str]()
     study.missing.clear()
     by_engine: dict[str, list[Point]] = {}
     for point in missing:
@@ -53,9 +58,11 @@ def fill(study: Study, asks: Sequence[Callable[[], object]], make: Maker, listen
         say(f"{len(points)} points of the {engine} engine")
         swept = SweepStudy(engine, "figures", [[dict(point.settings) for point in points]])
         summary = run(make_plan(swept, study.results.store), make, listen)
-        failures += [f"{one['point']}: {one['reason']}" for one in summary.failures]
+        failed += [f"{one['point']}: {one['reason']}" for one in summary.failures]
+    if failed:
+        failures.append(f"{len(failed)} of {len(missing)} points failed; the first: {failed[0]}")
     if failures:
-        raise BuddysimError(f"{len(failures)} of {len(missing)} points failed; the first: {failures[0]}")
+        raise BuddysimError("; ".join(failures))
     return len(missing)
 
 
@@ -70,7 +77,8 @@ def _ask(study: Study, asks: Sequence[Callable[[], object]]) -> None:
 def _make_traces(study: Study, say: Say) -> None:
     Path(study.folder).mkdir(parents=True, exist_ok=True)
     orders = [
-        Order(name, study.scale, which, path, CONTENTS_EVERY) for (name, which), path in sorted(study.unmade.items())
+        Order(name, study.scale, which, path, 0 if is_network(REGISTRY.find(name)) else CONTENTS_EVERY)
+        for (name, which), path in sorted(study.unmade.items())
     ]
     say(f"making {len(orders)} traces in {study.folder}")
     for made in make_all(orders):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from buddysim.capture.torch.access.of_graph import Kernels, OnePass, write_kernel
 from buddysim.capture.torch.caching_allocator import Segment
@@ -14,7 +13,7 @@ from buddysim.trace.format import REPLAY_LABEL
 from buddysim.workloads.solver import SNAPSHOTS
 from buddysim.workloads.training.layout import Layout, lay_out
 from buddysim.workloads.training.memory import Memory
-from buddysim.workloads.training.observe import Iteration
+from buddysim.workloads.training.observe import COMPRESSORS, Iteration
 
 
 @dataclass
@@ -105,12 +104,21 @@ class Assembly:
     def _snapshot(self, iteration: Iteration, memory: Memory, done: int, turn: int) -> None:
         share = f"{100 * done / self.launches:.0f} % of its launches"
         label = f"iteration {iteration.number}, loss {iteration.loss:.4f}, after {share}"
-        self._maps(iteration.number * self.launches + done, label, memory, range(len(memory.segments)))
+        every = range(len(memory.segments))
+        self._maps(iteration.number * self.launches + done, label, memory, every, COMPRESSORS)
 
-    def _maps(self, point: int, label: str, memory: Memory, segments: range | list[int]) -> None:
+    def _maps(
+        self,
+        point: int,
+        label: str,
+        memory: Memory,
+        segments: range | list[int],
+        compressors: Sequence[str] = COMPRESSORS[:1],
+    ) -> None:
         snapshot = self.writer.add_snapshot(point, label)
         for segment in segments:
-            self.writer.add_size_map(snapshot, segment, np.ascontiguousarray(memory.segments[segment]))
+            for compressor, classes in zip(compressors, memory.segments[segment], strict=False):
+                self.writer.add_size_map(snapshot, segment, classes, compressor)
 
 
 def _shape(graph: OperatorGraph) -> tuple[object, ...]:

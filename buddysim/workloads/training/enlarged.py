@@ -16,7 +16,7 @@ from buddysim.capture.torch.access.of_graph import Kernels
 from buddysim.compress import ENTRY_BYTES
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.workloads.training.layout import lay_out
-from buddysim.workloads.training.observe import Iteration, Write, recorded_step, recorder_of, step
+from buddysim.workloads.training.observe import Classes, Iteration, Write, recorded_step, recorder_of, step
 from buddysim.workloads.training.problem import Network, Problem
 
 _TWO: Final = 2  # samples of the batch that shapes are taken from
@@ -73,9 +73,9 @@ def placed(small: Iteration, graph: OperatorGraph) -> Iteration:
         raise BuddysimError(f"iteration {small.number} has other operators than that of the original's size")
     sizes = [-(-storage.bytes // ENTRY_BYTES) for storage in graph.storages]
     found = Iteration(small.number, small.loss, graph)
-    found.before = {number: np.resize(classes, sizes[number]) for number, classes in small.before.items()}
+    found.before = {number: _repeated(classes, sizes[number]) for number, classes in small.before.items()}
     found.writes = [
-        Write(one.operator, one.storage, np.resize(one.classes, sizes[one.storage])) for one in small.writes
+        Write(one.operator, one.storage, _repeated(one.classes, sizes[one.storage])) for one in small.writes
     ]
     for number, read in small.values.items():
         tensors = graph.operators[number].inputs
@@ -83,6 +83,10 @@ def placed(small: Iteration, graph: OperatorGraph) -> Iteration:
             at: np.resize(numbers, int(np.prod(graph.tensors[tensors[at]].shape))) for at, numbers in read.items()
         }
     return found
+
+
+def _repeated(classes: Classes, entries: int) -> Classes:
+    return np.stack([np.resize(row, entries) for row in classes])
 
 
 def _shape(graph: OperatorGraph) -> tuple[object, ...]:

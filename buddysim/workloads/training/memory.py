@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from buddysim.compress import ENTRY_BYTES
 from buddysim.workloads.training.layout import Layout
-from buddysim.workloads.training.observe import Classes, Iteration
+from buddysim.workloads.training.observe import COMPRESSORS, Classes, Iteration
 
 
 class Memory:
-    """The classes of every entry of every segment.
+    """The classes of every entry of every segment, by every compressor of `observe`.
 
     What a block holds before it is written is what the last storage there left, of the iteration itself where the last
     iteration wasn't observed. A storage's last entry is padded with zeros, what lies behind it in its block stays.
@@ -25,7 +24,9 @@ class Memory:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.segments: list[NDArray[np.uint8]] = [np.zeros(one.bytes // ENTRY_BYTES, np.uint8) for one in layout.pool]
+        self.segments: list[Classes] = [
+            np.zeros((len(COMPRESSORS), one.bytes // ENTRY_BYTES), np.uint8) for one in layout.pool
+        ]
 
     def put(self, storage: int, classes: Classes) -> int | None:
         """Write a storage; gives the number of its segment."""
@@ -33,7 +34,7 @@ class Memory:
         if address is None or segment is None:
             return None
         first = (address - self.layout.pool[segment].base) // ENTRY_BYTES
-        self.segments[segment][first : first + len(classes)] = classes
+        self.segments[segment][:, first : first + classes.shape[1]] = classes
         return segment
 
     def begin(self, iteration: Iteration) -> None:

@@ -16,10 +16,14 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from buddysim.capture.torch.recorder import OnMap, Recorder, bytes_of, check_version
 from buddysim.compress import DEFAULT, entry_classes
+from buddysim.compress.registry import joined
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.workloads.training.problem import Network, Problem
 
+#: Of each compressor the size classes of some entries: uint8 (compressors, entries).
 Classes = NDArray[np.uint8]
+#: Compressors whose sizes a trace has over the run (Buddy Compression, ISCA version, Fig. 5a); within it the first's.
+COMPRESSORS: Final = (DEFAULT, "bdi+fpc", "zvc")
 #: Operators whose accesses depend on whole numbers that they read, and which input has them.
 _LOOKUPS: Final = ("embedding", "embedding_dense_backward")
 
@@ -197,7 +201,10 @@ def _note(found: Iteration, recorder: Recorder, operator: int, tensor: torch.Ten
 
 
 def _classes(tensor: torch.Tensor) -> Classes:
-    return entry_classes(bytes_of(tensor.untyped_storage()), DEFAULT)
+    data = bytes_of(tensor.untyped_storage())
+    return np.stack(
+        [np.minimum.reduce([entry_classes(data, one) for one in joined(several)]) for several in COMPRESSORS]
+    )
 
 
 @contextmanager
