@@ -1,10 +1,11 @@
-"""Prints tests/replay/data/dramsim3.toml's figures anew, with a built DRAMsim3 (github.com/umd-memsys/DRAMsim3).
+"""Prints buddysim/validation/data/dramsim3.toml's figures anew, with a built DRAMsim3 (github.com/umd-memsys/DRAMsim3).
 
     python tools/dramsim3_reference.py DRAMSIM3_FOLDER [PRESET ...]
 
 DRAMSIM3_FOLDER has its sources and the libdramsim3.so that its own make builds; g++ compiles the driver below.
 """
 
+import itertools
 import math
 import random
 import subprocess
@@ -14,11 +15,15 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+
 from buddysim.machine import Machine
+from buddysim.replay.twins.cache import fold
 
 BURSTS = 60_000
 QUEUES = ((32, 8), (64, 16))
 ROWS = 16384
+AT_ONCE = 2**16
 DRIVER = r"""
 #include <cstdio>
 #include <utility>
@@ -85,7 +90,7 @@ def address(machine: Machine, entry: int, sector: int) -> int:
     per_row = machine.dram.row_bytes // 128
     piece, column = entry // (groups * per_row), entry // groups % per_row * 4 + sector
     row = piece // per_group
-    bank = (piece ^ row ^ row >> 5 ^ row >> 10) % per_group
+    bank = (piece ^ fold(row)) % per_group
     return (((row % ROWS * per_group + bank) * groups + entry % groups) * per_row * 4 + column) * 32
 
 
@@ -97,6 +102,8 @@ def stream(machine: Machine, kind: str) -> Iterator[tuple[bool, int]]:
     entries = machine.dram.row_bytes // 128 * machine.dram.banks * ROWS
     draw, entry = random.Random(1), 0
     parts = kind.split("_")
+    if parts[0] == "stride":
+        yield from ((False, address(machine, entry, 0)) for entry in strided(machine, int(parts[1])))
     if parts[0] == "random":
         run, share = int(parts[1]) // 32, {"mixed": 1 / 3, "write": 1.0}.get(parts[-1], 0.0)
         while True:
@@ -117,6 +124,21 @@ def stream(machine: Machine, kind: str) -> Iterator[tuple[bool, int]]:
         entry += 1
 
 
+def strided(machine: Machine, stride: int) -> Iterator[int]:
+    """Entries of the first pseudo-channel, as it numbers its own, among every `stride`-th of all entries."""
+    dram, slices = machine.dram, machine.l2.slices
+    channels = dram.channels * dram.pseudo_channels
+    whole = slices % dram.channels == 0
+    per_channel, pseudo = (slices // dram.channels, dram.pseudo_channels) if whole else (1, channels // slices)
+    for start in itertools.count(0, AT_ONCE):
+        entry = np.arange(start, start + AT_ONCE) * stride
+        local = entry // slices
+        turn = np.array([fold(value) for value in np.unique(local).tolist()])[np.unique(local, return_inverse=True)[1]]
+        turned = (entry ^ turn) & slices - 1 if slices & slices - 1 == 0 else (entry + turn) % slices
+        own = (turned < per_channel) & ((local ^ local >> 3 ^ local >> 7) % pseudo == 0)
+        yield from (entry[own] // channels).tolist()
+
+
 def share(machine: Machine, kind: str, queues: tuple[int, int], driver: Path) -> float:
     """The share of the peak that DRAMsim3 reaches."""
     text, burst = configuration(machine, *queues)
@@ -134,6 +156,7 @@ def main() -> None:
     folder, names = Path(sys.argv[1]).resolve(), sys.argv[2:] or Machine.presets()
     kinds = ["read", "write", "read_1_write_1", "read_2_write_1"]
     kinds += [f"random_{size}{end}" for end in ("", "_mixed") for size in (32, 64, 128)] + ["random_32_write"]
+    kinds += [f"stride_{entries}" for entries in (2, 4, 16, 64, 256)]
     kinds += [f"{kind}_evicting" for kind in ("read", "read_1_write_1", "read_2_write_1", "random_32", "random_64")]
     with tempfile.TemporaryDirectory() as scratch:
         source, driver = Path(scratch, "driver.cc"), Path(scratch, "driver")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from buddysim.validation import Comparison
 
 NAME = "validate"
-HELP = """hold the simulator against measurements of real GPUs
+HELP = """hold the simulator against measurements of real GPUs and other simulators
 
-Each comparison is a table on the screen: quantities with their goals and verdicts. -o writes the page, the one table of
-all comparisons that ran, every point as CSV, and figures."""
+Each comparison is a table on the screen: quantities with their goals and verdicts. -o writes the page and the one table
+of all comparisons (those that don't run now stay as they are there), every point as CSV, and figures."""
 PAGE = "validation-silicon"
+LARGEST_PAGE = 2**22
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.terminal import say
     from buddysim.figures.drawing.save import save
     from buddysim.report.screen import print_screen
-    from buddysim.report.validation import page, validation_parts
-    from buddysim.validation import REGISTRY, Judged, Options
+    from buddysim.report.validation import validation_parts
+    from buddysim.validation import REGISTRY, Options
 
     names = [args.name] if args.name else list(REGISTRY.names())
     data = None if args.data is None else Path(args.data)
@@ -60,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
         found[name] = REGISTRY.find(name).compare(Options(args.machine, data, say))
         print_screen([f"{name}:", *validation_parts(found[name].judged), ""])
     if targets:
-        write_text(targets[0], page(found))
-        judged = [row for one in found.values() for row in one.judged]
-        write_text(targets[1], csv_text([Judged.COLUMNS, *(row.row for row in judged)]))
+        page, table = (path if path.exists() else None for path in targets[:2])
+        write_text(targets[0], merged_page(page, found))
+        write_text(targets[1], csv_text(merged_table(table, found)))
         for (_, one), points, picture in zip(found.items(), targets[2::2], targets[3::2], strict=True):
             write_text(points, csv_text([one.columns, *one.rows]))
             if one.picture is not None:
@@ -71,3 +75,32 @@ def run(args: argparse.Namespace) -> int:
         if target.exists():
             print(f"written: {target}")
     return 0
+
+
+def merged_page(existing: Path | None, found: Mapping[str, Comparison]) -> str:
+    """The page with these comparisons, and with those that it had and that did not run now."""
+    from buddysim.base.textfile import read_text
+    from buddysim.report.validation import page, parts_of
+    from buddysim.validation import REGISTRY
+
+    had = {} if existing is None else parts_of(read_text(existing, "page of comparisons", LARGEST_PAGE))
+    parts = had | {name: "\n".join(one.document) for name, one in found.items()}
+    return page({name: parts[name] for name in REGISTRY.names() if name in parts})
+
+
+def merged_table(existing: Path | None, found: Mapping[str, Comparison]) -> list[Sequence[object]]:
+    """The rows of the table of all comparisons, its head first; those of comparisons that did not run now stay."""
+    from buddysim.base.textfile import csv_rows, read_text
+    from buddysim.validation import REGISTRY, Judged
+
+    had: list[list[str]] = []
+    if existing is not None:
+        every = csv_rows(read_text(existing, "table of comparisons", LARGEST_PAGE), str(existing))
+        had = [cells for _, cells in every][1:]
+    rows: list[Sequence[object]] = [Judged.COLUMNS]
+    for name in REGISTRY.names():
+        if name in found:
+            rows += [row.row for row in found[name].judged]
+        else:
+            rows += [cells for cells in had if cells[0] == name]
+    return rows

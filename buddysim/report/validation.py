@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from buddysim.report.screen import NOTHING, Column, Part, Table
-from buddysim.validation import Comparison, Judged
+from buddysim.validation import Judged
 from buddysim.validation.comparison import FITTED, MET
 
 _HEAD = """# Held against real GPUs
@@ -13,6 +14,7 @@ _HEAD = """# Held against real GPUs
 Written by `python -m buddysim validate -o docs`; a slow test keeps it up to date. `validation-silicon.csv` has every
 quantity of every comparison on this page as one table, the other CSV files every point.
 """
+_PART = re.compile(r"<!-- comparison: (\w+) -->")
 
 
 def validation_parts(judged: Sequence[Judged]) -> list[Part]:
@@ -42,7 +44,12 @@ def share(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.1f} %"
 
 
-def page(found: Mapping[str, Comparison]) -> str:
-    """The page of some comparisons, Markdown."""
-    parts = [_HEAD, *("\n".join(one.document) + "\n" for one in found.values())]
-    return "\n".join(parts)
+def parts_of(text: str) -> dict[str, str]:
+    """The parts of a page, by comparison; none where it is no such page."""
+    found = _PART.split(text)[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def page(parts: Mapping[str, str]) -> str:
+    """The page of some comparisons' parts, Markdown."""
+    return _HEAD + "".join(f"\n<!-- comparison: {name} -->\n\n{part.strip()}\n" for name, part in parts.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,10 @@ import pytest
 import buddysim
 from buddysim.machine import Machine
 from buddysim.synthetic.parts.kernels import line_records, load, store, write_kernel
+from buddysim.validation.dram import reference
 from tests.replay.events import BASE, provenance
 
-REFERENCE = tomllib.loads(Path(__file__).with_name("data").joinpath("dramsim3.toml").read_text())
+REFERENCE = reference()
 WARPS = 8  # per thread block; 64 per SM, all at once
 LINES_ACCESSED = 2**19
 DRAWN_FROM = 2**21  # entries

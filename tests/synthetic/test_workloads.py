@@ -18,6 +18,7 @@ from buddysim.synthetic.registry import REGISTRY
 SMALL = {
     "buddy-latency": {"footprint": "1 MiB", "hops": "100"},
     "chase": {"footprint": "64 KiB", "hops": "1000", "kernels": "2"},
+    "dram-streams": {"kind": "read_2_write_1", "warps": "16", "operations": "3"},
     "l1-strides": {"stride": "3", "rounds": "2"},
     "l2-loads": {"chunks": "3", "blocks": "2"},
     "link": {"footprint": "64 KiB", "op": "copy"},

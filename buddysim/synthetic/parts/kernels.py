@@ -136,11 +136,11 @@ def write_kernel(
         lines = lines_of(numbers.reshape(-1, 1, 1, 1))
         shape = (len(numbers), warps_per_block, repeats, lines_per_turn)
         lines = np.ascontiguousarray(np.broadcast_to(lines, shape), dtype=np.uint64).reshape(-1)
-        writer.add_blocks(*_frames(numbers, warps_per_block, repeats * len(turn)), ops, lines)
+        writer.add_blocks(*frames(numbers, warps_per_block, repeats * len(turn)), ops, lines)
     writer.end_kernel()
 
 
-def _frames(
+def frames(
     numbers: npt.NDArray[np.uint64], warps_per_block: int, ops_per_warp: int
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
     """Block and warp records of equally long warps."""
