@@ -208,6 +208,58 @@ def test_a_copy_leaves_lines_of_resident_pages_only(tmp_path):
     assert counters["um.page_faults"] == 1
 
 
+FRAMES = {"um__frame": "128 KiB"}  # of two pages; two frames fit
+
+
+def test_a_frame_is_taken_and_left_whole():
+    """Frames 2 and 3 take the place of 0 and 1, each with one page; its other page then needs no other frame."""
+    assert counted([4], **FRAMES)[0] == (1, 0, 2)
+    assert counted([4, 5, 6, 7], **FRAMES)[0] == (4, 0, 4)
+    assert counted([4, 6, 5, 0], **FRAMES)[0] == (4, 0, 5)  # 0 needs a frame: 6, though 4 came before it
+    assert counted([4, 6, 5, 0], **FRAMES, um__order="fault")[0] == (4, 0, 5)
+
+
+def test_by_fault_an_access_does_not_keep_a_frame():
+    """Page 4, then 6, then 4 again: by access frame 3 (page 6) leaves for page 0, by fault frame 2 (page 4)."""
+    for order, faults in (("access", 3), ("fault", 4)):
+        assert counted([4, 6, 4, 0, 4], **FRAMES, um__order=order)[0][0] == faults
+
+
+def test_pages_begin_on_the_host():
+    assert counted([0, 1, 2, 3], um__begin="host")[0] == (4, 0, 0)
+    assert counted([0, 1, 2, 3, 4, 0], um__begin="host")[0] == (6, 0, 2)
+
+
+@pytest.mark.parametrize(("capacity", "evicted"), [("256 KiB", 4), ("300 KiB", 4), ("384 KiB", 2), ("512 KiB", 0)])
+def test_a_capacity_counts_in_whole_frames(capacity, evicted):
+    """Eight pages one after the other, in frames of two."""
+    found = counted(range(8), um__begin="host", um__capacity=capacity, **FRAMES)[0]
+    assert found == (8, 0, evicted)
+
+
+def test_in_series_an_eviction_comes_before_the_page_and_the_next_batch_after_it():
+    """Two dependent loads, each of which evicts: a page's time on the link more than with evictions beside them."""
+    beside, serial = (counted([4, 5], um__serial=serial)[1]["now_ps"] for serial in (False, True))
+    transfer, _ = page_ps(machine())
+    assert serial - beside == pytest.approx(2 * transfer, abs=4)
+
+
+def test_in_series_the_next_batch_waits_for_the_pages_of_the_one_before():
+    """Three warps: the first opens a batch, the others the next one, in which their pages follow each other."""
+    warps = [loads([page]) for page in (4, 5, 6)]
+    m = machine(um__serial=True, um__begin="host")
+    count, _ = run_warps(m, warps, "um", regions=REGIONS)
+    transfer, around = page_ps(m)
+    least = 2 * m.ps(m.um.fault_latency) + 3 * (transfer + around)
+    assert least <= count["now_ps"] <= least + 2_000_000
+
+
+@pytest.mark.parametrize("frame", ["32 KiB", "96 KiB", "1 MiB"])
+def test_a_frame_is_a_page_or_holds_a_prefetch_tree(frame):
+    with pytest.raises(buddysim.BuddysimError, match="frame"):
+        machine(um__prefetch="2 MiB", um__frame=frame)
+
+
 lines = st.tuples(st.integers(0, 15), st.integers(0, 3), st.integers(1, 15))  # page, line of it, sectors
 accesses = st.lists(st.tuples(st.sampled_from([0, 0, 1, 2]), st.lists(lines, min_size=1, max_size=3)), max_size=120)
 

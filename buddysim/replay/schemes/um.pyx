@@ -3,19 +3,21 @@
 Pages of 64 KB migrate on fault: every access that reaches the L2, load, store or atomic, needs its page in device memory. Faults
 are handled in batches, one after the other, each `um.fault_latency` long; within a 2 MB block a binary tree decides what is
 prefetched: the largest subtree of which more than half is then resident is fetched whole (the rule that NVIDIA's driver is
-described to follow). The page evicted to make room is the one least recently accessed at the L2; it goes back over the link whole,
-and its lines leave the caches. The run begins with the pages of lowest address resident, as many as fit. docs/model-rules.md has
-the exact rules.
+described to follow). Pages lie in frames of device memory, of a page or more (`um.frame`). The frame evicted to make room is the
+one least recently accessed at the L2, or the one into which a page came the longest time ago (`um.order`); its pages go back over
+the link whole, and their lines leave the caches. The run begins with the frames of lowest address resident, as many as fit, or
+with none (`um.begin`). With `um.serial` evictions and migrations follow each other, and batches wait for them, as in NVIDIA's driver.
+docs/model-rules.md has the exact rules.
 
 What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
-before: the pages resident from the beginning on that nothing has used since are the least recently used ones, in the order of
+before: the frames resident from the beginning on that nothing has used since are the least recently used ones, in the order of
 their addresses, and a number says how many of them have been looked at for eviction.
 """
 from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t
 from pydantic import Field, model_validator
 
 from buddysim.machine import fields
@@ -27,7 +29,10 @@ from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport smaller
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
-from buddysim.replay.engine.memory cimport MemorySystem, Region, lines_leave, link_read, link_write, region_of
+from buddysim.replay.engine.memory cimport (
+    MemorySystem, Region, lines_leave, link_bytes, link_cost, link_read, link_write, region_of,
+)
+from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
@@ -39,32 +44,42 @@ cdef enum:                      # states of a page
     NOT_MANAGED = -2            # no allocation of device memory lies there
     CALLED = -3                 # in host memory, to be brought with the fault at hand
     FIRST = 1                   # resident from the beginning on, and not used since
-    USED = 2                    # and all above: resident, of the list of used pages; when it came, in ps, added
+    USED = 2                    # and all above: resident, of a frame of the list; when it came, in ps, added
+
+cdef enum:                      # states of a frame
+    UNLISTED = 0                # not used yet, or evicted
+    LISTED = 1                  # of the list
+    PASSED = 2                  # evicted, though nothing had used it
 
 cdef struct Span:               # pages in which allocations of device memory lie, one behind the other
     int64_t first
     int64_t end
-    int64_t before              # such pages below it
+    int64_t before              # frames that have such pages below its own
 
 cdef struct Pages:
     int64_t n
-    int64_t capacity
+    int64_t capacity            # frames
     const Span* spans
     int64_t n_spans
-    int64_t managed             # pages of all spans
-    int64_t passed              # of the pages resident at first, in order: none of these is `FIRST` any more
-    int64_t passed_spans        # spans of which that is true of all pages
-    int64_t resident
+    int64_t first_frames        # frames resident at first
+    int64_t passed              # of these, in order: none of them is unused and resident any more
+    int64_t passed_spans        # spans of which that is true of all frames
+    int64_t resident            # frames
     int entries_shift           # log2 of entries per page
+    int frame_shift             # log2 of pages per frame
+    bint by_fault               # a frame is as recently used as the last page that came into it
+    bint serial                 # evictions, migrations and batches follow each other
     int pages_per_block         # pages under one prefetch tree
+    int64_t page_ps             # of the link's time
     int64_t fault_ps
     int fault_batch             # most faults of a batch
     int64_t batch_start_ps
     int64_t batch_end_ps
     int batch_faults
     int64_t batches
-    int32_t* newer              # LRU list over the used pages, in which page p has the number p + 1; 0 is the sentinel
+    int32_t* newer              # LRU list over the used frames, in which frame f has the number f + 1; 0 is the sentinel
     int32_t* older
+    int8_t* listed              # state of each frame
     int64_t* state
     int64_t faults
     int64_t prefetched
@@ -72,8 +87,13 @@ cdef struct Pages:
     int64_t dirty_sectors       # of the L2, that left it with their pages
 
 
+cdef inline int64_t frame_number(const Pages* pages, const Span* span, int64_t page) noexcept nogil:
+    """How many frames with managed pages lie below that of a page."""
+    return span.before + (page >> pages.frame_shift) - (span.first >> pages.frame_shift)
+
+
 cdef inline int64_t first_state(const Pages* pages, int64_t page) noexcept nogil:
-    """What a page is at the beginning: resident if few enough of lower addresses are managed."""
+    """What a page is at the beginning: resident if few enough frames of lower addresses are managed."""
     cdef int64_t low = 0, high = pages.n_spans, middle
     while low < high:           # the first span that ends behind it
         middle = (low + high) // 2
@@ -83,7 +103,7 @@ cdef inline int64_t first_state(const Pages* pages, int64_t page) noexcept nogil
             high = middle
     if low == pages.n_spans or page < pages.spans[low].first:
         return NOT_MANAGED
-    return FIRST if pages.spans[low].before + page - pages.spans[low].first < pages.capacity else AWAY
+    return FIRST if frame_number(pages, &pages.spans[low], page) < pages.first_frames else AWAY
 
 
 cdef inline int64_t state_of(Pages* pages, int64_t page) noexcept nogil:
@@ -92,14 +112,19 @@ cdef inline int64_t state_of(Pages* pages, int64_t page) noexcept nogil:
     return pages.state[page]
 
 
-cdef inline void unlink_page(Pages* pages, int64_t page) noexcept nogil:
-    cdef int64_t number = page + 1
+cdef inline void unlink_frame(Pages* pages, int64_t frame) noexcept nogil:
+    cdef int64_t number = frame + 1
     pages.newer[pages.older[number]] = pages.newer[number]
     pages.older[pages.newer[number]] = pages.older[number]
 
 
-cdef inline void link_newest(Pages* pages, int64_t page) noexcept nogil:
-    cdef int32_t number = <int32_t>(page + 1), newest = pages.older[0]
+cdef inline void make_newest(Pages* pages, int64_t frame) noexcept nogil:
+    """The frame is the most recently used one."""
+    cdef int32_t number = <int32_t>(frame + 1), newest
+    if pages.listed[frame] == LISTED:
+        unlink_frame(pages, frame)
+    pages.listed[frame] = LISTED
+    newest = pages.older[0]
     pages.older[number] = newest
     pages.newer[number] = 0
     pages.newer[newest] = number
@@ -107,41 +132,56 @@ cdef inline void link_newest(Pages* pages, int64_t page) noexcept nogil:
 
 
 cdef inline int64_t take_oldest(Pages* pages) noexcept nogil:
-    """The page used the longest time ago; it is in no list any more."""
-    cdef int64_t page
+    """The frame used the longest time ago; it is in no list any more."""
+    cdef int64_t frame
     cdef const Span* span
-    while pages.passed < smaller(pages.capacity, pages.managed):
-        while pages.spans[pages.passed_spans].end - pages.spans[pages.passed_spans].first <= \
-                pages.passed - pages.spans[pages.passed_spans].before:
-            pages.passed_spans += 1
+    while pages.passed < pages.first_frames:
         span = &pages.spans[pages.passed_spans]
-        page = span.first + pages.passed - span.before
+        if frame_number(pages, span, span.end - 1) < pages.passed:
+            pages.passed_spans += 1
+            continue
+        frame = (span.first >> pages.frame_shift) + pages.passed - span.before
         pages.passed += 1
-        if state_of(pages, page) == FIRST:
-            return page
-    page = pages.newer[0] - 1
-    unlink_page(pages, page)
-    return page
+        if pages.listed[frame] == UNLISTED:
+            pages.listed[frame] = PASSED
+            return frame
+    frame = pages.newer[0] - 1
+    unlink_frame(pages, frame)
+    pages.listed[frame] = PASSED
+    return frame
 
 
-cdef inline void evict_oldest(MemorySystem* m, Pages* pages, int64_t t) noexcept nogil:
-    """Sends the page used the longest time ago back, and its lines with it."""
-    cdef int64_t page = take_oldest(pages)
-    cdef int64_t first_entry = page << pages.entries_shift
-    cdef int64_t entries = smaller(m.n_entries - first_entry, 1 << pages.entries_shift)
-    pages.state[page] = AWAY
+cdef inline int64_t evict_oldest(MemorySystem* m, Pages* pages, int64_t t) noexcept nogil:
+    """Sends the pages of the frame used the longest time ago back, and their lines with them; when they have gone."""
+    cdef int64_t frame = take_oldest(pages), page, first_entry, entries, gone_ps = t
+    for page in range(frame << pages.frame_shift, smaller(pages.n, frame + 1 << pages.frame_shift)):
+        if state_of(pages, page) < FIRST:
+            continue
+        first_entry = page << pages.entries_shift
+        entries = smaller(m.n_entries - first_entry, 1 << pages.entries_shift)
+        pages.state[page] = AWAY
+        pages.evicted += 1
+        pages.dirty_sectors += lines_leave(m, <uint32_t>first_entry, <uint32_t>entries)
+        gone_ps = link_write(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t) + pages.page_ps
     pages.resident -= 1
-    pages.evicted += 1
-    pages.dirty_sectors += lines_leave(m, <uint32_t>first_entry, <uint32_t>entries)
-    link_write(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
+    return gone_ps
 
 
 cdef inline void migrate_in(MemorySystem* m, Pages* pages, int64_t page, int64_t t) noexcept nogil:
-    if pages.resident == pages.capacity:
-        evict_oldest(m, pages, t)
-    pages.resident += 1
-    link_newest(pages, page)
-    pages.state[page] = USED + link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
+    cdef int64_t frame = page >> pages.frame_shift, gone_ps, came_ps
+    if pages.serial:
+        t = pages.batch_end_ps
+    if pages.listed[frame] != LISTED:
+        if pages.resident == pages.capacity:
+            gone_ps = evict_oldest(m, pages, t)
+            if pages.serial:
+                t = gone_ps
+        pages.resident += 1
+    make_newest(pages, frame)
+    came_ps = link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
+    pages.state[page] = USED + came_ps
+    if pages.serial:
+        pages.batch_end_ps = came_ps
 
 
 cdef inline int64_t join_batch(Pages* pages, int64_t t) noexcept nogil:
@@ -195,14 +235,12 @@ cdef int64_t access(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
     if region_of(m, entry).placement == HOST:
         return t
     state = state_of(pages, page)
-    if state >= USED:
-        unlink_page(pages, page)
-        link_newest(pages, page)
-    elif state == FIRST:
-        pages.state[page] = USED
-        link_newest(pages, page)
-    else:
+    if state < FIRST:
         fault(m, pages, page, t)
+    elif not pages.by_fault:
+        if state == FIRST:
+            pages.state[page] = USED
+        make_newest(pages, page >> pages.frame_shift)
     return larger(t, pages.state[page] - USED)
 
 
@@ -222,16 +260,33 @@ class Um(Section):
     prefetch: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(
         default=2 * 1024**2, description="largest block that the tree prefetcher migrates at once"
     )
+    frame: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
+        default=0, description="device memory that is given to an aligned group of pages, and taken from it, at once; 0 B: a page"
+    )
+    capacity: Annotated[int, fields.size("0 B", "1 TiB")] = Field(
+        default=0, description="device memory for pages; 0 B: what `oversubscription` leaves"
+    )
+    begin: Annotated[str, fields.one_of("resident", "host")] = Field(
+        default="resident", description="where pages are before the first kernel: as many as fit in device memory, or none"
+    )
+    order: Annotated[str, fields.one_of("access", "fault")] = Field(
+        default="access", description="evicted is the frame that was accessed, or got a page, the longest time ago"
+    )
+    serial: Annotated[bool, fields.switch()] = Field(
+        default=False, description="evictions and migrations follow each other, and the next batch follows them"
+    )
     fault_latency: Duration = Field(default=parse_time("30 us"), description="cost of one fault batch")
     fault_batch: Annotated[int, fields.count(1, 1_000_000)] = Field(default=256, description="most faults of a batch")
 
     @model_validator(mode="after")
     def _pages_are_whole(self):
-        for key, given in (("page", self.page), ("prefetch", self.prefetch)):
+        for key, given in (("page", self.page), ("prefetch", self.prefetch), ("frame", self.frame or self.page)):
             if given & (given - 1):
                 raise ValueError(f"{key} {format_size(given)} is not a power of two")
         if self.prefetch < self.page:
             raise ValueError(f"prefetch {format_size(self.prefetch)} is smaller than page {format_size(self.page)}")
+        if self.frame not in (0, self.page) and self.frame < self.prefetch:
+            raise ValueError(f"frame {format_size(self.frame)} is neither a page nor at least prefetch")
         return self
 
 
@@ -263,33 +318,43 @@ cdef class Scheme(SchemeBase):
     def configure(self, machine, allocated_entries):
         cdef int64_t fitting = int(allocated_entries * (1 - Fraction(str(machine.um.oversubscription))))
         self.shape.entries_shift = (machine.um.page // ENTRY_BYTES).bit_length() - 1
-        self.shape.capacity = larger(1, fitting >> self.shape.entries_shift)
+        self.shape.frame_shift = ((machine.um.frame or machine.um.page) // machine.um.page).bit_length() - 1
+        if machine.um.capacity:
+            fitting = machine.um.capacity // ENTRY_BYTES
+        self.shape.capacity = larger(1, fitting >> self.shape.entries_shift + self.shape.frame_shift)
+        self.shape.by_fault, self.shape.serial = machine.um.order == "fault", machine.um.serial
+        self.shape.first_frames = self.shape.capacity if machine.um.begin == "resident" else 0
         self.shape.pages_per_block = machine.um.prefetch // machine.um.page
         self.shape.fault_ps, self.shape.fault_batch = machine.ps(machine.um.fault_latency), machine.um.fault_batch
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
-        """Makes the pages of lowest address resident."""
+        """Makes the frames of lowest address resident, if any."""
         cdef Pages* pages = <Pages*>arena_zeroed(arena, 1, sizeof(Pages))
         cdef int64_t[::1] state
         cdef int32_t[::1] newer, older
+        cdef int8_t[::1] listed
+        cdef int64_t frames
         pages[0] = self.shape
         pages.n = (m.n_entries >> pages.entries_shift) + 1
         pages.batch_start_ps = -1
         state = untouched_bytes(pages.n * sizeof(int64_t)).view(np.int64)
-        newer, older = (untouched_bytes((pages.n + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
-        pages.state, pages.newer, pages.older = &state[0], &newer[0], &older[0]
-        self.kept = state, newer, older
-        self.find_spans(m, pages, arena)
-        pages.resident = smaller(pages.capacity, pages.managed)
+        frames = (pages.n - 1 >> pages.frame_shift) + 1
+        newer, older = (untouched_bytes((frames + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
+        listed = untouched_bytes(frames).view(np.int8)
+        pages.state, pages.newer, pages.older, pages.listed = &state[0], &newer[0], &older[0], &listed[0]
+        self.kept = state, newer, older, listed
+        pages.first_frames = smaller(pages.first_frames, self.find_spans(m, pages, arena))
+        pages.resident = pages.first_frames
+        pages.page_ps = link_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << pages.entries_shift)) >> FINE_BITS
         m.scheme_state = pages
         return 0
 
-    cdef int find_spans(self, const MemorySystem* m, Pages* pages, Arena* arena) except -1:
-        """The pages of all allocations of device memory, those of one place at different times once."""
+    cdef int64_t find_spans(self, const MemorySystem* m, Pages* pages, Arena* arena) except -1:
+        """The pages of all allocations of device memory, those of one place at different times once; their frames."""
         cdef Span* spans = <Span*>arena_zeroed(arena, m.n_regions + 1, sizeof(Span))
         cdef Span* last
         cdef const Region* region
-        cdef int64_t first, end
+        cdef int64_t first, end, frames = 0, last_frame = -1
         cdef int number
         for number in sorted(range(m.n_regions), key=lambda number: m.regions[<int>number].first_entry):
             region = &m.regions[number]
@@ -302,17 +367,20 @@ cdef class Scheme(SchemeBase):
                 last.end = larger(last.end, end)
             else:
                 last = &spans[pages.n_spans]
-                last.first, last.end, last.before = first, end, pages.managed
+                last.first, last.end, last.before = first, end, frames
+                if frames and first >> pages.frame_shift == last_frame:      # in which the span below ends
+                    last.before -= 1
                 pages.n_spans += 1
-            pages.managed = last.before + last.end - last.first
+            frames = frame_number(pages, last, last.end - 1) + 1
+            last_frame = last.end - 1 >> pages.frame_shift
         pages.spans = spans
-        return 0
+        return frames
 
     cdef dict counters(self, const MemorySystem* m):
         cdef const Pages* pages = <const Pages*>m.scheme_state
         return {
             "um.page_faults": pages.faults,
-            "um.resident_bytes": (pages.capacity << pages.entries_shift) * ENTRY_BYTES,
+            "um.resident_bytes": (pages.capacity << pages.entries_shift + pages.frame_shift) * ENTRY_BYTES,
             "um.fault_batches_busy_ps": pages.batches * pages.fault_ps,
             "um.pages_prefetched": pages.prefetched,
             "um.pages_evicted": pages.evicted,

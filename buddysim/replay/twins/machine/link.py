@@ -44,3 +44,7 @@ class Link:
         total = self._total(payload)
         self.counts["link.write_bytes"] += total
         return self.outwards.request(t, ceil(total * self.byte_cost))
+
+    def on_the_way(self, payload: int) -> int:
+        """How long the link carries a transfer (ps)."""
+        return ceil(self._total(payload) * self.byte_cost) // FINE

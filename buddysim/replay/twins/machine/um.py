@@ -13,11 +13,12 @@ from buddysim.replay.twins.machine.space import Placed
 
 
 def page_room(numbers: Numbers, allocated: int) -> int:
-    """Pages that device memory holds, where `allocated` entries are the most at any moment."""
+    """Frames of pages that device memory holds, where `allocated` entries are the most at any moment."""
     machine: Any = numbers.machine
-    entries = allocated * (1 - Fraction(str(machine.um.oversubscription)))
-    pages = int(entries) // int(machine.um.page // LINE_BYTES)
-    return max(1, pages)
+    entries = int(allocated * (1 - Fraction(str(machine.um.oversubscription))))
+    if machine.um.capacity:
+        entries = machine.um.capacity // LINE_BYTES
+    return max(1, entries // int((machine.um.frame or machine.um.page) // LINE_BYTES))
 
 
 class Pages:
@@ -29,12 +30,13 @@ class Pages:
     link : what pages cross
     counts : what is counted
     allocations : those not in host memory
-    room : pages that device memory holds
+    room : frames that device memory holds
     leave_caches : called with the entries of a page that is evicted
 
     Attributes
     ----------
-    resident : when each resident page can be used (ps), the least recently used one first
+    resident : when each resident page can be used (ps)
+    frames : those with resident pages, the least recently used one first
     """
 
     def __init__(
@@ -55,9 +57,13 @@ class Pages:
             for placed in allocations
             for page in range(placed.first // self.page_entries, (placed.end - 1) // self.page_entries + 1)
         }
-        self.resident = OrderedDict((page, 0) for page in sorted(self.managed)[:room])
+        self.frame_pages = max(1, machine.um.frame // machine.um.page)
+        self.frames = OrderedDict.fromkeys(sorted({page // self.frame_pages for page in self.managed})[:room])
+        if machine.um.begin == "host":
+            self.frames.clear()
+        self.resident = {page: 0 for page in self.managed if page // self.frame_pages in self.frames}
         self.batch_start, self.batch_end, self.batch_faults = -1, 0, 0
-        counts["um.resident_bytes"] = room * machine.um.page
+        counts["um.resident_bytes"] = room * self.frame_pages * machine.um.page
 
     def is_resident(self, entry: int) -> bool:
         """Whether an entry's page is in device memory, or on its way."""
@@ -66,10 +72,10 @@ class Pages:
     def access(self, entry: int, t: int) -> int:
         """When an access to an entry of a managed page can go on (ps)."""
         page = entry // self.page_entries
-        if page in self.resident:
-            self.resident.move_to_end(page)
-        else:
+        if page not in self.resident:
             self._fault(page, t)
+        elif self.keys.order == "access":
+            self.frames.move_to_end(page // self.frame_pages)
         return max(t, self.resident[page])
 
     def _fault(self, page: int, t: int) -> None:
@@ -94,14 +100,30 @@ class Pages:
                 absent = [other for other in group if other in self.managed and other not in self.resident]
                 brought = [page, *(other for other in absent if other != page)]
             size *= 2
-        return brought[: self.room]
+        return brought
 
     def _bring(self, page: int) -> None:
-        if len(self.resident) == self.room:
-            evicted, _ = self.resident.popitem(last=False)
-            self.counts["um.pages_evicted"] += 1
-            self.counts["link.migration_out_bytes"] += self.keys.page
-            self.link.write(self.keys.page, self.batch_end)
-            self.leave_caches(range(evicted * self.page_entries, (evicted + 1) * self.page_entries))
+        came, frame = self.batch_end, page // self.frame_pages
+        if frame not in self.frames:
+            if len(self.frames) == self.room:
+                gone = self._evict()
+                came = gone if self.keys.serial else came
+            self.frames[frame] = None
+        self.frames.move_to_end(frame)
         self.counts["link.migration_in_bytes"] += self.keys.page
-        self.resident[page] = self.link.read(self.keys.page, self.batch_end)
+        self.resident[page] = self.link.read(self.keys.page, came)
+        if self.keys.serial:
+            self.batch_end = self.resident[page]
+
+    def _evict(self) -> int:
+        """Sends the pages of the least recently used frame back; when they have gone (ps)."""
+        frame, _ = self.frames.popitem(last=False)
+        gone = self.batch_end
+        for page in range(frame * self.frame_pages, (frame + 1) * self.frame_pages):
+            if page in self.resident:
+                del self.resident[page]
+                self.counts["um.pages_evicted"] += 1
+                self.counts["link.migration_out_bytes"] += self.keys.page
+                gone = self.link.write(self.keys.page, self.batch_end) + self.link.on_the_way(self.keys.page)
+                self.leave_caches(range(page * self.page_entries, (page + 1) * self.page_entries))
+        return gone

@@ -1,0 +1,61 @@
+"""The runs that were measured, and what a driver has left for each of them."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from importlib import resources
+
+_DATA = resources.files("buddysim.validation") / "data" / "um_gtx1080ti.csv"
+FRAME = 2 * 2**20
+"""What the driver manages device memory in: root chunks (NVIDIA's open kernel modules, uvm_pmm_gpu.h)."""
+FREE = 11_544_297_472
+"""Bytes of device memory free before the programs allocated, as their logs print it."""
+OWN_FRAMES = {"bfs": 1}
+"""Frames that cudaMalloc takes later: bfs has a flag in device memory (assumed: small allocations share a frame)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a program.
+
+    Attributes
+    ----------
+    program : its name
+    percent : what is left of the memory that the program needs was made so small: 100 is just enough
+    seconds : of all kernels
+    in_bytes, out_bytes : to the device and back
+    groups : fault groups
+    left_bytes : of device memory, after the reservation
+    """
+
+    program: str
+    percent: int
+    seconds: float
+    in_bytes: int
+    out_bytes: int
+    groups: int
+    left_bytes: int
+
+    @property
+    def frames(self) -> int:
+        """Whole frames left: the reservation takes whole ones."""
+        reserved = FREE - self.left_bytes
+        return FREE // FRAME - -(-reserved // FRAME) - OWN_FRAMES.get(self.program, 0)
+
+
+def runs() -> list[Run]:
+    """All of them, in the order of the file."""
+    rows = csv.DictReader(_DATA.read_text(encoding="utf-8").splitlines())
+    return [
+        Run(
+            row["program"],
+            int(row["oversubscription_percent"]),
+            float(row["kernel_seconds"]),
+            int(row["h2d_bytes"]),
+            int(row["d2h_bytes"]),
+            int(row["fault_groups"]),
+            int(row["working_set_bytes_left_after_reservation"]),
+        )
+        for row in rows
+    ]

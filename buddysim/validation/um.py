@@ -1,0 +1,180 @@
+"""Oversubscribed Unified Memory: bytes, fault groups and slowdowns of a GTX 1080 Ti, beside the scheme `um`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from scipy.stats import spearmanr
+
+from buddysim.machine import Machine
+from buddysim.replay import simulate
+from buddysim.trace import Provenance, TraceWriter
+from buddysim.validation.comparison import Comparison, Judged, Options, Value
+from buddysim.validation.paging import lanes
+from buddysim.validation.paging.measured import FRAME, Run, runs
+from buddysim.validation.paging.programs import PROGRAMS
+from buddysim.validation.paging.space import Space
+
+SUMMARY = "oversubscribed Unified Memory of four programs on a GTX 1080 Ti"
+ORDER = 50
+
+NAME, MACHINE = "um", "gtx1080ti"
+COLUMNS = (
+    "program", "percent", "frames", "seconds", "measured_seconds", "in_bytes", "measured_in_bytes", "out_bytes",
+    "measured_out_bytes", "fault_groups", "measured_fault_groups",
+)  # fmt: skip
+FACTOR_GOAL, CORRELATION_GOAL = 2.0, 0.9
+PROGRAMS_GOAL = 3
+_PS_PER_S = 10**12
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A measured run and its replay.
+
+    Attributes
+    ----------
+    run : what was measured
+    seconds, in_bytes, out_bytes, groups : what the replay gives
+    """
+
+    run: Run
+    seconds: float
+    in_bytes: int
+    out_bytes: int
+    groups: int
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        """By what the bytes in and out differ, 1 or more."""
+        pairs = ((self.in_bytes, self.run.in_bytes), (self.out_bytes, self.run.out_bytes))
+        return tuple(max(a, b) / max(1, min(a, b)) for a, b in pairs)  # type: ignore[return-value]
+
+
+def compare(options: Options) -> Comparison:
+    """Replays every run; on another machine than the card's there is nothing to compare."""
+    if options.machine not in (None, MACHINE):
+        Machine.load(options.machine)  # type: ignore[arg-type]
+        return Comparison([Judged(NAME, str(options.machine), "every run", "all", note="no such card")], COLUMNS, [])
+    machine, found = Machine.load(MACHINE), list[Replayed]()
+    with TemporaryDirectory() as folder:
+        for name, program in PROGRAMS.items():
+            path = Path(folder) / f"{name}.bin"
+            with TraceWriter(path, provenance(name)) as writer:
+                for kernel in program(Space(writer)):
+                    lanes.write(writer, kernel)
+            for run in (run for run in runs() if run.program == name):
+                found.append(replay(machine, run, path))
+                options.progress(f"{name} at {run.percent} %: {found[-1].seconds:.4g} s, measured {run.seconds:.4g} s")
+            path.unlink()
+    judged = [*judgements(found)]
+    return Comparison(judged, COLUMNS, [row(one) for one in found], [*document(found, judged)])
+
+
+def provenance(name: str) -> Provenance:
+    """Of a program's trace."""
+    return Provenance(
+        tool="buddysim validate",
+        source=f"accesses of {name}, from its published source",
+        licence="none needed: addresses only",
+        assumptions={"contents": "no values", "gaps": "no other instructions"},
+    )
+
+
+def replay(machine: Machine, run: Run, trace: Path) -> Replayed:
+    """A run on the machine with the frames that were left."""
+    sized = machine.with_overrides({"um.capacity": f"{run.frames * FRAME} B"})
+    result = simulate(trace, sized, NAME)
+    counters = result.counters
+    return Replayed(
+        run,
+        sum(int(kernel["time_ps"]) for kernel in result.per_kernel) / _PS_PER_S,
+        int(counters["link.migration_in_bytes"]),
+        int(counters["link.migration_out_bytes"]),
+        int(counters["um.fault_batches_busy_ps"]) // sized.ps(sized.um.fault_latency),
+    )
+
+
+def slowdowns(found: Sequence[Replayed]) -> list[tuple[Replayed, float, float]]:
+    """Of each run, ours and the measured one: over the same program at 100 %."""
+    whole = {one.run.program: one for one in found if one.run.percent == 100}
+    return [
+        (one, one.seconds / whole[one.run.program].seconds, one.run.seconds / whole[one.run.program].run.seconds)
+        for one in found
+    ]
+
+
+def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's, ties sharing their ranks."""
+    return float(spearmanr([ours for ours, _ in pairs], [theirs for _, theirs in pairs]).statistic)
+
+
+def judgements(found: Sequence[Replayed]) -> Iterator[Judged]:
+    """Rows of the table of all comparisons."""
+    for one, ours, theirs in slowdowns(found):
+        subject = f"{one.run.program} at {one.run.percent} %"
+        sides = (("bytes in", one.in_bytes, one.run.in_bytes), ("bytes out", one.out_bytes, one.run.out_bytes))
+        for (quantity, mine, measured), factor in zip(sides, one.factors, strict=True):
+            yield Judged(
+                NAME, MACHINE, subject, quantity, "B", mine, measured, factor - 1, FACTOR_GOAL - 1, "error: factor - 1"
+            )
+        yield Judged(NAME, MACHINE, subject, "fault groups", "", one.groups, one.run.groups, one.groups / one.run.groups - 1)
+        yield Judged(NAME, MACHINE, subject, "kernel time", "s", one.seconds, one.run.seconds, one.seconds / one.run.seconds - 1)
+        if one.run.percent != 100:
+            yield Judged(NAME, MACHINE, subject, "slowdown over 100 %", "", ours, theirs, ours / theirs - 1)
+    for quantity, pairs, goal in (
+        ("rank correlation of slowdowns", [(a, b) for one, a, b in slowdowns(found) if one.run.percent != 100], 0.1),
+        ("rank correlation of kernel times", [(one.seconds, one.run.seconds) for one in found], None),
+    ):
+        correlation = rank_correlation(pairs)
+        note = "error: 1 - correlation" + ("; a goal of 0.9" if goal else "")
+        yield Judged(NAME, MACHINE, "all runs", quantity, "", correlation, 1, 1 - correlation, goal, note)
+    within = [name for name in PROGRAMS if worst_factor(found, name) <= FACTOR_GOAL]
+    short = max(0, PROGRAMS_GOAL - len(within)) / PROGRAMS_GOAL
+    note = f"a goal of {PROGRAMS_GOAL}: {', '.join(within) or 'none'}"
+    yield Judged(NAME, MACHINE, "all runs", "programs with bytes within 2x", "", len(within), len(PROGRAMS), short, 0.0, note)
+
+
+def worst_factor(found: Sequence[Replayed], program: str) -> float:
+    """The largest factor between bytes of a program's runs."""
+    return max(factor for one in found if one.run.program == program for factor in one.factors)
+
+
+def row(one: Replayed) -> tuple[Value, ...]:
+    """For the CSV file."""
+    run = one.run
+    return (
+        run.program, run.percent, run.frames, float(f"{one.seconds:.5g}"), run.seconds, one.in_bytes, run.in_bytes,
+        one.out_bytes, run.out_bytes, one.groups, run.groups,
+    )  # fmt: skip
+
+
+def document(found: Sequence[Replayed], judged: Sequence[Judged]) -> Iterator[str]:
+    """The part of docs/validation-silicon.md."""
+    yield "## Oversubscribed Unified Memory on a GTX 1080 Ti"
+    yield ""
+    yield "The rule was written before the first comparison: [validation-rules.md](validation-rules.md#unified-memory)."
+    yield "Nothing is fitted. Each cell: replayed / measured; bold: bytes that differ by more than a factor of two."
+    yield ""
+    yield "| program | % | frames of 2 MiB | MB in | MB out | fault groups | kernel time, ms | slowdown |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for one, ours, theirs in slowdowns(found):
+        run = one.run
+        pairs = ((one.in_bytes, run.in_bytes), (one.out_bytes, run.out_bytes))
+        moved = [megabytes(*pair, factor) for pair, factor in zip(pairs, one.factors, strict=True)]
+        yield (
+            f"| {run.program} | {run.percent} | {run.frames} | {moved[0]} | {moved[1]} | {one.groups:,} / {run.groups:,} "
+            f"| {1e3 * one.seconds:,.4g} / {1e3 * run.seconds:,.4g} | {ours:.2f} / {theirs:.2f} |"
+        )
+    yield ""
+    for one_row in judged:
+        if one_row.subject == "all runs" and one_row.simulated is not None:
+            yield f"- {one_row.quantity}: {one_row.simulated:.3g} ({one_row.note}; {one_row.verdict})"
+
+
+def megabytes(ours: int, theirs: int, factor: float) -> str:
+    text = f"{ours / 1e6:,.4g} / {theirs / 1e6:,.4g}"
+    return text if factor <= FACTOR_GOAL else f"**{text}**"

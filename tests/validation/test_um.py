@@ -1,0 +1,96 @@
+"""``validate um``: the programs as traces, the frames that were left, and what is judged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from buddysim.machine import Machine
+from buddysim.trace import OP_STORE, TraceWriter, open_trace
+from buddysim.validation import REGISTRY, Options, um
+from buddysim.validation.paging import lanes
+from buddysim.validation.paging.measured import FRAME, Run, runs
+from buddysim.validation.paging.programs import PROGRAMS
+from buddysim.validation.paging.space import BLOCK, Space
+
+
+def written(tmp_path, name, **sizes):
+    path = tmp_path / f"{name}.bin"
+    with TraceWriter(path, um.provenance(name)) as writer:
+        for kernel in PROGRAMS[name](Space(writer), **sizes):
+            lanes.write(writer, kernel)
+    return open_trace(path)
+
+
+def test_twelve_runs_were_measured_and_whole_frames_were_left() -> None:
+    found = {(run.program, run.percent): run for run in runs()}
+    assert len(found) == 12
+    assert {name for name, _ in found} == set(PROGRAMS)
+    assert [found["hotspot", percent].frames for percent in (100, 125, 150)] == [5, 3, 3]
+    assert [found["bfs", percent].frames for percent in (100, 125, 150)] == [3, 2, 1]
+
+
+def test_lanes_of_a_warp_are_lines_and_sectors() -> None:
+    addresses = np.full((2, 32), lanes.OFF)
+    addresses[0, :8] = 4096 + 4 * np.arange(8)  # a whole sector
+    addresses[0, 9] = 4096 + 36  # a part of the next
+    addresses[1, 3] = 4096 + 128 + 96
+    store = lanes.step(addresses, 4, stores=True)
+    assert store.warps.tolist() == [0, 1]
+    assert store.counts.tolist() == [1, 1]
+    assert store.lines.tolist() == [(32 << 8) | 0x13, (33 << 8) | 0x08]
+    assert (lanes.step(addresses, 4, stores=False).lines & np.uint64(0xF0)).tolist() == [0, 0]
+
+
+def test_kernels_have_their_instructions_in_program_order(tmp_path) -> None:
+    with written(tmp_path, "fdtd", side=64, steps=2) as trace:
+        assert [kernel.name for kernel in trace.kernels[:3]] == [f"fdtd_step{n}_kernel" for n in (1, 2, 3)]
+        assert len(trace.kernels) == 6
+        chunk = trace.decode_chunk(trace.kernels[2].chunks[0])
+        assert chunk.ops["kind"][:6].tolist() == [0, 0, 0, 0, 0, 1]
+        assert int(chunk.warps["n_ops"].sum()) == len(chunk.ops) == 6 * 64 * 64 // 32
+
+
+def test_bfs_stores_a_cost_for_every_node_that_it_reaches_once(tmp_path) -> None:
+    with written(tmp_path, "bfs", nodes=5000) as trace:
+        cost = next(one for one in trace.allocations if one.name == "cost")
+        stored = 0
+        for kernel in trace.kernels[::2]:
+            for ref in kernel.chunks:
+                chunk = trace.decode_chunk(ref)
+                for op in chunk.ops[chunk.ops["kind"] == OP_STORE]:
+                    line = int(chunk.lines[op["first_line"]]) >> 8
+                    stored += cost.base <= line * 128 < cost.base + cost.bytes
+        assert stored > 100
+        assert len(trace.kernels) % 2 == 0
+
+
+def test_small_arrays_share_blocks_large_ones_begin_them(tmp_path) -> None:
+    with TraceWriter(tmp_path / "t.bin", um.provenance("t")) as writer:
+        space = Space(writer)
+        bases = [space.array(str(n), size) for n, size in enumerate((3 << 20, 100, 1 << 20, 2 << 20, 1 << 20))]
+        writer.begin_kernel("k", (1, 1, 1), (32, 1, 1))
+        writer.end_kernel()
+    blocks = [(base - bases[0]) // BLOCK for base in bases]
+    assert blocks == [0, 2, 2, 3, 4]
+
+
+def test_bytes_that_differ_by_more_than_two_are_missed() -> None:
+    run = Run("ra", 100, 1.0, 10, 10, 5, 12 * FRAME)
+    assert um.Replayed(run, 1.0, 15, 6, 5).factors == pytest.approx((1.5, 10 / 6))
+    found = [
+        um.Replayed(Run(name, percent, percent / 100, 10, 10, 5, FRAME), percent / 50, 15, out, 5)
+        for name, out in (("bfs", 10), ("fdtd", 10), ("hotspot", 30), ("ra", 21))
+        for percent in (100, 125, 150)
+    ]
+    rows = {(row.subject, row.quantity): row for row in um.judgements(found)}
+    assert rows["all runs", "programs with bytes within 2x"].verdict == "missed"
+    assert rows["all runs", "rank correlation of slowdowns"].verdict == "met"
+    assert rows["hotspot at 100 %", "bytes out"].verdict == "missed"
+    assert rows["bfs at 100 %", "bytes out"].verdict == "met"
+
+
+def test_another_machine_is_not_checked() -> None:
+    (row,) = REGISTRY.find("um").compare(Options("v100")).judged
+    assert row.verdict == "not checked"
+    assert um.MACHINE in Machine.presets()
