@@ -121,8 +121,12 @@ def judgements(found: Sequence[Replayed]) -> Iterator[Judged]:
             yield Judged(
                 NAME, MACHINE, subject, quantity, "B", mine, measured, factor - 1, FACTOR_GOAL - 1, "error: factor - 1"
             )
-        yield Judged(NAME, MACHINE, subject, "fault groups", "", one.groups, one.run.groups, one.groups / one.run.groups - 1)
-        yield Judged(NAME, MACHINE, subject, "kernel time", "s", one.seconds, one.run.seconds, one.seconds / one.run.seconds - 1)
+        yield Judged(
+            NAME, MACHINE, subject, "fault groups", "", one.groups, one.run.groups, one.groups / one.run.groups - 1
+        )
+        yield Judged(
+            NAME, MACHINE, subject, "kernel time", "s", one.seconds, one.run.seconds, one.seconds / one.run.seconds - 1
+        )
         if one.run.percent != 100:
             yield Judged(NAME, MACHINE, subject, "slowdown over 100 %", "", ours, theirs, ours / theirs - 1)
     for quantity, pairs, goal in (
@@ -135,7 +139,9 @@ def judgements(found: Sequence[Replayed]) -> Iterator[Judged]:
     within = [name for name in PROGRAMS if worst_factor(found, name) <= FACTOR_GOAL]
     short = max(0, PROGRAMS_GOAL - len(within)) / PROGRAMS_GOAL
     note = f"a goal of {PROGRAMS_GOAL}: {', '.join(within) or 'none'}"
-    yield Judged(NAME, MACHINE, "all runs", "programs with bytes within 2x", "", len(within), len(PROGRAMS), short, 0.0, note)
+    yield Judged(
+        NAME, MACHINE, "all runs", "programs with bytes within 2x", "", len(within), len(PROGRAMS), short, 0.0, note
+    )
 
 
 def worst_factor(found: Sequence[Replayed], program: str) -> float:
