@@ -27,6 +27,7 @@ COLUMNS = (
     "measured_out_bytes", "fault_groups", "measured_fault_groups",
 )  # fmt: skip
 FACTOR_GOAL, CORRELATION_GOAL = 2.0, 0.9
+ALL = "all runs"
 PROGRAMS_GOAL = 3
 _PS_PER_S = 10**12
 
@@ -115,33 +116,33 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
 def judgements(found: Sequence[Replayed]) -> Iterator[Judged]:
     """Rows of the table of all comparisons."""
     for one, ours, theirs in slowdowns(found):
-        subject = f"{one.run.program} at {one.run.percent} %"
-        sides = (("bytes in", one.in_bytes, one.run.in_bytes), ("bytes out", one.out_bytes, one.run.out_bytes))
-        for (quantity, mine, measured), factor in zip(sides, one.factors, strict=True):
+        run, subject = one.run, f"{one.run.program} at {one.run.percent} %"
+        moved = (("bytes in", one.in_bytes, run.in_bytes), ("bytes out", one.out_bytes, run.out_bytes))
+        for (quantity, mine, measured), factor in zip(moved, one.factors, strict=True):
             yield Judged(
                 NAME, MACHINE, subject, quantity, "B", mine, measured, factor - 1, FACTOR_GOAL - 1, "error: factor - 1"
             )
-        yield Judged(
-            NAME, MACHINE, subject, "fault groups", "", one.groups, one.run.groups, one.groups / one.run.groups - 1
-        )
-        yield Judged(
-            NAME, MACHINE, subject, "kernel time", "s", one.seconds, one.run.seconds, one.seconds / one.run.seconds - 1
-        )
-        if one.run.percent != 100:
-            yield Judged(NAME, MACHINE, subject, "slowdown over 100 %", "", ours, theirs, ours / theirs - 1)
+        shown = [("fault groups", "", one.groups, run.groups), ("kernel time", "s", one.seconds, run.seconds)]
+        shown += [("slowdown over 100 %", "", ours, theirs)] * (run.percent != 100)
+        for quantity, unit, mine_, measured_ in shown:
+            yield Judged(NAME, MACHINE, subject, quantity, unit, mine_, measured_, mine_ / measured_ - 1)
+    slower = [(ours, theirs) for one, ours, theirs in slowdowns(found) if one.run.percent != 100]
+    times = [(one.seconds, one.run.seconds) for one in found]
     for quantity, pairs, goal in (
-        ("rank correlation of slowdowns", [(a, b) for one, a, b in slowdowns(found) if one.run.percent != 100], 0.1),
-        ("rank correlation of kernel times", [(one.seconds, one.run.seconds) for one in found], None),
+        ("rank correlation of slowdowns", slower, CORRELATION_GOAL),
+        ("rank correlation of kernel times", times, None),
     ):
         correlation = rank_correlation(pairs)
-        note = "error: 1 - correlation" + ("; a goal of 0.9" if goal else "")
-        yield Judged(NAME, MACHINE, "all runs", quantity, "", correlation, 1, 1 - correlation, goal, note)
+        allowed = None if goal is None else 1 - goal
+        yield Judged(
+            NAME, MACHINE, ALL, quantity, "", correlation, 1, 1 - correlation, allowed, "error: 1 - correlation"
+        )
     within = [name for name in PROGRAMS if worst_factor(found, name) <= FACTOR_GOAL]
-    short = max(0, PROGRAMS_GOAL - len(within)) / PROGRAMS_GOAL
-    note = f"a goal of {PROGRAMS_GOAL}: {', '.join(within) or 'none'}"
     yield Judged(
-        NAME, MACHINE, "all runs", "programs with bytes within 2x", "", len(within), len(PROGRAMS), short, 0.0, note
-    )
+        NAME, MACHINE, ALL, "programs with bytes within 2x", "", len(within), len(PROGRAMS),
+        max(0, PROGRAMS_GOAL - len(within)) / PROGRAMS_GOAL, 0.0,
+        f"a goal of {PROGRAMS_GOAL}: {', '.join(within) or 'none'}",
+    )  # fmt: skip
 
 
 def worst_factor(found: Sequence[Replayed], program: str) -> float:
@@ -171,13 +172,12 @@ def document(found: Sequence[Replayed], judged: Sequence[Judged]) -> Iterator[st
         run = one.run
         pairs = ((one.in_bytes, run.in_bytes), (one.out_bytes, run.out_bytes))
         moved = [megabytes(*pair, factor) for pair, factor in zip(pairs, one.factors, strict=True)]
-        yield (
-            f"| {run.program} | {run.percent} | {run.frames} | {moved[0]} | {moved[1]} | {one.groups:,} / {run.groups:,} "
-            f"| {1e3 * one.seconds:,.4g} / {1e3 * run.seconds:,.4g} | {ours:.2f} / {theirs:.2f} |"
-        )
+        groups, times = f"{one.groups:,} / {run.groups:,}", f"{1e3 * one.seconds:,.4g} / {1e3 * run.seconds:,.4g}"
+        cells = (run.program, run.percent, run.frames, *moved, groups, times, f"{ours:.2f} / {theirs:.2f}")
+        yield f"| {' | '.join(map(str, cells))} |"
     yield ""
     for one_row in judged:
-        if one_row.subject == "all runs" and one_row.simulated is not None:
+        if one_row.subject == ALL and one_row.simulated is not None:
             yield f"- {one_row.quantity}: {one_row.simulated:.3g} ({one_row.note}; {one_row.verdict})"
 
 
