@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from math import log
+from pathlib import Path
+
+import pytest
+
+from buddysim.papers.buddy.misses import free_placement, of_policy_bars, parts_of_miss
 from buddysim.papers.buddy.read_off import AXIS, figures, workloads
+from buddysim.papers.buddy.speed import metadata_hits, misses
+from buddysim.papers.buddy.study import Study
 from buddysim.papers.stated import numbers
+from buddysim.sweep.saved import SavedResults
+from buddysim.synthetic import make_trace
 
 NEEDS = {"programs", "networks", "hardware", "training model"}
 
@@ -38,3 +48,38 @@ def test_groups() -> None:
     groups = list(workloads().values())
     assert (groups.count("HPC"), groups.count("DL")) == (10, 6)
     assert numbers()["fig7/GMEAN_DL/final_target"].needs == ("networks",)
+
+
+def test_a_miss_is_divided_among_the_workloads() -> None:
+    theirs = {"cg": 1.0, "ep": 4.0, "sp": 2.0, "bt": 9.0}
+    text = parts_of_miss({"cg": 1.0, "ep": 1.0, "sp": 1.0}, theirs)
+    assert f"ep 1.00 for 4.00 ({100 * log(4) / log(8):.0f} %), sp 1.00 for 2.00 (33 %)" in text
+    assert "cg" not in text
+    assert text.endswith("sp 1.00 for 2.00 (33 %)")
+    # An arithmetic mean by differences, those that pull the other way count against it.
+    assert parts_of_miss({"cg": 5.0, "ep": 3.0, "sp": 2.0}, theirs, arithmetically=True).endswith(
+        "cg 5.00 for 1.00 (133 %)"
+    )
+    assert parts_of_miss({"cg": 5.0, "ep": None}, theirs) == ""
+    assert parts_of_miss({"cg": 1.0}, theirs) == ""
+
+
+def test_the_papers_values_of_each_workload() -> None:
+    assert free_placement()["cg"] == pytest.approx(1.208, abs=0.001)
+    assert free_placement()["seismic"] == pytest.approx((AXIS**4 * 4.87 * 2.89 * 2.29 * 1.99 * 1.95 * 1.95) ** 0.1)
+    assert of_policy_bars("final_target")["vgg16"] == 2.25
+    assert len(free_placement()) == len(of_policy_bars("naive_buddy_frac")) == 16
+
+
+def test_a_workload_of_which_nothing_is_compressed_has_no_hit_rate(tmp_path: Path) -> None:
+    """Its targets are all 1x, so that metadata are never looked up: that was run, and is no high hit rate."""
+    for which in ("profile", "replay"):
+        more = {"footprint": "64 KiB", "op": "copy", "sizes": "128 B:1"}
+        make_trace("stream", tmp_path / f"palm-small-{which}.bin", more)
+    study = Study(SavedResults(), tmp_path, "small", ("palm",))
+    assert metadata_hits(study).value is None
+    for point in list(study.missing.values()):
+        study.results.of(point.engine, dict(point.settings))
+    found = metadata_hits(study)
+    assert (found.value, found.note) == ("few high", "palm no look-ups")
+    assert misses(study, "buddy-palm-metadata").value is None  # of the quarter with the fewest hits all must be there

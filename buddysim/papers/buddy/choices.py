@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from buddysim.papers.buddy.contents import CONTENTS_CAUSE, group_measured
+from buddysim.papers.buddy.contents import CONTENTS_CAUSE, group_measured, program_cause
 from buddysim.papers.buddy.means import arithmetic, geometric, of_group
+from buddysim.papers.buddy.misses import of_policy_bars
 from buddysim.papers.buddy.read_off import MEANS, POLICIES, THRESHOLDS, figure_numbers
 from buddysim.papers.buddy.study import Study, paper_names
 from buddysim.papers.measured import Measured, measures
@@ -110,13 +111,15 @@ _BY_ID = {
 def of_groups(study: Study, id: str) -> Measured:
     policy, group, column = _BY_ID[id]
     if column == "ratio":
-        return group_measured(study, group, lambda name: of_policy(study, name, policy, column), "{:.2f}")
+        theirs = of_policy_bars(f"{policy}_target")
+        return group_measured(study, group, lambda name: of_policy(study, name, policy, column), "{:.2f}", theirs)
 
     def percent(name: str) -> float | None:
         share = of_policy(study, name, policy, column)
         return None if share is None else 100 * share
 
-    found = group_measured(study, group, percent, "{:.2f}", arithmetically=True)
+    theirs = {name: 100 * share for name, share in of_policy_bars(f"{policy}_buddy_frac").items()}
+    found = group_measured(study, group, percent, "{:.2f}", theirs, arithmetically=True)
     replayed = arithmetic(
         of_group(study, group, lambda name: of_policy(study, name, policy, "replayed_share")).values()
     )
@@ -129,13 +132,13 @@ def of_groups(study: Study, id: str) -> Measured:
 def single_ratios(study: Study, id: str) -> Measured:
     _, name, policy = id.split("-", 2)
     key = next(key for key, ours in OURS.items() if ours.startswith(policy.partition("-")[0]))
-    return Measured(of_policy(study, name, key, "ratio"), cause=CONTENTS_CAUSE)
+    return Measured(of_policy(study, name, key, "ratio"), cause=program_cause(name))
 
 
 @measures("buddy-squeezenet-ratio", "buddy-resnet-ratio")
 def over_iteration(study: Study, id: str) -> Measured:
     name = ITERATIONS[id == "buddy-resnet-ratio"]
-    return Measured(of_policy(study, name, "final", "ratio"), cause=CONTENTS_CAUSE)
+    return Measured(of_policy(study, name, "final", "ratio"), cause=program_cause(name))
 
 
 @measures("buddy-steady")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from buddysim.papers.buddy.means import arithmetic, geometric, lacking_text, of_group
+from buddysim.papers.buddy.misses import WHY, free_placement, parts_of_miss
 from buddysim.papers.buddy.read_off import COMPRESSORS, figure_numbers
 from buddysim.papers.buddy.study import Study, paper_names
 from buddysim.papers.measured import Measured, measures
@@ -54,10 +55,10 @@ def snapshot(study: Study, id: str) -> Measured:
         return Measured(None, note="not stored")
     if len(found) != SNAPSHOTS:
         return Measured(None, note=f"{len(found)} snapshots")
-    return Measured(found[int(number) - 1], cause=_program_cause(name))
+    return Measured(found[int(number) - 1], cause=program_cause(name))
 
 
-def _program_cause(name: str) -> str:
+def program_cause(name: str) -> str:
     """Why a workload's memory holds something else than the paper's."""
     from buddysim.workloads.registry import REGISTRY
 
@@ -67,7 +68,7 @@ def _program_cause(name: str) -> str:
 @measures("buddy-fig3-hpc", "buddy-fig3-dl")
 def fig3_means(study: Study, id: str) -> Measured:
     group = id.rpartition("-")[2].upper()
-    return group_measured(study, group, lambda name: mean_ratio(study, name), "{:.2f}")
+    return group_measured(study, group, lambda name: mean_ratio(study, name), "{:.2f}", free_placement())
 
 
 def group_measured(
@@ -75,14 +76,16 @@ def group_measured(
     group: str,
     value: Callable[[str], float | None],
     form: str,
+    theirs: Mapping[str, float] | None = None,
     arithmetically: bool = False,
 ) -> Measured:
-    """The mean of a group, with each workload's value as the note."""
+    """The mean of a group, with each workload's value as the note; with the paper's of each, what makes it miss."""
     found = of_group(study, group, value)
     mean = arithmetic(found.values()) if arithmetically else geometric(found.values())
     each = ", ".join(f"{name} {form.format(one)}" for name, one in found.items() if one is not None)
     note = "; ".join(text for text in (each, lacking_text(found)) if text)
-    return Measured(mean, note=note, cause=CONTENTS_CAUSE)
+    parts = parts_of_miss(found, theirs, arithmetically) if theirs is not None else ""
+    return Measured(mean, note=note, cause=f"{parts}; {WHY}" if parts else CONTENTS_CAUSE)
 
 
 CONTENTS_CAUSE = (
