@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,11 +19,15 @@ from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 from buddysim.workloads.batch import Made, Order
+from tests.sweep.conftest import stable
 
 ROOT = Path(__file__).parents[2]
 FIGURES = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY", False)]
 DRAWN = ("fig3", "fig5-classes", "fig5-metadata", "fig6", "fig7", "fig8", "fig9", "fig11", "fig12")
 ONLY = "cg,sp,squeezenet"
+needs_dask = pytest.mark.skipif(
+    importlib.util.find_spec("distributed") is None, reason="needs pip install 'buddysim[sweep]'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +187,26 @@ def test_every_workload_has_its_name_in_the_paper() -> None:
     assert [paper_names()[name] for name in names[:2]] == ["351.palm", "352.ep"]
     with pytest.raises(BuddysimError, match="expected one of"):
         Study(SavedResults(), only=("x",))
+
+
+@needs_dask
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fig7", "fig11"])
+def test_workers_and_a_cluster_make_the_pictures_of_one_process(name: str, folder: Path, tmp_path: Path) -> None:
+    """Bit by bit, and the numbers beside them: findings with replays of their own, and replays."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+        places = {"workers": ("--workers", "2"), "cluster": ("--scheduler", cluster.scheduler_address)}
+        for place, options in places.items():
+            store = ("--store", str(tmp_path / place))
+            picture = tmp_path / f"{place}.svg"
+            assert main(command(folder, name, *store, "-o", str(picture), "--run", *options)) == 0
+            assert picture.read_bytes() == (folder / f"{name}.svg").read_bytes()
+            assert picture.with_suffix(".csv").read_bytes() == (folder / f"{name}.csv").read_bytes()
+            made, one = Store.at(tmp_path / place), Store.at(folder / "store")
+            assert made.names()
+            assert all(stable(made.get(result)) == stable(one.get(result)) for result in made.names())
 
 
 @pytest.mark.slow

@@ -12,14 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from buddysim.analyses import REGISTRY as ANALYSES
 from buddysim.machine import Machine
 from buddysim.replay import simulate as replay
 from buddysim.replay.schemes import REGISTRY as REPLAY_SCHEMES
 from buddysim.sweep.engines import NAMES, find
 from buddysim.synthetic import make_trace
+from buddysim.trace import TraceWriter
+from buddysim.trace.format import REPLAY_LABEL
 from buddysim.training import simulate as train
 from buddysim.training.schemes import REGISTRY as TRAINING_SCHEMES
+from tests.replay.events import BASE, provenance
 from tests.replay.test_large import write_claims
 
 FILE = Path(__file__).with_name("golden.json")
@@ -88,12 +93,29 @@ def trainings() -> Iterator[tuple[str, str]]:
 
 
 def analyses() -> Iterator[tuple[str, str]]:
-    """Every analysis of a real trace with values, but that of sizes between launches, which it doesn't have."""
+    """Every analysis of a real trace with values; that of sizes between launches, which it doesn't have, of another."""
     trace = str(TRACES / "jacobi2d.bin")
     engine = find("analysis")
     for name in sorted(set(ANALYSES.names()) - {"launches"}):
         settings = {"analysis": name, "trace": trace, "metadata_sizes": "1024,4096"}
         yield f"jacobi2d {name}", digest(engine.simulate(settings).to_dict())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.bin"
+        write_sizes_between_launches(path)
+        for threshold in (0.1, 0.3):
+            settings = {"analysis": "launches", "trace": str(path), "threshold": threshold}
+            yield f"sizes between launches {threshold:g}", digest(engine.simulate(settings).to_dict())
+
+
+def write_sizes_between_launches(path: Path) -> None:
+    """A trace of three allocations, of which two have sizes after each of five launches, drawn from a seed."""
+    chance = np.random.default_rng(1)
+    with TraceWriter(path, provenance()) as writer:
+        allocations = [writer.add_allocation(name, BASE + (n << 24), 256 * 128) for n, name in enumerate("abc")]
+        for point in range(6):
+            snapshot = writer.add_snapshot(point, f"{REPLAY_LABEL} {point}")
+            for allocation in allocations[: 3 if point == 0 else 2]:
+                writer.add_size_map(snapshot, allocation, chance.integers(0, 8, 256, dtype=np.uint8))
 
 
 CASES = {"analysis": analyses, "replay": replays, "training": trainings}

@@ -1,0 +1,67 @@
+"""Links of Fig. 11, the slowest to one without a limit: no resource beats its bandwidth; a faster link isn't slower.
+
+What comes back sooner is followed by other requests in another order: what hits, which row is open, and which SM gets
+the last thread blocks changes. So a run may take a little longer with a faster link (docs/study.md). The band that
+`run` prints says how much such changes amount to.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from buddysim.machine import Machine
+from buddysim.replay.comparison import compare
+from buddysim.replay.result import ReplayResult
+from buddysim.synthetic import make_trace
+
+LINKS = {"50 GB/s": 50e9, "100 GB/s": 100e9, "150 GB/s": 150e9, "200 GB/s": 200e9, "1000000 GB/s": 1e15}
+MACHINE = Machine.load("p100-nvlink2").with_overrides({"l2.size": "512 KiB"})
+JACOBI = Path(__file__).parents[2] / "traces" / "jacobi2d.bin"
+BOUND = {"copied": {"op": "copy", "footprint": "1 MiB"}, "written": {"op": "write", "footprint": "4 MiB"}}
+
+Results = dict[str, ReplayResult]
+
+
+@pytest.fixture(scope="module", params=[*BOUND, "jacobi2d"])
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """`buddy` with every link, against unlimited memory with the one of 150 GB/s."""
+    trace, options = JACOBI, dict[str, Any](kernels=slice(0, 1))
+    if request.param in BOUND:
+        trace, options = tmp_path_factory.mktemp("links") / "t.bin", {"threshold": 1.0}
+        make_trace("stream", trace, {"sizes": "32 B:1, 128 B:1", **BOUND[request.param]})
+    found = {}
+    for link in LINKS:
+        machine, baseline = MACHINE.with_overrides({"link.bandwidth": link}), {"link.bandwidth": "150 GB/s"}
+        both = compare(trace, machine, ("buddy", "ideal"), baseline_set=baseline, sensitivity="all", **options)
+        found[link] = both["buddy"]
+    return found
+
+
+def test_no_resource_beats_its_bandwidth(results: Results) -> None:
+    dram = MACHINE.dram
+    channels, channel_bytes_per_s = dram.channels * dram.pseudo_channels, 14e9
+    assert str(dram.pseudo_channel_bandwidth) == "14 GB/s"
+    for link, result in results.items():
+        count, seconds = result.counters, result.counters["time_ps"] * 1e-12
+        assert count["link.read_bytes"] <= LINKS[link] * seconds, link
+        assert count["link.write_bytes"] <= LINKS[link] * seconds, link
+        carried = count["device.bus_bytes"] - count["device.queued_write_bytes"]
+        assert 0 < carried <= channels * channel_bytes_per_s * seconds, link
+
+
+def test_a_faster_link_is_not_slower_beyond_the_band(results: Results) -> None:
+    for (slow, ones), (fast, others) in combinations(results.items(), 2):
+        assert others.slowdown["low"] <= ones.slowdown["high"], (slow, fast)
+
+
+def test_the_slowest_link_binds_where_much_overflows(results: Results) -> None:
+    """So the laws above are held to something: half of the entries overflow."""
+    slowest, *_, fastest = results.values()
+    if max(slowest.utilization["link_read"], slowest.utilization["link_write"]) > 0.9:
+        assert slowest.slowdown["low"] > fastest.slowdown["high"]
+    else:
+        assert slowest.provenance["trace"] == JACOBI.name
