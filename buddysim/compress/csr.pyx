@@ -2,11 +2,10 @@
 
 `naive_csr` is the readable twin.
 """
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-import numpy as np
+from buddysim.compress.byte_windows cimport ByteCodec, code_bits, decoded, encoded
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.windows import TENSOR_WINDOW, check_length, check_window, window_count
@@ -56,43 +55,18 @@ def compressed_bits(
     -------
     uint32 array, bits per window
     """
-    cdef int64_t i, nbytes, size, step, windows, total = data.shape[0]
     cdef Shape shape = _shape(index_bytes, columns, window)
-    check_length("csr", total, WORD)
-    step, windows = window, window_count(total, window)
-    bits = np.empty(windows, dtype=np.uint32)
-    cdef uint32_t[::1] out = bits
-    with nogil:
-        for i in range(windows):
-            nbytes = min(step, total - i * step)
-            size = window_bytes(&data[i * step], nbytes, &shape)
-            out[i] = <uint32_t>(min(size, nbytes) * 8 + 1 if raw_fallback else size * 8)
-    return bits
+    cdef ByteCodec codec = byte_codec(&shape, window, raw_fallback)
+    check_length("csr", data.shape[0], WORD)
+    return code_bits(data, &codec)
 
 
 def compress(const uint8_t[::1] data not None, *, index_bytes=4, columns=0, window=4096, bint raw_fallback=False):
     """The windows' codes, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
-    sizes = compressed_bits(data, index_bytes=index_bytes, columns=columns, window=window, raw_fallback=raw_fallback)
-    cdef int64_t i, nbytes, step = window, windows = len(sizes), total = data.shape[0]
     cdef Shape shape = _shape(index_bytes, columns, window)
-    payload = PyBytes_FromStringAndSize(NULL, (int(sizes.sum(dtype=np.int64)) + 7) // 8)
-    cdef uint8_t* flags = <uint8_t*>PyBytes_AS_STRING(payload)
-    cdef uint8_t* out = flags
-    if not windows:
-        return payload
-    with nogil:
-        if raw_fallback:
-            memset(flags, 0, (windows + 7) // 8)
-            out += (windows + 7) // 8
-        for i in range(windows):
-            nbytes = min(step, total - i * step)
-            if raw_fallback and window_bytes(&data[i * step], nbytes, &shape) > nbytes:
-                flags[i >> 3] |= <uint8_t>(1 << (i & 7))
-                memcpy(out, &data[i * step], nbytes)
-                out += nbytes
-            else:
-                out += encode_window(&data[i * step], nbytes, &shape, out)
-    return payload
+    cdef ByteCodec codec = byte_codec(&shape, window, raw_fallback)
+    check_length("csr", data.shape[0], WORD)
+    return encoded(data, &codec)
 
 
 def decompress(
@@ -105,41 +79,19 @@ def decompress(
     bint raw_fallback=False,
 ):
     """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
-    cdef bint raw
-    cdef int64_t i, taken, length = payload.shape[0], step, windows, size, at = 0, failed = -1
     cdef Shape shape = _shape(index_bytes, columns, window)
+    cdef ByteCodec codec = byte_codec(&shape, window, raw_fallback)
     check_length("csr", nbytes, WORD)
-    step, windows = window, window_count(nbytes, window)
-    if windows > length // POINTER:
-        raise BuddysimError(f"csr: payload of {length} bytes: too short for {nbytes} bytes of data")
-    data = PyBytes_FromStringAndSize(NULL, nbytes)
-    cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(data)
-    cdef const uint8_t* code = &payload[0] if length else NULL
-    with nogil:
-        if raw_fallback:
-            at = (windows + 7) // 8
-            if at > length or (windows & 7 and code[at - 1] >> (windows & 7)):
-                failed = 0
-        for i in range(windows):
-            if failed >= 0:
-                break
-            size = min(step, nbytes - i * step)
-            raw = raw_fallback and code[i >> 3] >> (i & 7) & 1
-            if raw:
-                taken = size if length - at >= size else -1
-                if taken > 0:
-                    memcpy(out + i * step, code + at, size)
-            else:
-                taken = decode_window(code + at, length - at, size, &shape, out + i * step)
-            if taken < 0 or raw_fallback and raw != (window_bytes(out + i * step, size, &shape) > size):
-                failed = i
-            else:
-                at += taken
-    if failed >= 0:
-        raise BuddysimError(f"csr: payload: window {failed} is corrupt, from byte {at} of {length} on")
-    if at != length:
-        raise BuddysimError(f"csr: payload of {length} bytes: {nbytes} bytes of data end at byte {at} (corrupt)")
-    return data
+    if window_count(nbytes, window) > payload.shape[0] // POINTER:
+        raise BuddysimError(f"csr: payload of {payload.shape[0]} bytes: too short for {nbytes} bytes of data")
+    return decoded("csr", payload, nbytes, &codec)
+
+
+cdef ByteCodec byte_codec(const Shape* shape, int64_t window, bint raw_fallback) noexcept:
+    cdef ByteCodec codec
+    codec.size, codec.encode, codec.decode = window_bytes, encode_window, decode_window
+    codec.shape, codec.window, codec.raw_fallback = shape, window, raw_fallback
+    return codec
 
 
 cdef Shape _shape(index_bytes, columns, window):
@@ -159,8 +111,9 @@ cdef inline int64_t row_count(int64_t nbytes, const Shape* shape) noexcept nogil
     return (nbytes // WORD + shape.columns - 1) // shape.columns
 
 
-cdef int64_t window_bytes(const uint8_t* data, int64_t nbytes, const Shape* shape) noexcept nogil:
+cdef int64_t window_bytes(const uint8_t* data, int64_t nbytes, const void* given) noexcept nogil:
     """Bytes of a window's code."""
+    cdef const Shape* shape = <const Shape*>given
     return row_count(nbytes, shape) * POINTER + nonzero_words(data, nbytes, WORD) * (shape.index_bytes + WORD)
 
 
@@ -170,8 +123,9 @@ cdef inline uint32_t word_at(const uint8_t* data, int64_t i) noexcept nogil:
     return word
 
 
-cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const Shape* shape, uint8_t* out) noexcept nogil:
+cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const void* given, uint8_t* out) noexcept nogil:
     """Writes a window's pointers, indices and words; the number of bytes."""
+    cdef const Shape* shape = <const Shape*>given
     cdef int64_t row, i, rows = row_count(nbytes, shape), words = nbytes // WORD
     cdef uint32_t kept = 0, word, column
     cdef uint8_t* indices = out + rows * POINTER
@@ -189,9 +143,10 @@ cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const Shape* sha
 
 
 cdef int64_t decode_window(
-    const uint8_t* code, int64_t length, int64_t nbytes, const Shape* shape, uint8_t* out
+    const uint8_t* code, int64_t length, int64_t nbytes, const void* given, uint8_t* out
 ) noexcept nogil:
     """Takes a window's code; the number of bytes, or -1 where `encode_window` can't have written it."""
+    cdef const Shape* shape = <const Shape*>given
     cdef int64_t row, i, first, at = 0, rows = row_count(nbytes, shape), words = nbytes // WORD, last
     cdef int64_t kept, end, size
     cdef uint32_t column = 0

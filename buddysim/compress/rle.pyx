@@ -2,14 +2,13 @@
 
 `naive_rle` is the readable twin.
 """
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-import numpy as np
+from buddysim.compress.byte_windows cimport ByteCodec, code_bits, decoded, encoded
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.windows import TENSOR_WINDOW, check_length, check_window, window_count
+from buddysim.compress.windows import TENSOR_WINDOW, check_length, check_window
 
 cdef enum:
     WORD = 4                    # bytes
@@ -46,98 +45,39 @@ def compressed_bits(const uint8_t[::1] data not None, *, kind="zero", window=409
     -------
     uint32 array, bits per window
     """
-    cdef int64_t i, nbytes, size, step, windows, total = data.shape[0]
-    cdef bint values = _values(kind)
-    check_window("rle", window, WORD)
-    check_length("rle", total, WORD)
-    step, windows = window, window_count(total, window)
-    bits = np.empty(windows, dtype=np.uint32)
-    cdef uint32_t[::1] out = bits
-    with nogil:
-        for i in range(windows):
-            nbytes = min(step, total - i * step)
-            size = window_bytes(&data[i * step], nbytes // WORD, values)
-            out[i] = <uint32_t>(min(size, nbytes) * 8 + 1 if raw_fallback else size * 8)
-    return bits
+    cdef ByteCodec codec = _codec(kind, window, raw_fallback)
+    check_length("rle", data.shape[0], WORD)
+    return code_bits(data, &codec)
 
 
 def compress(const uint8_t[::1] data not None, *, kind="zero", window=4096, bint raw_fallback=False):
     """The windows' codes, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
-    sizes = compressed_bits(data, kind=kind, window=window, raw_fallback=raw_fallback)
-    cdef int64_t i, nbytes, size, step = window, windows = len(sizes), total = data.shape[0]
-    cdef bint values = _values(kind)
-    payload = PyBytes_FromStringAndSize(NULL, (int(sizes.sum(dtype=np.int64)) + 7) // 8)
-    cdef uint8_t* flags = <uint8_t*>PyBytes_AS_STRING(payload)
-    cdef uint8_t* out = flags
-    if not windows:
-        return payload
-    with nogil:
-        if raw_fallback:
-            memset(flags, 0, (windows + 7) // 8)
-            out += (windows + 7) // 8
-        for i in range(windows):
-            nbytes = min(step, total - i * step)
-            if raw_fallback:
-                size = window_bytes(&data[i * step], nbytes // WORD, values)
-                if size > nbytes:
-                    flags[i >> 3] |= <uint8_t>(1 << (i & 7))
-                    memcpy(out, &data[i * step], nbytes)
-                    out += nbytes
-                    continue
-            if values:
-                out += encode_values(&data[i * step], nbytes // WORD, out)
-            else:
-                out += encode_zeros(&data[i * step], nbytes // WORD, out)
-    return payload
+    cdef ByteCodec codec = _codec(kind, window, raw_fallback)
+    check_length("rle", data.shape[0], WORD)
+    return encoded(data, &codec)
 
 
 def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, kind="zero", window=4096, bint raw_fallback=False):
     """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
-    cdef bint values = _values(kind), raw
-    cdef int64_t i, taken, length = payload.shape[0], step, windows, size, at = 0
-    check_window("rle", window, WORD)
+    cdef ByteCodec codec = _codec(kind, window, raw_fallback)
     check_length("rle", nbytes, WORD)
-    step, windows = window, window_count(nbytes, window)
-    if nbytes // (LONGEST * WORD) > length:
-        raise BuddysimError(f"rle: payload of {length} bytes: too short for {nbytes} bytes of data")
-    data = PyBytes_FromStringAndSize(NULL, nbytes)
-    cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(data)
-    cdef const uint8_t* code = &payload[0] if length else NULL
-    cdef int64_t failed = -1
-    with nogil:
-        if raw_fallback:
-            at = (windows + 7) // 8
-            if at > length or (windows & 7 and code[at - 1] >> (windows & 7)):
-                failed = 0
-        for i in range(windows):
-            if failed >= 0:
-                break
-            size = min(step, nbytes - i * step)
-            raw = raw_fallback and code[i >> 3] >> (i & 7) & 1
-            if raw:
-                taken = size if length - at >= size else -1
-                if taken > 0:
-                    memcpy(out + i * step, code + at, size)
-            elif values:
-                taken = decode_values(code + at, length - at, size // WORD, out + i * step)
-            else:
-                taken = decode_zeros(code + at, length - at, size // WORD, out + i * step)
-            if taken < 0 or raw_fallback and raw != (window_bytes(out + i * step, size // WORD, values) > size):
-                failed = i
-            else:
-                at += taken
-    if failed >= 0:
-        raise BuddysimError(f"rle: payload: window {failed} is corrupt, from byte {at} of {length} on")
-    if at != length:
-        raise BuddysimError(f"rle: payload of {length} bytes: {nbytes} bytes of data end at byte {at} (corrupt)")
-    return data
+    if nbytes // (LONGEST * WORD) > payload.shape[0]:
+        raise BuddysimError(f"rle: payload of {payload.shape[0]} bytes: too short for {nbytes} bytes of data")
+    return decoded("rle", payload, nbytes, &codec)
 
 
-def _values(kind):
-    """Whether runs are of any value."""
+cdef ByteCodec _codec(kind, window, bint raw_fallback):
+    """What is done with a window."""
+    cdef ByteCodec codec
+    check_window("rle", window, WORD)
     if kind not in KINDS:
         raise BuddysimError(f"rle: kind {kind!r}: expected one of {', '.join(KINDS)}")
-    return kind == "value"
+    if kind == "value":
+        codec.size, codec.encode, codec.decode = bytes_of_values, encode_values, decode_values
+    else:
+        codec.size, codec.encode, codec.decode = bytes_of_zeros, encode_zeros, decode_zeros
+    codec.shape, codec.window, codec.raw_fallback = NULL, window, raw_fallback
+    return codec
 
 
 cdef inline uint32_t word_at(const uint8_t* data, int64_t i) noexcept nogil:
@@ -146,32 +86,37 @@ cdef inline uint32_t word_at(const uint8_t* data, int64_t i) noexcept nogil:
     return word
 
 
-cdef int64_t window_bytes(const uint8_t* data, int64_t words, bint values) noexcept nogil:
-    """Bytes of a window's code."""
-    cdef int64_t size = 0, i = 0, run
-    cdef uint32_t value
+cdef int64_t bytes_of_zeros(const uint8_t* data, int64_t nbytes, const void* shape) noexcept nogil:
+    """Bytes of a window's code by runs of zeros."""
+    cdef int64_t size = 0, i = 0, run, words = nbytes // WORD
     while i < words:
-        if values:
-            value, run = word_at(data, i), i
+        run = i
+        while i < words and i - run < LONGEST and word_at(data, i) == 0:
             i += 1
-            while i < words and i - run < LONGEST and word_at(data, i) == value:
-                i += 1
-            size += WORD + 1
-        else:
-            run = i
-            while i < words and i - run < LONGEST and word_at(data, i) == 0:
-                i += 1
-            run = i
-            while i < words and i - run < LONGEST and word_at(data, i) != 0:
-                i += 1
-            size += 2 + (i - run) * WORD
+        run = i
+        while i < words and i - run < LONGEST and word_at(data, i) != 0:
+            i += 1
+        size += 2 + (i - run) * WORD
     return size
 
 
-cdef int64_t encode_zeros(const uint8_t* data, int64_t words, uint8_t* out) noexcept nogil:
+cdef int64_t bytes_of_values(const uint8_t* data, int64_t nbytes, const void* shape) noexcept nogil:
+    """Bytes of a window's code by runs of any value."""
+    cdef int64_t size = 0, i = 0, run, words = nbytes // WORD
+    cdef uint32_t value
+    while i < words:
+        value, run = word_at(data, i), i
+        i += 1
+        while i < words and i - run < LONGEST and word_at(data, i) == value:
+            i += 1
+        size += WORD + 1
+    return size
+
+
+cdef int64_t encode_zeros(const uint8_t* data, int64_t nbytes, const void* shape, uint8_t* out) noexcept nogil:
     """Writes a window's segments; the number of bytes."""
     cdef uint8_t* start = out
-    cdef int64_t i = 0, run
+    cdef int64_t i = 0, run, words = nbytes // WORD
     while i < words:
         run = i
         while i < words and i - run < LONGEST and word_at(data, i) == 0:
@@ -186,10 +131,10 @@ cdef int64_t encode_zeros(const uint8_t* data, int64_t words, uint8_t* out) noex
     return out - start
 
 
-cdef int64_t encode_values(const uint8_t* data, int64_t words, uint8_t* out) noexcept nogil:
+cdef int64_t encode_values(const uint8_t* data, int64_t nbytes, const void* shape, uint8_t* out) noexcept nogil:
     """Writes a window's pairs; the number of bytes."""
     cdef uint8_t* start = out
-    cdef int64_t i = 0, run
+    cdef int64_t i = 0, run, words = nbytes // WORD
     cdef uint32_t value
     while i < words:
         value, run = word_at(data, i), i
@@ -202,9 +147,11 @@ cdef int64_t encode_values(const uint8_t* data, int64_t words, uint8_t* out) noe
     return out - start
 
 
-cdef int64_t decode_zeros(const uint8_t* code, int64_t length, int64_t words, uint8_t* out) noexcept nogil:
+cdef int64_t decode_zeros(
+    const uint8_t* code, int64_t length, int64_t nbytes, const void* shape, uint8_t* out
+) noexcept nogil:
     """Takes a window's segments; the number of bytes, or -1 where `encode_zeros` can't have written them."""
-    cdef int64_t at = 0, i = 0, zeros, others, k, before = LONGEST
+    cdef int64_t at = 0, i = 0, zeros, others, k, before = LONGEST, words = nbytes // WORD
     while i < words:
         if length - at < 2:
             return -1
@@ -227,9 +174,11 @@ cdef int64_t decode_zeros(const uint8_t* code, int64_t length, int64_t words, ui
     return at
 
 
-cdef int64_t decode_values(const uint8_t* code, int64_t length, int64_t words, uint8_t* out) noexcept nogil:
+cdef int64_t decode_values(
+    const uint8_t* code, int64_t length, int64_t nbytes, const void* shape, uint8_t* out
+) noexcept nogil:
     """Takes a window's pairs; the number of bytes, or -1 where `encode_values` can't have written them."""
-    cdef int64_t at = 0, i = 0, run, k, before = LONGEST
+    cdef int64_t at = 0, i = 0, run, k, before = LONGEST, words = nbytes // WORD
     cdef uint32_t value
     while i < words:
         if length - at < WORD + 1:
