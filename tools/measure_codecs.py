@@ -47,6 +47,8 @@ LARGER_GRIDS = (10, 64, 197, 512, 1024, 4096)
 #: Points that no fit sees.
 HELD_OUT = ((6 * MIB, 0.42), (12 * MIB, 0.58), (24 * MIB, 0.28), (48 * MIB, 0.73))
 HELD_OUT_GRIDS = (197, 1024)
+#: Between two doublings of what a work-item has: as long runs for more and more work-items.
+BETWEEN = (10 * MIB, 14 * MIB)
 #: LZ4's blocks are independent: a block for each work-group, and several as a check.
 BLOCK_GRIDS = (1, 8, 64, 256)
 
@@ -66,6 +68,9 @@ def _key_streams(codec: str) -> Iterator[Experiment]:
         yield Experiment(codec, layout, LARGER[0], KEY_SPARSITIES[0], first(HELD_OUT_GRIDS))
         yield Experiment(codec, layout, LARGER[1], KEY_SPARSITIES[0], first(FEW_GRIDS))
         yield Experiment(codec, layout, *HELD_OUT[1], first(HELD_OUT_GRIDS))
+        if layout == "chunked" and hasattr(REGISTRY.find(codec), "chunks"):
+            for byte_count in BETWEEN:
+                yield Experiment(codec, layout, byte_count, KEY_SPARSITIES[0], first(HELD_OUT_GRIDS))
 
 
 def _key_blocks(codec: str) -> Iterator[Experiment]:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.launch_times import STAGES, CodecTimes
 from buddysim.gpu_codecs.samples import Sample
 from buddysim.gpu_codecs.surface import Surface
-from buddysim.gpu_codecs.times import STAGES, CodecTimes, Times, times_of
+from buddysim.gpu_codecs.times import Times, times_of
 
 #: Sizes to which times are extrapolated for the reader: the largest that the CSWAP paper fits (Sec. IV-C).
 FAR_BYTES = (500 * 2**20, 2000 * 2**20)

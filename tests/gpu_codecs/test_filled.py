@@ -8,15 +8,16 @@ from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs.block_times import BlockTimes
 from buddysim.gpu_codecs.filled import filled, interpolated
 from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.launch_times import CodecTimes
 from buddysim.gpu_codecs.samples import Sample
 from buddysim.gpu_codecs.surface import Surface
-from buddysim.gpu_codecs.times import CodecTimes, codec_times
+from buddysim.gpu_codecs.times import codec_times
 
 MIB, KIB64 = 2**20, 2**16
 
 
 def sample(grid: int, sparsity: float, encode: int, size: int = 8 * MIB, block: int = 64) -> Sample:
-    return Sample("m", "csr", "chunked", grid, block, size, sparsity, 7, encode, 100, 3 * encode)
+    return Sample("m", "zvc", "chunked", grid, block, size, sparsity, 7, encode, 100, 3 * encode)
 
 
 def test_a_surface_by_hand() -> None:

@@ -10,9 +10,11 @@ from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs import BLOCKS, LAYOUTS
 from buddysim.gpu_codecs.block_times import BlockTimes
 from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.launch_times import CodecTimes
 from buddysim.gpu_codecs.paper_times import BYTES, PaperTimes
 from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
-from buddysim.gpu_codecs.times import CodecTimes, codec_times, shipped
+from buddysim.gpu_codecs.stream_times import StreamTimes
+from buddysim.gpu_codecs.times import codec_times, shipped
 
 MIB = 2**20
 
@@ -102,6 +104,43 @@ def test_coalesced_times_are_linear_in_the_size_and_tell_of_tensors_that_no_fit_
         near = times.at(one.byte_count, one.sparsity + 1e-9, Launch(one.grid, one.block))
         assert near.origin == "interpolated"
         assert near.total_ps == pytest.approx(one.total_ps, rel=0.08)
+
+
+@pytest.mark.parametrize(("machine", "near", "far"), [("v100", 0.03, 0.2), ("2080-ti", 0.03, 0.3)])
+def test_runs_that_double_tell_of_tensors_that_no_fit_saw(machine: str, near: float, far: float) -> None:
+    times = codec_times(machine, "csr", "chunked")
+    assert isinstance(times, StreamTimes)
+    sparsities = {s.sparsity for s in times.samples if s.byte_count == 8 * MIB}
+    unseen = [s for s in times.samples if s.sparsity not in sparsities]
+    assert {(s.grid, s.byte_count // MIB) for s in unseen} == {(197, 12), (1024, 12)}
+    by_size = CodecTimes(times.samples)  # what is carried over from grid to grid by size alone is further off
+    for one in unseen:
+        launch, sparsity = Launch(one.grid, one.block), one.sparsity + 1e-9
+        told = times.at(one.byte_count, sparsity, launch).total_ps
+        assert told == pytest.approx(one.total_ps, rel=near if one.grid == 197 else far)
+        if one.grid == 197:
+            assert abs(by_size.at(one.byte_count, sparsity, launch).total_ps - one.total_ps) > abs(told - one.total_ps)
+
+
+def test_times_of_runs_by_hand() -> None:
+    """Runs of 64, 128 words for 1 to 4 work-items: half as many words, half the time; as many runs, the same."""
+
+    def chunks(words: int, launch: Launch) -> tuple[int, int]:
+        unit = 64 if words <= 64 * launch.grid else 128
+        units = -(-words // unit)
+        return unit, -(-units // launch.grid)
+
+    def sample(grid: int, words: int, encode: int, sums: int) -> Sample:
+        return Sample("m", "csr", "chunked", grid, 64, 4 * words, 0.5, 0, encode, sums, 2 * encode)
+
+    times = StreamTimes((sample(1, 256, 2560, 2), sample(4, 256, 640, 4), sample(4, 512, 1280, 4)), chunks)
+    told = times.at(4 * 192, 0.5, Launch(4, 64))  # three runs of 64 words, where four were simulated
+    assert told.encode_ps == pytest.approx(640)
+    assert told.decode_ps == pytest.approx(1280)
+    assert told.sums_ps == 3
+    assert times.at(4 * 384, 0.5, Launch(4, 64)).encode_ps == pytest.approx(1280)  # three of 128
+    assert times.at(4 * 1024, 0.5, Launch(1, 64)).encode_ps == pytest.approx(10240)  # eight units one after the other
+    assert times.at(4 * 1024, 0.5, Launch(8, 64)).encode_ps == pytest.approx(2560)  # eight of 128: no more at a time
 
 
 @pytest.mark.parametrize("machine", ["v100", "2080-ti"])

@@ -1,0 +1,102 @@
+"""How long a codec takes whose work-items each have one run of words, of lengths that double (CSR, chunked).
+
+A run is whole units, and a unit is a power of two of words: a little more data may leave runs as long and more
+work-items busy, or make runs twice as long and leave half of the work-items without one. So a tensor's time goes by its
+runs: it is the length of a run times the time per word, its pace, which depends on how many work-items are busy at once
+(more of them thrash caches), and on whether a run fits in a cache line. Sums go by units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.launch_times import CodecTimes
+from buddysim.gpu_codecs.lines import line
+from buddysim.gpu_codecs.samples import Sample
+
+_LINE_WORDS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class StreamTimes(CodecTimes):
+    """The times of one codec on one machine.
+
+    Parameters
+    ----------
+    chunks : from words and a launch to words of a unit and units of a run
+    """
+
+    chunks: Callable[[int, Launch], tuple[int, int]]
+
+    def _stage(self, stage: str, byte_count: int, sparsity: float, launch: Launch) -> float:
+        first = self._base[0].byte_count
+        if byte_count == first:
+            return super()._stage(stage, byte_count, sparsity, launch)
+        units, busy, run = self._runs(byte_count, launch)
+        if stage == "sums_ps":
+            return max(0.0, line(self._sums, float(units)))
+        usual = self._reference[0].sparsity
+        sparser = super()._stage(stage, first, sparsity, launch) / super()._stage(stage, first, usual, launch)
+        return run * self._pace(stage, busy, run) * sparser
+
+    def _pace(self, stage: str, busy: int, run: int) -> float:
+        """Time per word of a run; with more work-items than were simulated, no more words in all are done at a time."""
+        paces = self._paces[stage, run <= _LINE_WORDS]
+        more = max(0.0, math.log(busy) - paces[-1][0])
+        return math.exp(line(paces, math.log(busy), beyond=False) + more)
+
+    def _runs(self, byte_count: int, launch: Launch) -> tuple[int, int, int]:
+        """Units, work-items that have a run, words of a run."""
+        words = -(-byte_count // 4)
+        unit, per = self.chunks(words, launch)
+        units = -(-words // unit)
+        return units, -(-units // per), unit * per
+
+    @cached_property
+    def _reference(self) -> tuple[Sample, ...]:
+        """What was simulated of the sparsity that most of it has."""
+        simulated = [sample for sample in self.samples if sample.origin == "simulated"]
+        sparsities = [sample.sparsity for sample in simulated]
+        usual = max(sorted(set(sparsities)), key=sparsities.count)
+        return tuple(sample for sample in simulated if sample.sparsity == usual)
+
+    @cached_property
+    def _sums(self) -> list[tuple[float, float]]:
+        """Time of the sums by units, which no sparsity changes; the mean where there are several."""
+        return _means((float(self._runs(s.byte_count, _launch(s))[0]), float(s.sums_ps)) for s in self._reference)
+
+    @cached_property
+    def _paces(self) -> dict[tuple[str, bool], list[tuple[float, float]]]:
+        """Logarithm of the time per word of a run by that of busy work-items, by stage and whether a run is a line.
+
+        With fewer busy work-items than runs of a line were simulated with, a line's length makes no difference.
+        """
+        found = {}
+        for stage in ("encode_ps", "decode_ps"):
+            by_kind: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+            for sample in self._reference:
+                _, busy, run = self._runs(sample.byte_count, _launch(sample))
+                by_kind[run <= _LINE_WORDS].append((math.log(busy), math.log(getattr(sample, stage) / run)))
+            least = min((busy for busy, _ in by_kind[True]), default=math.inf)
+            longer = [point for point in by_kind[False] if point[0] < least]
+            found[stage, False] = _means(by_kind[False])
+            found[stage, True] = _means([*longer, *by_kind[True]])
+        return found
+
+
+def _launch(sample: Sample) -> Launch:
+    return Launch(sample.grid, sample.block)
+
+
+def _means(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Ascending points, the mean of those at one place."""
+    by_x: defaultdict[float, list[float]] = defaultdict(list)
+    for x, y in points:
+        by_x[x].append(y)
+    return [(x, fmean(ys)) for x, ys in sorted(by_x.items())]
