@@ -1,0 +1,73 @@
+"""The commands of the tutorial for the first hour, as a person would type them, in one shell."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.capture.opencl.running import needs_opencl
+from tests.docs.test_commands import cut_or_too_wide
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
+INSTALL = re.findall(r"^```sh install\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_what_is_installed_is_what_the_project_asks_for() -> None:
+    """The commands that a test can't run: their packages and extras are those that Makefile and captures name."""
+    lines = "".join(INSTALL)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    capture = (ROOT / "docs" / "capture-opencl.md").read_text(encoding="utf-8")
+    asked = re.search(r"apt install (pocl-opencl-icd .*)", capture)
+    assert asked
+    for package in (*asked[1].split(), "python3-venv", "python3-dev", "gcc"):
+        assert f" {package}" in lines, package
+    assert re.search(r"^run:", makefile, flags=re.MULTILINE)
+    assert "make run\n" in lines
+    extras = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (wanted,) = re.findall(r"'buddysim\[([\w,]+)\]'", lines)
+    assert all(f"\n{extra} = [" in extras for extra in wanted.split(","))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("distributed") is None or importlib.util.find_spec("duckdb") is None,
+    reason="needs pip install 'buddysim[sweep]'",
+)
+def test_the_commands(tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl")
+    needs_opencl()
+    for name in ("out", "bin"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (tmp_path / "bin" / "python").chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "80",
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(BLOCKS)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=900,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
+    assert "Traceback" not in done.stderr
+    assert not cut_or_too_wide(done.stdout)
+    assert "24 points, 0 there, 24 to simulate" in done.stderr
+    assert (tmp_path / "out" / "l2.png").stat().st_size > 10_000
+    assert (tmp_path / "out" / "threshold.pdf").stat().st_size > 5_000
+    times = {}
+    for name in ("l2", "threshold"):
+        with (tmp_path / "out" / f"{name}.csv").open(newline="") as file:
+            times[name] = [float(row["time_vs_ideal"]) for row in csv.DictReader(file)]
+    assert len(times["l2"]) == 6
+    assert len(times["threshold"]) == 9
+    assert min(times["l2"]) < 1 < max(times["l2"])  # what the text says of them
