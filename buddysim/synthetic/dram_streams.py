@@ -79,8 +79,8 @@ class DramStreams(Workload):
         if run is not None:
             return self._random(shape, int(run) // SECTOR_BYTES, end)
         # the warps' n-th instructions follow each other, so that the arrays are gone through in order
-        line = np.arange(self.warps * self.operations * self.lines, dtype=np.uint64)
-        line = line.reshape(self.operations, self.warps, self.lines).transpose(1, 0, 2)
+        every = np.arange(self.warps * self.operations * self.lines, dtype=np.uint64)
+        line: U64 = every.reshape(self.operations, self.warps, self.lines).transpose(1, 0, 2)
         if stride is not None:
             return np.zeros(shape[:2], np.bool_), line * np.uint64(stride), np.ones(shape, np.uint64)
         n_reads, n_writes = (

@@ -77,9 +77,9 @@ def test_small_arrays_share_blocks_large_ones_begin_them(tmp_path) -> None:
 
 def test_bytes_that_differ_by_more_than_two_are_missed() -> None:
     run = Run("ra", 100, 1.0, 10, 10, 5, 12 * FRAME)
-    assert um.Replayed(run, 1.0, 15, 6, 5).factors == pytest.approx((1.5, 10 / 6))
+    assert um.Replayed(run, 6, 1.0, 15, 6, 5).factors == pytest.approx((1.5, 10 / 6))
     found = [
-        um.Replayed(Run(name, percent, percent / 100, 10, 10, 5, FRAME), percent / 50, 15, out, 5)
+        um.Replayed(Run(name, percent, percent / 100, 10, 10, 5, FRAME), 1, percent / 50, 15, out, 5)
         for name, out in (("bfs", 10), ("fdtd", 10), ("hotspot", 30), ("ra", 21))
         for percent in (100, 125, 150)
     ]
