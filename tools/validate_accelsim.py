@@ -22,7 +22,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.output import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
-REFERENCE = Path(__file__).with_name("accelsim_reference.toml")
+REFERENCE = ROOT / "buddysim" / "validation" / "data" / "accelsim.toml"
 DOCUMENT = ROOT / "docs" / "validation-accelsim.md"
 
 TRAFFIC = {
@@ -181,7 +181,8 @@ def lines(validation: Validation) -> Iterator[str]:
     yield "# Comparison with Accel-Sim"
     yield ""
     yield "Written by `make validate` (`tools/validate_accelsim.py`); a test keeps it up to date."
-    yield f"Machine `{reference['machine']}`, scheme `ideal`. Accel-Sim's figures (`tools/accelsim_reference.toml`):"
+    yield f"Machine `{reference['machine']}`, scheme `ideal`. Accel-Sim's figures"
+    yield "(`buddysim/validation/data/accelsim.toml`):"
     yield f"{reference['source']}."
     yield ""
     yield f"Cycles are net of the launch latency, {reference['launch_cycles']:,} cycles of each kernel's count."

@@ -158,4 +158,12 @@ _COLUMNS_AT_ONCE = 4
 
 _CAUSES = """
 ### Why goals are missed
+
+- **Strides**: a stride's lines fall into few banks (`stride_256`: the four of one group), two or so to a row, and
+  they come from different warps at different times. A bank here keeps its open row and the three rows left last; a line
+  of any other row opens its row again, however many of that row wait. DRAMsim3 gets the stream in order, so that
+  lines of a row are neighbours in its queue. `p100-nvlink2` at `stride_256`: one sector an activation, so a share
+  of 2.286 ns / (tRC 48 ns / 4 banks) less refresh = 0.173; replayed 0.171. Fewer lines an instruction or fewer warps
+  don't help.
+- Not compared, as DRAMsim3 was not run with them: the strides of `v100`, `a100`, `h100`, `h200` and `qv100-accelsim`.
 """.strip()

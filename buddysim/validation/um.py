@@ -8,8 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from scipy.stats import spearmanr
-
 from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.trace import Provenance, TraceWriter
@@ -118,6 +116,8 @@ def slowdowns(found: Sequence[Replayed]) -> list[tuple[Replayed, float, float]]:
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
     """Spearman's, ties sharing their ranks."""
+    from scipy.stats import spearmanr
+
     return float(spearmanr([ours for ours, _ in pairs], [theirs for _, theirs in pairs]).statistic)
 
 

@@ -1,0 +1,46 @@
+"""``validate accelsim``: as the stored table has it, and what is judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from buddysim.validation import REGISTRY, Options, accelsim
+from buddysim.validation.accelsim import Compared, judgements, trace_of
+from tests.validation.stored import fresh, stored
+
+
+def test_the_table_is_up_to_date() -> None:
+    assert fresh(REGISTRY.find("accelsim").compare(Options()).judged) == stored("accelsim")
+
+
+def test_the_traces_come_along() -> None:
+    assert trace_of("chase.bin") is not None
+    assert trace_of("bfs-volta.bin") is not None
+
+
+def test_totals_correlation_and_microbenchmarks_are_judged() -> None:
+    found = [
+        Compared("a.bin", "", False, [100, 1000], [110, 1000], {"device_read": (5, 5)}),
+        Compared("b.bin", "", False, [10], [20], {}),
+        Compared("c.bin", "", True, [10, 10, 13], [10, 10, 10], {}),
+    ]
+    rows = {(row.subject, row.quantity): row for row in judgements(found)}
+    assert rows["a", "cycles of all kernels"].verdict == "met"
+    assert rows["b", "cycles of all kernels"].verdict == "missed"
+    assert rows["c", "cycles of all kernels"].verdict == "no goal"
+    assert rows["programs", "mean error of totals"].error == pytest.approx((10 / 1110 + 0.5) / 2)
+    assert rows["programs", "log correlation of kernels"].verdict == "missed"
+    assert rows["microbenchmarks", "median error"].verdict == "met"
+    assert rows["microbenchmarks", "largest error"].error == pytest.approx(0.3)
+
+
+def test_what_an_installation_lacks_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelsim, "trace_of", lambda file: trace_of(file) if file == "chase.bin" else None)
+    rows = REGISTRY.find("accelsim").compare(Options()).judged
+    assert {row.subject for row in rows if row.verdict == "not checked"} >= {"bfs-volta.bin", "read16.bin"}
+    assert {row.subject for row in rows if row.verdict == "met" or row.verdict == "missed"} == {"microbenchmarks"}
+
+
+def test_another_machine_is_not_checked() -> None:
+    (row,) = REGISTRY.find("accelsim").compare(Options("v100")).judged
+    assert row.verdict == "not checked"
