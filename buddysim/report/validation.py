@@ -9,7 +9,7 @@ from buddysim.report.screen import NOTHING, Column, Part, Table
 from buddysim.validation import Judged
 from buddysim.validation.comparison import FITTED, MET
 
-_HEAD = """# Held against real GPUs
+_HEAD = """# Held against real GPUs and other simulators
 
 Written by `python -m buddysim validate -o docs`; a slow test keeps it up to date. `validation-silicon.csv` has every
 quantity of every comparison on this page as one table, the other CSV files every point.
