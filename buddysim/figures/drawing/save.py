@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 #: What each kind of picture must leave out to be the same bytes for the same figure.
 _UNDATED = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-#: Letters stay letters: TrueType in .pdf, which publishers ask for, and text in .svg.
-_LETTERS = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "buddysim"}
 
 
 def check_picture(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None] = ()) -> None:
@@ -45,7 +43,11 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     check_picture(path)
     suffix = Path(path).suffix.lower()
-    with matplotlib.rc_context(_LETTERS), warnings.catch_warnings():
+    # Letters stay letters: TrueType in .pdf, which publishers ask for, and text in .svg.
+    with (
+        matplotlib.rc_context({"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "buddysim"}),
+        warnings.catch_warnings(),
+    ):
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a name with rare letters: boxes
         write_with(
             path, lambda part: figure.savefig(part, format=suffix[1:], dpi=figure.dpi, metadata=_UNDATED[suffix])
