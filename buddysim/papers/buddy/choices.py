@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from buddysim.buddy import ProfileOptions
 from buddysim.papers.buddy.contents import CONTENTS_CAUSE, group_measured, program_cause
 from buddysim.papers.buddy.means import arithmetic, geometric, of_group
 from buddysim.papers.buddy.misses import of_policy_bars
@@ -18,6 +19,7 @@ from buddysim.papers.stated import value
 OURS = {"naive": "naive", "per_alloc": "per-allocation", "final": "final"}
 ITERATIONS = ("squeezenet", "resnet50")  # Fig. 8
 _NEAR = 0.1
+_MOST_RATIO = 4  # of a program, with the carve-out
 
 
 def targets(study: Study, name: str, same_input: bool = False) -> dict[str, Mapping[str, Any]] | None:
@@ -112,7 +114,9 @@ def of_groups(study: Study, id: str) -> Measured:
     policy, group, column = _BY_ID[id]
     if column == "ratio":
         theirs = of_policy_bars(f"{policy}_target")
-        return group_measured(study, group, lambda name: of_policy(study, name, policy, column), "{:.2f}", theirs)
+        found = group_measured(study, group, lambda name: of_policy(study, name, policy, column), "{:.2f}", theirs)
+        scattered = _scattered(study, study.names(group)) if policy != "naive" else ""
+        return Measured(found.value, found.note, "; ".join(text for text in (found.cause, scattered) if text))
 
     def percent(name: str) -> float | None:
         share = of_policy(study, name, policy, column)
@@ -132,13 +136,49 @@ def of_groups(study: Study, id: str) -> Measured:
 def single_ratios(study: Study, id: str) -> Measured:
     _, name, policy = id.split("-", 2)
     key = next(key for key, ours in OURS.items() if ours.startswith(policy.partition("-")[0]))
-    return Measured(of_policy(study, name, key, "ratio"), cause=program_cause(name))
+    return Measured(of_policy(study, name, key, "ratio"), cause=_target_cause(study, name))
 
 
 @measures("buddy-squeezenet-ratio", "buddy-resnet-ratio")
 def over_iteration(study: Study, id: str) -> Measured:
     name = ITERATIONS[id == "buddy-resnet-ratio"]
-    return Measured(of_policy(study, name, "final", "ratio"), cause=program_cause(name))
+    return Measured(of_policy(study, name, "final", "ratio"), cause=_target_cause(study, name))
+
+
+def _raw_shares(study: Study, name: str) -> dict[str, float] | None:
+    """Share of entries that need all four sectors of each allocation, the mean over the snapshots."""
+    rows = study.finding(name, "classes")
+    if rows is None:
+        return None
+    return {str(row["allocation"]): row["share_128B"] for row in rows[1:]}
+
+
+def _target_cause(study: Study, name: str) -> str:
+    """Why a workload's targets are what they are."""
+    shares = _raw_shares(study, name)
+    if not shares:
+        return program_cause(name)
+    least = min(shares, key=lambda allocation: shares[allocation])
+    return (
+        f"no allocation has fewer entries that need all four sectors than {least}, with {100 * shares[least]:.0f} %; a "
+        f"target above 1x needs {100 * ProfileOptions.threshold:.0f} % or fewer, in the worst snapshot. "
+        f"{program_cause(name)}"
+    )
+
+
+def _scattered(study: Study, names: Sequence[str]) -> str:
+    """Of how many workloads no allocation is compressible enough for a target; empty where one isn't stored."""
+    found = {name: _raw_shares(study, name) for name in names}
+    if not found or not all(found.values()):
+        return ""
+    least = {name: min(shares.values()) for name, shares in found.items() if shares}
+    without = [f"{name} {100 * share:.0f}" for name, share in least.items() if share > ProfileOptions.threshold]
+    if not without:
+        return ""
+    return (
+        f"in {len(without)} of {len(names)} over {100 * ProfileOptions.threshold:.0f} % of the entries of every "
+        f"allocation need all four sectors, so that no target holds the threshold (the least, %: {', '.join(without)})"
+    )
 
 
 @measures("buddy-steady")
@@ -171,15 +211,20 @@ def hpgmg_pattern(study: Study) -> Measured:
     for row in rows:
         counts[row["allocation"]] = counts.get(row["allocation"], 0) + 1
     largest = max(counts, key=lambda name: counts[name])
-    mixed = 0
+    mixed = uniform = 0
     for row in rows:
         if row["allocation"] == largest:
             sizes = [size for key, size in row.items() if key.startswith("entry") and size is not None]
             breaks = sum(one != other for one, other in pairwise(sizes))
             mixed += 0 < breaks < len(sizes) / 4
+            uniform += breaks == 0
     share = mixed / counts[largest]
     note = f"{100 * share:.0f} % of the pages of {largest}"
-    return Measured("striped" if share > 0.5 else "not within pages", note=note)
+    cause = (
+        f"of the {counts[largest]} pages of {largest} {100 * uniform / counts[largest]:.0f} % have one size throughout: "
+        "a box holds its vectors one after the other, each of many pages, so stripes are longer than a page"
+    )
+    return Measured("striped" if share > 0.5 else "not within pages", note, cause)
 
 
 @measures("buddy-hpgmg-threshold")
@@ -197,17 +242,35 @@ def hpgmg_threshold(study: Study) -> Measured:
 
 @measures("buddy-near-optimal")
 def near_optimal(study: Study) -> Measured:
-    far, lacking = [], []
+    far, lacking = dict[str, str](), []
     for name in study.names("HPC"):
         at, best = (threshold_ratio(study, name, key) for key in ("threshold_30", "best_achievable"))
         if at is None or best is None:
             lacking.append(name)
         elif at < (1 - _NEAR) * best:
-            far.append(f"{name} ({at:.2f} of {best:.2f})")
+            far[name] = f"{name} ({at:.2f} of {best:.2f})"
     if lacking:
         return Measured(None, note=f"not stored: {', '.join(lacking)}")
-    only_hpgmg = [one.partition(" ")[0] for one in far] == ["hpgmg"]
-    return Measured(str(value("buddy-near-optimal")) if only_hpgmg else f"far: {', '.join(far) or 'none'}")
+    text = str(value("buddy-near-optimal")) if list(far) == ["hpgmg"] else f"far: {', '.join(far.values()) or 'none'}"
+    return Measured(text, cause=_far_cause(study, list(far)))
+
+
+def _far_cause(study: Study, names: Sequence[str]) -> str:
+    """Which entries a threshold leaves uncompressed: of the largest allocation of those that could be smaller."""
+    texts = []
+    for name in names:
+        shares = {one: raw for one, raw in (_raw_shares(study, name) or {}).items() if raw < 1 - _NEAR}
+        ratio = threshold_ratio(study, name, "threshold_30")
+        if ratio is not None and ratio > (1 - _NEAR) * _MOST_RATIO:
+            texts.append(f"{name} is held by the bound of {_MOST_RATIO}x, which the best achievable doesn't have")
+        elif shares:
+            least = min(shares, key=lambda allocation: shares[allocation])
+            most = max(shares, key=lambda allocation: shares[allocation])
+            texts.append(
+                f"in {name}'s that compress {100 * shares[least]:.0f} % ({least}) to {100 * shares[most]:.0f} % ({most}) "
+                "of the entries need all four sectors"
+            )
+    return f"compressible and incompressible entries share allocations: {'; '.join(texts)}" if texts else ""
 
 
 @measures("buddy-dl-threshold")
