@@ -221,7 +221,7 @@ def hpgmg_pattern(study: Study) -> Measured:
     share = mixed / counts[largest]
     note = f"{100 * share:.0f} % of the pages of {largest}"
     cause = (
-        f"of the {counts[largest]} pages of {largest} {100 * uniform / counts[largest]:.0f} % have one size throughout: "
+        f"of the {counts[largest]} pages of {largest} {100 * uniform / counts[largest]:.0f} % have one size; "
         "a box holds its vectors one after the other, each of many pages, so stripes are longer than a page"
     )
     return Measured("striped" if share > 0.5 else "not within pages", note, cause)
@@ -267,8 +267,8 @@ def _far_cause(study: Study, names: Sequence[str]) -> str:
             least = min(shares, key=lambda allocation: shares[allocation])
             most = max(shares, key=lambda allocation: shares[allocation])
             texts.append(
-                f"in {name}'s that compress {100 * shares[least]:.0f} % ({least}) to {100 * shares[most]:.0f} % ({most}) "
-                "of the entries need all four sectors"
+                f"in {name}'s that compress {100 * shares[least]:.0f} % ({least}) to {100 * shares[most]:.0f} % "
+                f"({most}) of the entries need all four sectors"
             )
     return f"compressible and incompressible entries share allocations: {'; '.join(texts)}" if texts else ""
 
