@@ -162,7 +162,7 @@ def run(args: argparse.Namespace) -> int:
     check_outputs(_outputs(args), _inputs(args, scheme_options))
     with measured(args, scheme_options) as activations:
         if activations is not None:
-            scheme_options["activations"] = activations
+            scheme_options = {"match": "depth", **scheme_options, "activations": activations}
         results, batches, beyond = _simulate(network, machine, schemes, args, {**options, **scheme_options})
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline

@@ -109,6 +109,25 @@ def thinned(codec: Codec, contents: MapContents, kept: float, origin: str) -> Ma
 
 def roles(network: Network) -> dict[int, Role]:
     """The maps of a network whose contents may come from a source, by layer."""
+    places = _places(network)
+    found = {}
+    for layer in network.layers:
+        fc, depth = places[layer.index]
+        zeros = _zeros(layer)
+        if zeros == "makes":
+            found[layer.index] = Role("fc-relu" if fc else "relu", depth)
+        elif zeros == "pools":
+            found[layer.index] = Role("pool", depth)
+    return found
+
+
+def depths(network: Network) -> list[float]:
+    """The depth of every layer's map, as in `Role`; with FC layers from the first of them on."""
+    return [depth for _, depth in _places(network)]
+
+
+def _places(network: Network) -> list[tuple[bool, float]]:
+    """Of every layer: whether it is behind an FC layer with no CONV layer between, and its relative depth."""
     conv_depth: list[int] = []
     fc_depth: list[int] = []
     behind_fc: list[bool] = []
@@ -119,16 +138,11 @@ def roles(network: Network) -> dict[int, Role]:
         conv_depth.append(conv)
         fc_depth.append(fc)
         behind_fc.append(layer.kind == "fc" or (before and layer.kind != "conv"))
-    found = {}
-    for layer in network.layers:
-        zeros = _zeros(layer)
-        if zeros == "makes":
-            fc = behind_fc[layer.index]
-            depths = fc_depth if fc else conv_depth
-            found[layer.index] = Role("fc-relu" if fc else "relu", _relative(depths[layer.index], max(depths)))
-        elif zeros == "pools":
-            found[layer.index] = Role("pool", _relative(conv_depth[layer.index], max(conv_depth)))
-    return found
+    deepest = max(conv_depth), max(fc_depth)
+    return [
+        (fc, _relative(fc_depth[at], deepest[1]) if fc else _relative(conv_depth[at], deepest[0]))
+        for at, fc in enumerate(behind_fc)
+    ]
 
 
 def walk(

@@ -1,9 +1,10 @@
-"""Measures feature maps over a training: a network in the style of VGG learns Fashion-MNIST, with PyTorch on the CPU.
+"""Measures feature maps over a training: a network learns Fashion-MNIST, with PyTorch on the CPU.
 
-At points of the training, dense at its start, the same images (`MeasureSettings.samples` of the test set) go through
-the network as it then is, and each map's density is recorded; at some of them also the sizes of its codes by every
-compressor in every layout and window, and the maps of the first image. None of this changes the training: observation
-has a random generator of its own.
+It is a small one in the style of VGG, or one of the zoo with fewer channels (`MeasureSettings.reduction`). At points of
+the training, dense at its start, the same images (`MeasureSettings.samples` of the test set) go through the network as
+it then is, and each map's density is recorded; at some of them also the sizes of its codes by the compressors in each
+layout and window, and the maps of the first image. None of this changes the training: observation has a random
+generator of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from buddysim.base.extras import INSTALL_TORCH
 from buddysim.compress.registry import tensor_algorithms
 from buddysim.compress.tensors import LAYOUTS, density, described, tensor_ratios
 from buddysim.formats.maps import ActivationsWriter, MapInfo, MapStatistics, Point, code_sizes
+from buddysim.training.contents.maps import depths, roles
+from buddysim.training.networks.builder import NetworkBuilder
+from buddysim.training.networks.graph import Layer, Network, Shape
+from buddysim.training.networks.reduced import reduced
 
 if TYPE_CHECKING:
     import torch
@@ -41,24 +46,44 @@ CLASSIFIER = (256, 128)
 
 
 @dataclass(frozen=True)
+class Reduction:
+    """A network of the zoo with fewer channels, for smaller images.
+
+    Attributes
+    ----------
+    network : its name
+    width : channels and features beside the original's
+    size : pixels along an edge of an image
+    """
+
+    network: str
+    width: float
+    size: int
+
+
+@dataclass(frozen=True)
 class MeasureSettings:
     """How the network is trained and observed.
 
     Attributes
     ----------
     data : folder of Fashion-MNIST (the four files of gzipped IDX)
+    reduction : the network; None: the small one in the style of VGG
     epochs, batch, learning_rate, momentum, weight_decay : of stochastic gradient descent
     drops : shares of the training after which the learning rate is divided by ten
     seed : of weights, order of images and dropout
     samples : images that the maps are of; the cDMA paper takes 50 (Sec. IV-A)
     points : densities are recorded at about so many iterations, half of them in the first tenth
-    size_points : so many of them, equally spaced from the first to the last iteration, have compressed sizes
+    size_points : so many more, equally spaced from the first to the last iteration, have compressed sizes
+    layouts : of the maps that are compressed
     windows : of the compressors, in bytes
-    valued : images whose maps are stored as they are, at `value_points` of the points with sizes
+    algorithms : the compressors; None: all of tensors
+    valued : images whose maps are stored as they are, at `value_points` of the points with sizes; 0: none
     images : of the training set, 0 for all
     """
 
     data: Path = FASHION_MNIST
+    reduction: Reduction | None = None
     epochs: int = 2
     batch: int = 64
     learning_rate: float = 0.01
@@ -69,7 +94,9 @@ class MeasureSettings:
     samples: int = 50
     points: int = 60
     size_points: int = 7
+    layouts: tuple[str, ...] = LAYOUTS
     windows: tuple[int, ...] = WINDOWS
+    algorithms: tuple[str, ...] | None = None
     valued: int = 1
     value_points: int = 7
     images: int = 0
@@ -124,7 +151,8 @@ def iterations_observed(total: int, settings: MeasureSettings) -> tuple[list[int
     early = {round(tenth ** (step / max(half - 1, 1))) for step in range(half)}
     late = {round(step * total / half) for step in range(1, half + 1)}
     sized = {round(step * total / (settings.size_points - 1)) for step in range(settings.size_points)}
-    valued = {round(step * total / (settings.value_points - 1)) for step in range(settings.value_points)}
+    values = settings.value_points if settings.valued else 0
+    valued = {round(step * total / (values - 1)) for step in range(values)}
     return sorted({0, total} | early | late | sized | valued), sized, valued
 
 
@@ -168,10 +196,13 @@ class _Training:
         self.torch, self.settings = torch, settings
         self.images, self.labels = torch.from_numpy(images), torch.from_numpy(labels)
         self.test_images, self.test_labels = torch.from_numpy(test_images), torch.from_numpy(test_labels)
-        self.layers, self.infos = build(torch, tuple(test_images.shape[1:]), int(labels.max()) + 1)
-        self.network = torch.nn.Sequential(*self.layers)
+        from buddysim.training.networks.to_torch import Computed
+
+        self.network = network_of(settings.reduction, tuple(test_images.shape[1:]), int(labels.max()) + 1)
+        self.module = Computed(self.network)
+        self.layers, self.infos = observed_maps(self.network, all_layers=settings.reduction is None)
         self.optimizer = torch.optim.SGD(
-            self.network.parameters(),
+            self.module.parameters(),
             settings.learning_rate,
             momentum=settings.momentum,
             weight_decay=settings.weight_decay,
@@ -207,9 +238,9 @@ class _Training:
 
     def train(self, images: torch.Tensor, labels: torch.Tensor) -> float:
         """One iteration; gives its loss."""
-        self.network.train()
+        self.module.train()
         self.optimizer.zero_grad()
-        loss = self.torch.nn.functional.cross_entropy(self.network(images), labels)
+        loss = self.torch.nn.functional.cross_entropy(self.module(self.shaped(images)), labels)
         loss.backward()
         self.optimizer.step()
         return float(loss.item())
@@ -217,19 +248,25 @@ class _Training:
     def observe(self, writer: ActivationsWriter, iteration: int, loss: float, sized: bool, valued: bool) -> None:
         """Records every map of the chosen images, as it is in training (dropout on, from a seed of its own)."""
         torch, settings = self.torch, self.settings
-        maps: list[NDArray[np.float32]] = []
+        found: dict[int, NDArray[np.float32]] = {}
+
+        def note(layer: Layer, values: Any) -> None:
+            if layer.index in self.layers:
+                found[layer.index] = np.ascontiguousarray(values.numpy())
+
+        buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
-            self.network.train()
-            tensor = self.test_images[: settings.samples]
-            maps.append(tensor.numpy())
-            for layer in self.layers:
-                tensor = layer(tensor)
-                if not isinstance(layer, torch.nn.Flatten):
-                    maps.append(np.ascontiguousarray(tensor.numpy()))
+            self.module.train()
+            images = self.shaped(self.test_images[: settings.samples])
+            note(self.network.layers[0], images)
+            self.module(images, note)
+            for name, buffer in self.module.named_buffers():  # statistics of batch normalisation
+                buffer.copy_(buffers[name])
+        maps = [found[index] for index in self.layers]
         statistics = []
         for number, values in enumerate(maps):
-            ratios = tensor_ratios(values, LAYOUTS, settings.windows) if sized else ()
+            ratios = tensor_ratios(values, settings.layouts, settings.windows, settings.algorithms) if sized else ()
             nonzero = round(density(values) * values.size)
             sizes = code_sizes(ratios)
             statistics.append(MapStatistics(number, values.size, nonzero, sizes, values.size if sized else 0))
@@ -245,78 +282,103 @@ class _Training:
     def accuracy(self) -> float:
         """Share of the first 2,000 test images that are classified right."""
         torch = self.torch
-        self.network.eval()
+        self.module.eval()
         right = 0
         with torch.no_grad():
             for start in range(0, 2000, 250):
-                found = self.network(self.test_images[start : start + 250]).argmax(1)
+                found = self.module(self.shaped(self.test_images[start : start + 250])).argmax(1)
                 right += int((found == self.test_labels[start : start + 250]).sum())
-        self.network.train()
+        self.module.train()
         return right / min(2000, len(self.test_images))
+
+    def shaped(self, images: torch.Tensor) -> torch.Tensor:
+        """Images as the network takes them: scaled to its size, the one channel repeated."""
+        channels, *size = self.network.input_shape
+        if tuple(images.shape[1:]) == self.network.input_shape:
+            return images
+        scaled = self.torch.nn.functional.interpolate(images, size=size, mode="bilinear")
+        return scaled.expand(-1, channels, -1, -1).contiguous()
 
     def provenance(self, command: str) -> dict[str, str]:
         settings, torch = self.settings, self.torch
-        conv = sum(info.kind == "conv" for info in self.infos)
+        parameters = f"{sum(p.numel() for p in self.module.parameters()):,} parameters"
         return {
             "tool": "buddysim.training.contents.measure",
             "version": buddysim.__version__,
             "command": command,
-            "network": f"{conv} CONV layers of 3 x 3 with ReLU ({_text(FEATURES)}), FC of {_text(CLASSIFIER)} with "
-            f"ReLU and dropout of one half, FC of 10; {sum(p.numel() for p in self.network.parameters()):,} parameters",
+            "network": f"{described_network(settings.reduction)}; {parameters}",
             "data": f"Fashion-MNIST, {len(self.images):,} images for training, standardised (Zalando, MIT licence)",
             "training": f"SGD, batch {settings.batch}, {settings.epochs} epochs of {self.per_epoch} iterations, "
             f"learning rate {settings.learning_rate} divided by ten after {_text(round(x, 2) for x in settings.drops)} "
             f"of them, momentum {settings.momentum}, weight decay {settings.weight_decay}, seed {settings.seed}; "
             "weights drawn as He et al. do, biases 0",
             "observed": f"the first {settings.samples} test images, in training mode; accuracy on 2,000 test images",
-            "compressors": f"buddysim.compress: {described(tensor_algorithms())}",
+            "compressors": f"buddysim.compress: {described(settings.algorithms or tensor_algorithms())}",
             "program": f"PyTorch {torch.__version__} on the CPU, one thread, deterministic algorithms: the same "
             "processor gives the same file bit by bit, another kind may round differently",
             "licence": "BSD-3-Clause, as the package; the data are under the MIT licence",
         }
 
 
-def build(torch: Any, shape: tuple[int, ...], classes: int) -> tuple[list[Any], list[MapInfo]]:
-    """The network's layers, and the description of each one's map (of all but the flattening)."""
-    nn = torch.nn
-    channels, height, width = shape
-    n_conv, n_fc = sum(isinstance(f, int) for f in FEATURES), len(CLASSIFIER) + 1
-    layers: list[Any] = []
-    infos = [MapInfo("input", "input", (channels, height, width))]
+def described_network(reduction: Reduction | None) -> str:
+    """What is trained."""
+    if reduction is not None:
+        size = f"images of {reduction.size} x {reduction.size}"
+        return f"{reduction.network} reduced ({reduction.width:g} of its channels, {size})"
+    conv = sum(isinstance(feature, int) for feature in FEATURES)
+    return (
+        f"{conv} CONV layers of 3 x 3 with ReLU ({_text(FEATURES)}), FC of {_text(CLASSIFIER)} with ReLU and dropout "
+        "of one half, FC of 10"
+    )
+
+
+def network_of(reduction: Reduction | None, shape: Shape, classes: int) -> Network:
+    """The network that is trained.
+
+    Parameters
+    ----------
+    shape : of an image of the data set, which the small network takes as it is
+    """
+    if reduction is not None:
+        return reduced(Network.load(reduction.network), reduction.width, reduction.size, classes)
+    net = NetworkBuilder("small", shape)
     conv = pool = 0
     for feature in FEATURES:
-        depth = max(conv - 1, 0) / (n_conv - 1)
         if isinstance(feature, str):
             pool += 1
-            height, width = height // 2, width // 2
-            layers.append(nn.MaxPool2d(2))
-            infos.append(MapInfo(f"pool{pool}", "maxpool", (channels, height, width), "relu", conv, depth))
-            continue
-        conv += 1
-        depth = (conv - 1) / (n_conv - 1)
-        layers += [nn.Conv2d(channels, feature, 3, padding=1), nn.ReLU()]
-        channels = feature
-        shape = (channels, height, width)
-        infos.append(MapInfo(f"conv{conv}", "conv", shape, infos[-1].kind, conv, depth))
-        infos.append(MapInfo(f"relu{conv}", "relu", shape, "conv", conv, depth))
-    layers.append(nn.Flatten())
-    features = channels * height * width
-    for number, neurons in enumerate((*CLASSIFIER, classes), 1):
-        depth = (number - 1) / (n_fc - 1)
-        layers.append(nn.Linear(features, neurons))
-        infos.append(MapInfo(f"fc{number}", "fc", (neurons,), infos[-1].kind, conv + number, depth, "classifier"))
-        if number < n_fc:
-            layers += [nn.ReLU(), nn.Dropout(0.5)]
-            infos.append(MapInfo(f"fc{number}.relu", "relu", (neurons,), "fc", conv + number, depth, "classifier"))
-            infos.append(
-                MapInfo(f"fc{number}.dropout", "dropout", (neurons,), "relu", conv + number, depth, "classifier")
+            net.add("maxpool", name=f"pool{pool}", kernel=2)
+        else:
+            conv += 1
+            net.add("conv", name=f"conv{conv}", channels=feature, kernel=3, pad=1)
+            net.add("relu", name=f"relu{conv}")
+    for number, neurons in enumerate(CLASSIFIER, 1):
+        net.add("fc", name=f"fc{number}", features=neurons)
+        net.add("relu", name=f"fc{number}.relu")
+        net.add("dropout", name=f"fc{number}.dropout")
+    net.add("fc", name=f"fc{len(CLASSIFIER) + 1}", features=classes)
+    return net.build()
+
+
+def observed_maps(network: Network, all_layers: bool) -> tuple[list[int], list[MapInfo]]:
+    """The layers whose maps are observed, the input among them, and the descriptions of these maps.
+
+    Parameters
+    ----------
+    all_layers : not only those whose zeros depend on the training
+    """
+    chosen = range(len(network.layers)) if all_layers else [0, *roles(network)]
+    weighty = [layer.kind in ("conv", "fc") for layer in network.layers]
+    depth = depths(network)
+    infos = []
+    for layer in (network.layers[index] for index in chosen):
+        follows = network.layers[layer.inputs[0]].kind if layer.inputs else ""
+        infos.append(
+            MapInfo(
+                layer.name, layer.kind, layer.output_shape, follows, sum(weighty[: layer.index + 1]),
+                depth[layer.index], "classifier" if layer.part == "classifier" else "features",
             )
-        features = neurons
-    for layer in layers:
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-            nn.init.zeros_(layer.bias)
-    return layers, infos
+        )  # fmt: skip
+    return list(chosen), infos
 
 
 def _text(parts: Iterable[object]) -> str:

@@ -72,22 +72,24 @@ class MeasuredContents:
 
     def observed(self, codec: Codec) -> list[Observed]:
         """The file's maps behind ReLU and pooling layers, in the order of the file."""
-        found = []
-        for number, info in enumerate(self.activations.maps):
-            kind = _kind(info)
-            if kind is None:
-                continue
-            densities = []
-            for point in self.points:
-                statistics = self.activations.points[point].statistics(number)
-                if statistics is not None:
-                    densities.append((self._iteration(point), statistics.density))
-            if densities:
-                density = mean_over(densities)
-                relation = None if codec.from_density else self._relation(number, codec)
-                shares = {} if relation is None else {codec: relation * zvc_share(density, codec.masks)}
-                found.append(Observed(kind, info.depth, density, shares))
-        return found
+        seen = (self.observed_map(number, codec) for number, _ in sourced_maps(self.activations))
+        return [one for one in seen if one is not None]
+
+    def observed_map(self, number: int, codec: Codec) -> Observed | None:
+        """One of these maps; None where no point has it."""
+        info = self.activations.maps[number]
+        densities = []
+        for point in self.points:
+            statistics = self.activations.points[point].statistics(number)
+            if statistics is not None:
+                densities.append((self._iteration(point), statistics.density))
+        kind = _kind(info)
+        if kind is None or not densities:
+            return None
+        density = mean_over(densities)
+        relation = None if codec.from_density else self._relation(number, codec)
+        shares = {} if relation is None else {codec: relation * zvc_share(density, codec.masks)}
+        return Observed(kind, info.depth, density, shares)
 
     def _relation(self, number: int, codec: Codec) -> float | None:
         """Bytes of a map's code over ZVC's; None where the file has neither sizes nor values of the map."""
@@ -149,6 +151,12 @@ class MeasuredContents:
 def measured(path: str | None, epoch: float | None = None, repeats: bool = True) -> MeasuredContents:
     """From an activations file; None: the one that ships with the package."""
     return MeasuredContents(shipped() if path is None else load(path), epoch, repeats)
+
+
+def sourced_maps(activations: Activations) -> list[tuple[int, str]]:
+    """The maps of a file that a network's maps may take contents from: their numbers and the kinds of their roles."""
+    kinds_found = ((number, _kind(info)) for number, info in enumerate(activations.maps))
+    return [(number, kind) for number, kind in kinds_found if kind is not None]
 
 
 def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:

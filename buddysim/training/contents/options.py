@@ -12,7 +12,10 @@ from buddysim.compress.registry import find
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.compress.windows import check_window
 from buddysim.training.contents import Codec, GeneratedContents, Source, TableContents
-from buddysim.training.contents.measured import measured
+from buddysim.training.contents.measured import MeasuredContents, measured
+from buddysim.training.contents.one_to_one import OneToOneContents
+from buddysim.training.contents.reduced_trainings import training_of
+from buddysim.training.networks.graph import Network
 from buddysim.training.option import Option, values
 
 _GROUP = "contents of feature maps, for schemes that compress them (default: the measurement that ships)"
@@ -34,10 +37,27 @@ OPTIONS = {
     ),
 }
 
+#: How a measurement's maps become those of a network: one to one, or by relative depth.
+LAYER, DEPTH = MATCHES = ("layer", "depth")
+#: Of schemes that decide map by map.
+MATCH_OPTION = {
+    "match": Option(
+        str,
+        f"how a measurement's maps become the network's: {LAYER}, one to one; {DEPTH}, by relative depth",
+        "HOW", LAYER, _GROUP,
+    ),
+}  # fmt: skip
+
 #: Options that each name a source of contents.
 SOURCES = ("activations", "densities", "density")
 #: Options that make sense with one source only.
-_BELONGS = {"cluster": "density", "seed": "density", "epoch": "activations", "repeats": "activations"}
+_BELONGS = {
+    "cluster": "density",
+    "seed": "density",
+    "epoch": "activations",
+    "repeats": "activations",
+    "match": "activations",
+}
 
 
 def make_source(given: Mapping[str, Any]) -> Source:
@@ -47,6 +67,31 @@ def make_source(given: Mapping[str, Any]) -> Source:
     ----------
     given : options by name; None stands for those that aren't given
     """
+    chosen = _chosen(given)
+    return _other_source(chosen) or measured(chosen["activations"], chosen["epoch"], chosen["repeats"])
+
+
+def make_source_of(network: Network, given: Mapping[str, Any]) -> Source:
+    """The same, where contents are those of the very network, map by map.
+
+    A measurement has to be of the same layers, unless ``match`` says that its shares are carried over by depth. Without
+    any source it is the reduced training of the network that ships; where there is none, another one's, by depth.
+    """
+    chosen = _chosen(given) | values(MATCH_OPTION, given)
+    if chosen["match"] not in MATCHES:
+        raise BuddysimError(f"match {shortened(chosen['match'])}: expected one of {', '.join(MATCHES)}")
+    other = _other_source(chosen)
+    if other is not None:
+        return other
+    path, epoch, repeats = chosen["activations"], chosen["epoch"], chosen["repeats"]
+    if path is None and (training := training_of(network)) is not None:
+        return OneToOneContents(MeasuredContents(training, epoch, repeats), network)
+    found = measured(path, epoch, repeats)
+    return found if path is None or chosen["match"] == DEPTH else OneToOneContents(found, network)
+
+
+def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options' values; at most one source is named."""
     chosen = values(OPTIONS, given)
     named = [name for name in SOURCES if chosen[name] is not None]
     if len(named) > 1:
@@ -55,11 +100,16 @@ def make_source(given: Mapping[str, Any]) -> Source:
     for name, owner in _BELONGS.items():
         if given.get(name) is not None and owner != source:
             raise BuddysimError(f"{name}: goes with {owner}, not with {source}")
-    if source == "densities":
+    return chosen
+
+
+def _other_source(chosen: Mapping[str, Any]) -> Source | None:
+    """A source that is no measurement, where one is named."""
+    if chosen["densities"] is not None:
         return TableContents.read(chosen["densities"])
-    if source == "density":
+    if chosen["density"] is not None:
         return GeneratedContents(chosen["density"], chosen["cluster"], chosen["seed"])
-    return measured(chosen["activations"], chosen["epoch"], chosen["repeats"])
+    return None
 
 
 def make_codec(compressor: str, given: Mapping[str, Any]) -> Codec:

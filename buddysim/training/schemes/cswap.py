@@ -16,8 +16,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.gpu_codecs.time_model import LinearModel, Row, fit_linear
+from buddysim.training.contents.options import MATCH_OPTION, make_codec, make_source_of
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.contents.options import make_codec, make_source
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.stash import Code, Move, Stash
 from buddysim.training.option import Option, values
@@ -51,6 +51,7 @@ OPTIONS = {
         "RULE", PUBLISHED, CODEC_OPTIONS["codec"].group,
     ),
     **CONTENTS_OPTIONS,
+    **MATCH_OPTION,
 }  # fmt: skip
 
 _MIB = 2**20
@@ -103,7 +104,7 @@ class Setting:
     @cached_property
     def source(self) -> Source:
         """Where contents of maps come from."""
-        return make_source(self.options.extra)
+        return make_source_of(self.network, self.options.extra)
 
     def contents(self, codec: GpuCodec) -> dict[int, MapContents]:
         """Of every layer's output, stored in windows of the kernels where the user names none."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+from buddysim.training.contents.options import MATCH_OPTION, make_codec, make_source_of
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.contents.options import make_codec, make_source
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.program import copy_ps
 from buddysim.training.iteration.stash import Code, Move, Stash
@@ -38,6 +38,7 @@ OPTIONS = {
         "vDNN++",
     ),
     **CONTENTS_OPTIONS,
+    **MATCH_OPTION,
 }  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
     rate = values(OPTIONS, options.extra)["host_thread_rate"]
     if not 0 < rate < float("inf"):
         raise BuddysimError(f"host_thread_rate {rate!r}: expected a number of GB/s above 0")
-    source = make_source(options.extra)
+    source = make_source_of(network, options.extra)
     contents = source.contents(network, batch, make_codec("zvc", options.extra))
     stash = dict(below.stash)
     for owner in below.stash:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,16 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.registry import tensor_algorithms
-from buddysim.formats.maps import load
-from buddysim.training.contents.measure import MeasureSettings, iterations_observed, measure, read_fashion_mnist
+from buddysim.formats.maps import ActivationsWriter, load
+from buddysim.training.contents.measure import (
+    MeasureSettings,
+    Reduction,
+    _Training,
+    iterations_observed,
+    measure,
+    read_fashion_mnist,
+)
+from buddysim.training.networks.graph import Network
 
 
 def write_images(folder: Path, part: str, count: int, seed: int) -> None:
@@ -60,6 +69,40 @@ def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> Non
     assert [m.depth for m in found.maps if m.kind == "conv"] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
     assert found.densities[0, 0] == 1.0
     assert all(found.values(point, number).shape[0] == 1 for point, number in found.stored_values)
+
+
+def test_a_reduced_network_of_the_zoo(data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
+    settings = MeasureSettings(
+        data=data, reduction=Reduction("resnet20", 0.5, 8), epochs=2, batch=10, samples=4, points=0, size_points=3,
+        layouts=("NCHW",), windows=(4096,), algorithms=("rle",), valued=0,
+    )  # fmt: skip
+    last = []
+    for size_points in (3, 2):
+        measure(tmp_path / "a", replace(settings, size_points=size_points))
+        found = load(tmp_path / "a")
+        assert not found.stored_values
+        assert [m.name for m in found.maps[1:]] == [
+            layer.name for layer in Network.load("resnet20").layers if layer.kind in ("relu", "avgpool")
+        ]
+        assert found.maps[1].shape == (8, 8, 8)
+        last.append(found.points[-1])
+    assert [point.epoch for point in found.points] == [0, 2]
+    assert last[0] == last[1]  # what was observed in between changed nothing
+    assert {(s.algorithm, s.layout, s.window) for s in last[0].maps[1].sizes} == {("rle", "NCHW", 4096)}
+
+
+def test_observation_leaves_running_statistics(data: Path, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
+    images, labels = read_fashion_mnist(data, "train")
+    settings = MeasureSettings(data=data, reduction=Reduction("resnet20", 0.5, 8), batch=10, samples=4)
+    training = _Training(torch, settings, images, labels, images, labels)
+    training.train(training.images[:10], training.labels[:10])
+    before = {name: values.clone() for name, values in training.module.named_buffers()}
+    with ActivationsWriter(tmp_path / "a", {}, training.infos) as writer:
+        training.observe(writer, 1, 0.0, sized=False, valued=False)
+    assert before
+    assert all(torch.equal(values, before[name]) for name, values in training.module.named_buffers())
 
 
 def test_iterations_are_dense_at_the_start() -> None:

@@ -1,0 +1,81 @@
+"""Contents of a network's maps from a measurement of the same network: map by map, nothing carried over.
+
+The maps whose contents depend on the training (behind ReLU and pooling layers) correspond in their order. Channels and
+images of the measured network may be smaller.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.formats.maps import Activations
+from buddysim.training.contents.dense import dense
+from buddysim.training.contents.maps import Codec, MapContents, Role, roles, walk
+from buddysim.training.contents.measured import MeasuredContents, sourced_maps
+from buddysim.training.networks.graph import Layer, Network
+
+
+class OneToOneContents:
+    """Contents of one network's maps.
+
+    Parameters
+    ----------
+    measured : of the same layers
+    network : the network
+
+    Raises
+    ------
+    BuddysimError
+        where the measurement is of other layers: the first one that differs
+    """
+
+    def __init__(self, measured: MeasuredContents, network: Network) -> None:
+        differs = mismatch(network, measured.activations)
+        if differs is not None:
+            raise BuddysimError(f"{measured.activations.path}: not a measurement of {network.name}: {differs}")
+        self.measured = measured
+        self.description = f"{measured.description}; map by map"
+        numbers = (number for number, _ in sourced_maps(measured.activations))
+        self._numbers = dict(zip(roles(network), numbers, strict=False))  # hidden FC layers come last
+
+    def made_by(self, codec: Codec) -> str:
+        """As of the measurement."""
+        return self.measured.made_by(codec)
+
+    def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
+        """The contents of every layer's output; the batch plays no part, since a share has no size."""
+        exact = codec.from_density
+
+        def sourced(role: Role, layer: Layer, before: MapContents) -> MapContents:
+            seen = self.measured.observed_map(self._numbers[layer.index], codec)
+            if seen is None or not (exact or codec in seen.shares):
+                what = "density" if seen is None else f"sizes for {codec}"
+                raise BuddysimError(f"{self.measured.description}: map of {layer.name}: no {what}")
+            share = exact(seen.density) if exact else seen.shares[codec]
+            return MapContents(seen.density, share, f"measured: {layer.name}")
+
+        return walk(network, dense(codec), codec, sourced)
+
+
+def mismatch(network: Network, activations: Activations, *, by_name: bool = False) -> str | None:
+    """The first map in which a measurement differs from a network; None where there is none.
+
+    A network without hidden FC layers may have been measured with some.
+
+    Parameters
+    ----------
+    by_name : whether the maps need to have the names of the network's layers
+    """
+    wanted = [(role.kind, network.layers[index].name) for index, role in roles(network).items()]
+    found = [(kind, activations.maps[number].name) for number, kind in sourced_maps(activations)]
+    if not any(kind == "fc-relu" for kind, _ in wanted):
+        found = [one for one in found if one[0] != "fc-relu"]
+    for turn, (mine, theirs) in enumerate(zip_longest(wanted, found), 1):
+        if mine is None or theirs is None or mine[0] != theirs[0] or (by_name and mine != theirs):
+            return f"map {turn} behind ReLU and pooling layers is {_text(theirs)}, expected {_text(mine)}"
+    return None
+
+
+def _text(one: tuple[str, str] | None) -> str:
+    return "missing" if one is None else f"{one[0]} {one[1]!r}"

@@ -1,0 +1,70 @@
+"""Trainings of the CSWAP paper's networks, reduced: the sparsities that its schemes take where they are there.
+
+``python tools/measure_activations.py --reduced`` trains them. Each has the layers of its network under their names,
+with fewer channels and smaller images; the variants of a network for ImageNet and for CIFAR-10 share one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from buddysim.formats.maps import Activations, load
+from buddysim.training.contents.measure import MeasureSettings, Reduction
+from buddysim.training.contents.one_to_one import mismatch
+from buddysim.training.networks.graph import Network
+
+FOLDER = resources.files("buddysim.training.contents") / "data"
+
+EPOCHS = 8
+IMAGES = 2000
+BATCH = 32
+
+
+class Training(NamedTuple):
+    """A network, the rate that it learns at, and the networks whose maps are the same."""
+
+    reduction: Reduction
+    learning_rate: float
+    serves: tuple[str, ...]
+
+
+TRAININGS = (
+    Training(Reduction("alexnet", 0.5, 64), 0.01, ("alexnet", "alexnet-cifar10")),
+    Training(Reduction("vgg16", 0.25, 32), 0.01, ("vgg16", "vgg16-cifar10")),
+    Training(Reduction("mobilenet", 0.5, 64), 0.05, ("mobilenet", "mobilenet-cifar10")),
+    Training(Reduction("plain20", 0.5, 32), 0.05, ("plain20", "plain20-imagenet")),
+    Training(Reduction("resnet20", 0.5, 32), 0.05, ("resnet20",)),
+    Training(Reduction("resnet50", 0.25, 64), 0.05, ("resnet50",)),
+    Training(Reduction("squeezenet", 0.5, 64), 0.01, ("squeezenet", "squeezenet-cifar10")),
+)
+
+
+def settings_of(training: Training) -> MeasureSettings:
+    """How one is trained: a point at the start and after each epoch, with the code sizes that the GPU's codecs need."""
+    return MeasureSettings(
+        reduction=training.reduction, epochs=EPOCHS, batch=BATCH, learning_rate=training.learning_rate, images=IMAGES,
+        points=0, size_points=EPOCHS + 1, layouts=("NCHW",), windows=(4096, 65536), algorithms=("csr", "rle", "lz4"),
+        valued=0,
+    )  # fmt: skip
+
+
+def path_of(training: Training) -> Path:
+    """Its file."""
+    return Path(str(FOLDER)) / f"{training.reduction.network}-reduced.maps"
+
+
+@cache
+def _load(training: Training) -> Activations:
+    return load(path_of(training))
+
+
+def training_of(network: Network) -> Activations | None:
+    """The training of a network, where there is one that has all of its maps, by name."""
+    for training in TRAININGS:
+        if network.name in training.serves and path_of(training).exists():
+            found = _load(training)
+            return found if mismatch(network, found, by_name=True) is None else None
+    return None

@@ -1,0 +1,87 @@
+"""Contents of the very network that was measured, map by map, and the reduced trainings that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.formats.maps import ActivationsWriter, CodeSize, MapInfo, MapStatistics, Point, load
+from buddysim.training.contents import Codec, TableContents
+from buddysim.training.contents.measured import MeasuredContents
+from buddysim.training.contents.one_to_one import OneToOneContents, mismatch
+from buddysim.training.contents.options import make_source_of
+from buddysim.training.networks.builder import NetworkBuilder
+from buddysim.training.networks.graph import Network
+
+
+def branches() -> Network:
+    """Two ReLU of one depth, whose contents differ."""
+    net = NetworkBuilder("branches", (4, 8, 8))
+    first = net.add("conv", name="conv1", channels=4, kernel=1)
+    net.add("conv", name="left", inputs=first, channels=4, kernel=1)
+    left = net.add("relu", name="left/relu")
+    net.add("conv", name="right", inputs=first, channels=4, kernel=1)
+    right = net.add("relu", name="right/relu")
+    net.add("concat", name="both", inputs=[left, right])
+    net.add("maxpool", name="pool", kernel=2)
+    net.add("fc", name="fc", features=10)
+    return net.build()
+
+
+MAPS = (
+    MapInfo("a", "relu", (2, 4, 4), "conv", 2, 1.0),
+    MapInfo("b", "relu", (2, 4, 4), "conv", 3, 1.0),
+    MapInfo("c", "maxpool", (4, 2, 2), "concat", 3, 1.0),
+    MapInfo("d", "relu", (16,), "fc", 4, 0.0, "classifier"),
+)
+
+
+def write(path: Path, maps: tuple[MapInfo, ...] = MAPS) -> Path:
+    with ActivationsWriter(path, {"network": "branches", "data": "nothing"}, maps) as writer:
+        found = []
+        for number, nonzero in enumerate((128, 512, 640, 256)[: len(maps)]):
+            size = CodeSize("rle", "NCHW", 4096, 32 * nonzero + 1000)
+            found.append(MapStatistics(number, 1024, nonzero, (size,), 1024))
+        writer.add_point(Point(0, 0.0, 4, tuple(found)))
+    return path
+
+
+def test_every_map_gets_its_own(tmp_path: Path) -> None:
+    network, source = branches(), OneToOneContents(MeasuredContents(load(write(tmp_path / "m.maps"))), branches())
+    names = {layer.name: layer.index for layer in network.layers}
+    for codec, share in ((Codec(), lambda n: n / 1024 + 1 / 32), (Codec("rle"), lambda n: (32 * n + 1000) / 32768)):
+        found = source.contents(network, 1, codec)
+        for name, nonzero in (("left/relu", 128), ("right/relu", 512), ("pool", 640)):
+            assert found[names[name]].density == nonzero / 1024
+            assert found[names[name]].share == pytest.approx(share(nonzero))
+    assert source.description.endswith("; map by map")
+    by_depth = MeasuredContents(load(tmp_path / "m.maps")).contents(network, 1, Codec())
+    assert by_depth[names["left/relu"]].density == by_depth[names["right/relu"]].density == 320 / 1024
+    with pytest.raises(BuddysimError, match=r"map of left/relu: no sizes for zlib, NCHW, windows of 4096 B"):
+        source.contents(network, 1, Codec("zlib"))
+
+
+def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.maps", (MAPS[0], MAPS[2]))
+    expected = r"m.maps: not a measurement of branches: map 2 behind .* is pool 'c', expected relu 'right/relu'"
+    with pytest.raises(BuddysimError, match=expected):
+        make_source_of(branches(), {"activations": str(path)})
+    carried = make_source_of(branches(), {"activations": str(path), "match": "depth"})
+    assert not carried.description.endswith("map by map")
+    with pytest.raises(BuddysimError, match=r"map 3 .* is missing, expected pool 'pool'"):
+        make_source_of(branches(), {"activations": str(write(path, MAPS[:2]))})
+    assert mismatch(branches(), load(write(path))) is None  # its hidden FC layers don't matter: the network has none
+    assert "relu 'a', expected relu 'left/relu'" in str(mismatch(branches(), load(path), by_name=True))
+    with pytest.raises(BuddysimError, match=r"match 'name': expected one of layer, depth"):
+        make_source_of(branches(), {"match": "name"})
+    with pytest.raises(BuddysimError, match="match: goes with activations, not with density"):
+        make_source_of(branches(), {"match": "depth", "density": 0.5})
+
+
+def test_other_sources_stay(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("kind,density\nrelu,0.25\n")
+    assert isinstance(make_source_of(branches(), {"densities": str(table)}), TableContents)
+    assert not isinstance(make_source_of(branches(), {}), OneToOneContents)  # none of this network ships
