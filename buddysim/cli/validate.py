@@ -36,6 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", metavar="FILE", help="measured curves in place of those that come along, as CSV"),
         "file",
     )
+    completes(
+        parser.add_argument(
+            "--captures",
+            metavar="FOLDER",
+            help="captured programs to replay, PROGRAM.bin each, or a CSV of earlier replays (kernels)",
+        ),
+        "file",
+    )
     parser.add_argument("-o", "--output", metavar="FOLDER", help=f"write {PAGE}.md, .csv and more; the folder is made")
 
 
@@ -51,17 +59,17 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.validation import REGISTRY, Options
 
     names = [args.name] if args.name else list(REGISTRY.names())
-    data = None if args.data is None else Path(args.data)
+    data, captures = (None if given is None else Path(given) for given in (args.data, args.captures))
     targets = []
     if args.output is not None:
         folder = Path(args.output)
         folder.mkdir(parents=True, exist_ok=True)
         endings = [".md", ".csv", *(f"-{name}.{kind}" for name in names for kind in ("csv", "png"))]
         targets = [folder / f"{PAGE}{ending}" for ending in endings]
-        check_outputs(targets, [data])
+        check_outputs(targets, [data, captures])
     found: dict[str, Comparison] = {}
     for name in names:
-        found[name] = REGISTRY.find(name).compare(Options(args.machine, data, say))
+        found[name] = REGISTRY.find(name).compare(Options(args.machine, data, captures, say))
         print_screen([f"{name}:", *validation_parts(found[name].judged), ""])
     if targets:
         page, table = (path if path.exists() else None for path in targets[:2])

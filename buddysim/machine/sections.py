@@ -70,6 +70,10 @@ class Kernel(Section):
 
     launch_latency: Duration = Field(description="from a kernel's launch to its first thread block")
     block_launch_interval: Duration = Field(description="minimum time between two thread-block launches on one SM")
+    warp_launch_interval: Duration = Field(
+        default=parse_time("0 core_cycles"),
+        description="time between two warps that an SM starts, on top of that between thread blocks",
+    )
     block_latency: Duration = Field(
         default=parse_time("0 core_cycles"),
         description="overhead of a thread block besides its instructions: first fetch, final drain",
@@ -126,10 +130,16 @@ class L2(Section):
         default=parse_time("1 core_cycles"),
         description="time between two atomic operations of a slice, each on one sector of one instruction",
     )
+    fetch: Annotated[int, fields.size("32 B", "64 B")] = Field(
+        default=32,
+        description="least that a read miss fetches of uncompressed memory: a 32 B sector, or an aligned 64 B pair",
+    )
     fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L2:
+        if self.fetch not in (32, 64):
+            raise ValueError(f"fetch {self.fetch} B is not 32 B or 64 B")
         _check_sets(self.size, self.slices, self.ways, self.line)
         return self
 

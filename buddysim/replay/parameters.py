@@ -52,6 +52,7 @@ def _sm_numbers(m: Machine) -> dict[str, object]:
         "sm_shared": m.sm.shared_memory,
         "block_interval_ps": m.ps(m.kernel.block_launch_interval),
         "block_latency_ps": m.ps(m.kernel.block_latency),
+        "warp_interval_ps": m.ps(m.kernel.warp_launch_interval),
         "cycle_ps": _core_cycle_ps(m),
         "step_ps": m.ps(m.sm.step_latency),
         "issue_interval_ps": m.ps(m.sm.issue_interval),
@@ -90,6 +91,7 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * ENTRY_BYTES),
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
+        "l2_fetches_pairs": m.l2.fetch == 2 * SECTOR_BYTES,
     }
 
 

@@ -23,11 +23,13 @@ class Options:
     ----------
     machine : name of the preset to compare; None: all
     data : a file of measurements in place of those that come along; None: those
+    captures : a folder of captured programs, or a table of earlier replays; None: the stored results of replays
     progress : gets a line about each part that has been compared
     """
 
     machine: str | None = None
     data: Path | None = None
+    captures: Path | None = None
     progress: Callable[[str], None] = lambda _: None
 
 

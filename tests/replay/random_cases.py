@@ -119,6 +119,7 @@ def _sm_keys(r: random.Random) -> dict[str, Any]:
         "kernel.launch_latency": r.choice(["0 ns", "100 ns", "1 us"]),
         "kernel.block_launch_interval": _cycles(r.choice([0, 1, 20, 300])),
         "kernel.block_latency": _cycles(r.choice([0, 0, 5, 200])),
+        "kernel.warp_launch_interval": _cycles(r.choice([0, 0, 3, 40])),
         "kernel.concurrent": r.random() < 0.75,
     }
 
@@ -145,6 +146,7 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         "l2.bandwidth": r.choice(["64 B/core_cycle", "5 B/core_cycle", "1 B/core_cycle", "11 GB/s"]),
         "l2.mshrs": r.choice([1, 2, 3, 8, 64]),
         "l2.atomic_interval": _cycles(r.choice([1, 1, 40, 200])),
+        "l2.fetch": r.choice(["32 B", "64 B"]),
         "l2.fill_on_memcpy": r.random() < 0.6,
         "metadata_cache.ways": meta_ways,
         "metadata_cache.slices": meta_slices,

@@ -93,6 +93,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="report the device as a GPU with 48 KiB of local memory, work-groups up to 1024 and 56 compute units: "
         "programs that ask choose what they would choose there (results may differ in rounding)",
     )
+    parser.add_argument(
+        "--gpu-code",
+        action="store_true",
+        help="compile kernels as a GPU's compiler does: loops unrolled, loads ahead of what uses them "
+        "(results may differ in rounding)",
+    )
     add_compressor(parser)
     add_provenance(parser, "program", level=1)
     add_program(parser)
@@ -126,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
     )
     command = [args.program, *args.arguments]
     try:
-        outcome = run_program(command, executable, record.receive, toolchain, chosen, args.as_gpu)
+        outcome = run_program(command, executable, record.receive, toolchain, chosen, args.as_gpu, args.gpu_code)
     except BaseException:
         record.abort()
         if not record.counts.launches:

@@ -12,7 +12,16 @@ _MAGIC = b"poclbin"
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 # A kernel may have the name of a function of the C library (`advance`): calls must stay in the program's library.
 _LINKING = ("-shared", "-Wl,-Bsymbolic")
-_FLAGS = ("-O2", "-fPIC", "-w", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops")
+_FLAGS = ("-O2", "-fPIC", "-w", "-fno-vectorize", "-fno-slp-vectorize")
+_AS_WRITTEN = ("-fno-unroll-loops",)
+#: Loops are unrolled whole where they are short, else by eight, LLVM's default count.
+_GPU_CODE = tuple(
+    part
+    for option in (
+        "-unroll-allow-partial", "-unroll-runtime", "-unroll-threshold=300", "-unroll-partial-threshold=300",
+    )
+    for part in ("-mllvm", option)
+)  # fmt: skip
 
 
 def bitcode_of(binary: bytes) -> bytes:
@@ -31,19 +40,28 @@ def bitcode_of(binary: bytes) -> bytes:
     return code
 
 
-def compiled(binary: bytes, toolchain: Toolchain) -> Path:
-    """The library of a program, from the cache if the same was compiled before."""
+def compiled(binary: bytes, toolchain: Toolchain, gpu_code: bool = False) -> Path:
+    """The library of a program, from the cache if the same was compiled before.
+
+    Parameters
+    ----------
+    binary : PoCL's
+    toolchain : compiles it
+    gpu_code : unroll loops and issue loads first, as a GPU's compiler does
+    """
     code = bitcode_of(binary)
     plugin, hooks = pass_plugin(toolchain), hooks_object(toolchain)
+    flags = (*_FLAGS, *(_GPU_CODE if gpu_code else _AS_WRITTEN))
+    clang = (*(("env", "BUDDYSIM_CAPTURE_GPU_CODE=1") if gpu_code else ()), toolchain.clang)
 
     def make(target: Path) -> None:
         bitcode = target.with_suffix(".bc")
         bitcode.write_bytes(code)
         source = ["-x", "ir", str(bitcode), "-x", "none", str(hooks)]
-        command = [toolchain.clang, *_FLAGS, f"-fpass-plugin={plugin}", *_LINKING, *source, "-lm", "-o", str(target)]
+        command = [*clang, *flags, f"-fpass-plugin={plugin}", *_LINKING, *source, "-lm", "-o", str(target)]
         error = run_compiler(command, target)
         if error is not None:
             raise BuddysimError(f"its program could not be compiled: {error}")
 
-    key = [toolchain.clang, plugin.name, hooks.name, *_FLAGS, *_LINKING]
+    key = [*clang, plugin.name, hooks.name, *flags, *_LINKING]
     return kept(f"{CACHE}/program", ".so", ["\0".join(key).encode(), code], make)

@@ -67,6 +67,7 @@ def run_program(
     toolchain: Toolchain,
     plan: Plan,
     as_gpu: bool = False,
+    gpu_code: bool = False,
 ) -> Outcome:
     """Run a program to its end.
 
@@ -77,6 +78,7 @@ def run_program(
     toolchain : compiles its kernels
     plan : which launches are traced, and when snapshots are taken
     as_gpu : the device says that it is a GPU
+    gpu_code : kernels are compiled as for a GPU
     """
     outcome = Outcome()
     library = runtime_library(toolchain)
@@ -93,7 +95,7 @@ def run_program(
                 if connection is not None:
                     outcome.answered = True
                     with connection:
-                        _serve(connection, listener, receive, toolchain, outcome)
+                        _serve(connection, listener, receive, toolchain, gpu_code, outcome)
                 outcome.returncode = process.wait()
             except BaseException:
                 process.kill()
@@ -121,13 +123,14 @@ def _serve(
     listener: socket.socket,
     receive: Callable[[Received], None],
     toolchain: Toolchain,
+    gpu_code: bool,
     outcome: Outcome,
 ) -> None:
     listener.setblocking(False)
     for message in messages(connection):
         if message.type == Message.COMPILE:
             try:
-                answer(connection, False, str(compiled(bytes(message.data), toolchain)))
+                answer(connection, False, str(compiled(bytes(message.data), toolchain, gpu_code)))
             except (BuddysimError, OSError) as error:
                 answer(connection, True, str(error))
             _refuse_others(listener, outcome)

@@ -149,6 +149,8 @@ cdef struct MemorySystem:
     Divisor n_slices
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
+    bint fetch_pairs            # do misses fetch aligned pairs of sectors of uncompressed memory?
+    unsigned int fetch_too      # of the fill at hand: sectors besides those wanted, from uncompressed device memory
     uint8_t* l2_classes         # of each way: what its entry's size class is after the last store to the line
     const SectorCache* l1       # the L1s of all SMs
     # compression
@@ -336,6 +338,11 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
     return way
 
 
+cdef inline unsigned int pair_partners(unsigned int sectors) noexcept nogil:
+    """The other sector of each sector's aligned pair."""
+    return (sectors & 5) << 1 | (sectors & 10) >> 1
+
+
 cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* line, int64_t* ready_ps,
                              unsigned int missing, int64_t t) noexcept nogil:
     """Fetches a line's missing sectors through the scheme; returns when they can be used."""
@@ -346,6 +353,8 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     if unlikely(mshr[0] > t):
         count_wait(m, L2_MSHR, mshr[0] - t)
         begin = mshr[0]
+    if unlikely(m.fetch_pairs):
+        m.fetch_too = pair_partners(missing) & ~(missing | line[0])
     done = m.fill(m, slice, at, &filled, begin)
     mshr[0] = done
     filled &= ~line[0]

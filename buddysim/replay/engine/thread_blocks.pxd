@@ -65,6 +65,7 @@ cdef struct Gpu:                # one run's machine state
     int n_schedulers            # per SM
     int max_blocks              # per SM
     int64_t block_interval_ps
+    int64_t warp_interval_ps
     int64_t block_latency_ps
     Scheduler* schedulers       # [sms][schedulers]
     Warp* warps                 # [sms][MAX_WARPS]

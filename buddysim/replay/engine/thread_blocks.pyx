@@ -23,6 +23,7 @@ cdef int gpu_init(Gpu* g, dict n) except -1:
     g.free_chunk, g.resume_sm = -1, NOWHERE
     g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
     g.block_interval_ps, g.block_latency_ps = n["block_interval_ps"], n["block_latency_ps"]
+    g.warp_interval_ps = n["warp_interval_ps"]
     core_init(&g.core, n)
     l1s_init(&g.arena, &g.l1, g.n_sms, n)
     schedulers_init(g)
@@ -264,7 +265,7 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
     room.registers -= kernel.registers_per_block
     room.shared -= kernel.shared_per_block
     start = larger(g.now_ps, room.next_block_ps)
-    room.next_block_ps = start + g.block_interval_ps
+    room.next_block_ps = start + g.block_interval_ps + <int>record.n_warps * g.warp_interval_ps
     start += g.block_latency_ps
     for i in range(<int>record.n_warps):
         slot = lowest_bit(room.free_slots)
@@ -274,6 +275,7 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
         warp.v_ps = 0
         warp.shift_ps = start
         warp.last_arrival_ps = start
+        start += g.warp_interval_ps
         warp.block = number
         warp.n_pending = warp.at_barrier = 0
         scheduler = &g.schedulers[sm * g.n_schedulers + slot % g.n_schedulers]

@@ -1,12 +1,16 @@
-"""Fills and write-backs that move exactly the sectors asked for: of uncompressed device memory, or of host memory."""
+"""Fills and write-backs that move the sectors asked for: of uncompressed device memory, or of host memory.
+
+Where misses fetch aligned pairs (`l2.fetch`), fills from device memory move the other sectors of the pairs too.
+"""
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
-from buddysim.replay.engine.kinds cimport DEMAND, HOST, SECTOR_BYTES, WRITE_BACK
+from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITE_BACK
 from buddysim.replay.engine.locate cimport locate_entry
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, Region, Slice, device_read, device_write, link_read, link_write, region_of,
+    MemorySystem, Region, Slice, device_fetch, device_write, link_read, link_write, region_of,
 )
 from buddysim.replay.engine.locations cimport LineLocation
 
@@ -21,15 +25,20 @@ cdef inline int64_t host_writeback(MemorySystem* m, Line line, int64_t t) noexce
     return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITE_BACK, t)
 
 
-cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLocation* at, unsigned int wanted,
+cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLocation* at, unsigned int* sectors,
                              int64_t t) noexcept nogil:
-    """Sectors from the memory that the allocation lives in."""
-    cdef int sectors = sector_count(wanted)
+    """Sectors from the memory that the allocation lives in; `sectors`: those wanted, then those filled."""
+    cdef int bursts = sector_count(sectors[0])
     cdef DeviceLocation location
     if region.placement == HOST:
-        return host_fill(m, wanted, t)
+        return host_fill(m, sectors[0], t)
     dram_location(&m.dram, at.bank, at.row, &location)
-    return device_read(m, &location, sectors, DEMAND, t)
+    location.channel.moved[<int>DEMAND] += bursts
+    if unlikely(m.fetch_too != 0):
+        location.channel.moved[<int>OVERFETCH] += sector_count(m.fetch_too)
+        bursts += sector_count(m.fetch_too)
+        sectors[0] |= m.fetch_too
+    return device_fetch(m, &location, bursts, t)
 
 
 cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* slice, uint32_t entry, Line line,
@@ -48,7 +57,7 @@ cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineL
     """The fill of a scheme that compresses nothing."""
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1
-    return raw_fill(m, region, at, sectors[0], t)
+    return raw_fill(m, region, at, sectors, t)
 
 
 cdef inline int64_t uncompressed_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class,

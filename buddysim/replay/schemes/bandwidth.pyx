@@ -21,7 +21,7 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigne
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1
     if region.placement == HOST:
-        return raw_fill(m, region, at, sectors[0], t)
+        return raw_fill(m, region, at, sectors, t)
     return compressed_fill(m, region, slice, at, sectors, t, 4, True)
 
 

@@ -21,7 +21,7 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigne
     region.fills += 1
     if region.placement == COMPRESSED:
         return compressed_fill(m, region, slice, at, sectors, t, region.kept, False)
-    return raw_fill(m, region, at, sectors[0], t)
+    return raw_fill(m, region, at, sectors, t)
 
 
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:

@@ -92,3 +92,21 @@ def test_clean_victims_wait_for_nothing():
     loads = [load(entry) for entry in range(32)]
     end = time_of(slow, loads)
     assert time_of(slow, [*loads, store(32, 33)]) == end + (1 + 100) * NS
+
+
+def test_a_miss_fetches_the_other_half_of_its_pair():
+    """The second load finds what the first one's fetch has brought; the other pair's sectors are not there."""
+    pairs = machine(l2__fetch="64 B")
+    first = load((0, 1))
+    assert run(pairs, [first])["fill_sectors"] == 2
+    assert run(M, [first])["fill_sectors"] == 1
+    other_half, other_pair = (load((0, mask), chain_cycles=300, **PAST_L1) for mask in (2, 4))
+    hit = time_of(pairs, [first, other_half])
+    assert time_of(M, [first, other_half]) - hit == (100 - 2) * NS  # a burst more of the first fetch
+    assert time_of(pairs, [first, other_pair]) - hit == (100 + 2) * NS
+
+
+def test_what_is_there_of_a_pair_is_not_fetched_again():
+    pairs = machine(l2__fetch="64 B")
+    assert run(pairs, [store((0, 1)), load((0, 2), chain_cycles=300)])["fill_sectors"] == 1
+    assert run(pairs, [load((0, 15))])["fill_sectors"] == 4

@@ -113,3 +113,9 @@ def test_how_a_kernel_is_cut_into_chunks_changes_nothing(sizes, cuts, starts, ch
         whole.append(Launch([grid(*[block for piece in pieces for block in piece])], start_ps=start))
         cut.append(Launch([grid(*piece) for piece in pieces], start_ps=start))
     assert run_launches(chosen, whole) == run_launches(chosen, cut)
+
+
+def test_warps_of_an_sm_start_one_after_the_other():
+    late = machine(kernel__warp_launch_interval="30 ns")
+    two = grid(*[[[store(2 * i)], [store(2 * i + 1)]] for i in range(2)])
+    assert ends(late, Launch([two], warps=2)) == [(3 * 30 + 1 + 1 + 100) * NS]

@@ -1,17 +1,27 @@
 // A plugin of clang: -fpass-plugin. What it adds runs before and after the optimisation pipeline.
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/SeparateConstOffsetFromGEP.h>
+#include <llvm/Transforms/Scalar/StraightLineStrengthReduce.h>
+#include <llvm/Transforms/Scalar/NaryReassociate.h>
+
+#include <cstdlib>
 
 #include "instrument.h"
 #include "prepare.h"
+#include "schedule.h"
 
 using namespace llvm;
 
 namespace {
 
+bool for_gpu() { return getenv("BUDDYSIM_CAPTURE_GPU_CODE"); }
+
 struct Prepare : PassInfoMixin<Prepare> {
   PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
     capture::prepare(module);
+    if (for_gpu()) capture::allow_unrolling(module);
     return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
@@ -25,6 +35,26 @@ struct Instrument : PassInfoMixin<Instrument> {
   static bool isRequired() { return true; }
 };
 
+// What a GPU's compiler does after the optimisation pipeline: NVPTX's passes for addresses, then loads first.
+struct Schedule : PassInfoMixin<Schedule> {
+  PreservedAnalyses run(Function& function, FunctionAnalysisManager&) {
+    if (function.getMetadata("kernel_arg_addr_space")) capture::schedule(function);
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
+FunctionPassManager as_gpu() {
+  FunctionPassManager passes;
+  passes.addPass(SeparateConstOffsetFromGEPPass());
+  passes.addPass(StraightLineStrengthReducePass());
+  passes.addPass(EarlyCSEPass());
+  passes.addPass(NaryReassociatePass());
+  passes.addPass(EarlyCSEPass());
+  passes.addPass(Schedule());
+  return passes;
+}
+
 }  // namespace
 
 extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
@@ -32,6 +62,9 @@ extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
             builder.registerPipelineStartEPCallback(
                 [](ModulePassManager& manager, auto) { manager.addPass(Prepare()); });
             builder.registerOptimizerLastEPCallback(
-                [](ModulePassManager& manager, auto) { manager.addPass(Instrument()); });
+                [](ModulePassManager& manager, auto) {
+                  if (for_gpu()) manager.addPass(createModuleToFunctionPassAdaptor(as_gpu()));
+                  manager.addPass(Instrument());
+                });
           }};
 }

@@ -150,4 +150,21 @@ void prepare(Module& module) {
   for (Function* kernel : kernels) add_entry(*kernel);
 }
 
+void allow_unrolling(Module& module) {
+  for (Function& f : module)
+    for (Instruction& i : instructions(f)) {
+      MDNode* loop = i.getMetadata(LLVMContext::MD_loop);
+      if (!loop) continue;
+      for (const MDOperand& operand : loop->operands()) {
+        auto* hint = dyn_cast<MDNode>(operand);
+        auto* name = hint && hint->getNumOperands() ? dyn_cast<MDString>(hint->getOperand(0)) : nullptr;
+        if (name && name->getString() == "llvm.loop.unroll.disable") {
+          i.setMetadata(LLVMContext::MD_loop, nullptr);
+          break;
+        }
+      }
+    }
+  if (Function* barrier = module.getFunction("bs_barrier")) barrier->removeFnAttr(Attribute::NoDuplicate);
+}
+
 }  // namespace capture

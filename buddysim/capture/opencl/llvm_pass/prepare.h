@@ -9,4 +9,7 @@ bool stays_call(const llvm::Function& f);
 
 void prepare(llvm::Module& module);
 
+// PoCL forbids the unrolling of every loop; and a barrier may be copied with its loop, for all work-items alike.
+void allow_unrolling(llvm::Module& module);
+
 }  // namespace capture

@@ -81,15 +81,16 @@ class Sm:
         if not program.warps:
             return
         start = max(now, self.next_block)
-        self.next_block = start + self.numbers.block_launch_interval
+        per_warp = self.numbers.warp_launch_interval
+        self.next_block = start + self.numbers.block_launch_interval + len(program.warps) * per_warp
         for what, need in kernel.needs().items():
             self.room[what] -= need
         kernel.running_blocks += 1
         block = Block(kernel, len(program.warps))
-        for warp_program in program.warps:
+        for i, warp_program in enumerate(program.warps):
             slot = min(self.free_slots)
             self.free_slots.remove(slot)
-            warp = Warp(self.numbers, warp_program, block, slot, start + self.numbers.block_latency)
+            warp = Warp(self.numbers, warp_program, block, slot, start + self.numbers.block_latency + i * per_warp)
             block.warps.append(warp)
             self.schedulers[slot % len(self.schedulers)].warps.append(warp)
 

@@ -18,8 +18,8 @@ class Below(Protocol):
     def arrive(self, entry: int, t: int) -> int:
         """When an access that has passed its slice's port at `t` looks for its line."""
 
-    def fill(self, entry: int, wanted: int, t: int) -> tuple[int, int]:
-        """Fetches sectors: those that the L2 then has, and when (ps)."""
+    def fill(self, entry: int, wanted: int, besides: int, t: int) -> tuple[int, int]:
+        """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
 
     def write_back(self, entry: int, line: CacheLine, t: int) -> int:
         """Writes a dirty line: when its way is free (ps)."""
@@ -131,7 +131,11 @@ class L2:
         ring = self.mshrs[self.places.slice_of(entry)]
         free = ring.take()
         self.counts["l2.fills"] += 1
-        filled, done = self.below.fill(entry, missing, max(t, free))
+        besides = 0
+        if self.numbers.machine.l2.fetch == 64:
+            pairs = sum(3 << first for first in (0, 2) if missing >> first & 3)
+            besides = pairs & ~missing & ~line.valid
+        filled, done = self.below.fill(entry, missing, besides, max(t, free))
         ring.hold(done)
         self.times.l2_miss.add(done - t)
         self.times.waits.l2_mshr.add(max(0, free - t))

@@ -44,6 +44,7 @@ class Numbers:
         self.launch_latency = m.ps(m.kernel.launch_latency)
         self.block_launch_interval = m.ps(m.kernel.block_launch_interval)
         self.block_latency = m.ps(m.kernel.block_latency)
+        self.warp_launch_interval = m.ps(m.kernel.warp_launch_interval)
         self.l1_hit = m.ps(m.l1.load_to_use)
         self.l1_line = max(1, self.cycle // m.l1.lines_per_cycle)
         self.l1_queue = 32 * self.l1_line

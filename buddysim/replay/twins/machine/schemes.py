@@ -113,8 +113,8 @@ class Below:
         """When an access that has passed its slice's port at `t` looks for its line."""
         return t if self.pages is None or self.on_host(entry) else self.pages.access(entry, t)
 
-    def fill(self, entry: int, wanted: int, t: int) -> tuple[int, int]:
-        """Fetches sectors: those that the L2 then has, and when (ps)."""
+    def fill(self, entry: int, wanted: int, besides: int, t: int) -> tuple[int, int]:
+        """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
         region = self.region(entry)
         region.counts["fills"] += 1
         if region.placement is Placement.COMPRESSED:
@@ -125,7 +125,8 @@ class Below:
             return wanted, self.link.read(SECTOR_BYTES * count, t)
         location = self.places.location(entry)
         self.dram.count("demand", location, count)
-        return wanted, self.dram.read(location, count, t)
+        self.dram.count("overfetch", location, besides.bit_count())
+        return wanted | besides, self.dram.read(location, count + besides.bit_count(), t)
 
     def write_back(self, entry: int, line: CacheLine, t: int) -> int:
         """Writes a dirty line: when its way is free (ps)."""

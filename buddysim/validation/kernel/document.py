@@ -1,0 +1,116 @@
+"""The part of docs/validation-silicon.md that is about kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from buddysim.validation.comparison import Judged
+from buddysim.validation.kernel.measured import FITTED
+from buddysim.validation.kernel.pairs import Pair, accelsim, side
+
+_COUNTED = (
+    ("warp instructions", "warp_instructions"),
+    ("global read sectors", "read_sectors"),
+    ("L2 sectors", "l2_sectors"),
+    ("DRAM sectors", "dram_sectors"),
+    ("cycles", "cycles"),
+)
+
+
+def document(pairs: Sequence[Pair], judged: Sequence[Judged], old: int) -> Iterator[str]:
+    """The part of docs/validation-silicon.md."""
+    kept = [pair for pair in pairs if not pair.why_not]
+    programs = list(dict.fromkeys(pair.program for pair in kept))
+    yield "## Kernels of real programs"
+    yield ""
+    yield from _HEAD.splitlines()
+    yield ""
+    if old:
+        yield f"**{old} of the stored results are of another version of the model or of `gv100`.**"
+        yield ""
+    yield f"{len(kept)} kernels of {len(programs)} programs are compared. ![cycles](validation-silicon-kernels.png)"
+    yield ""
+    yield from _programs(kept, programs)
+    yield ""
+    yield from _measures(judged)
+    yield ""
+    yield from _left_out(pairs)
+    yield from _LIMITS.splitlines()
+
+
+def _programs(kept: Sequence[Pair], programs: Sequence[str]) -> Iterator[str]:
+    """Replayed over measured: the median of each program's kernels."""
+    yield "Replayed over measured, the median of each program's kernels; hit rates in percent, replayed / measured."
+    yield ""
+    names = " | ".join(name for name, _ in _COUNTED)
+    yield f"| program | kernels | {names} | Accel-Sim's cycles | L1, loads | L2 |"
+    yield f"|---|--:|{'--:|' * (len(_COUNTED) + 3)}"
+    for program in programs:
+        own = [pair for pair in kept if pair.program == program]
+        ratios = [_ratio([(x, y) for _, x, y in side(own, quantity).points]) for _, quantity in _COUNTED]
+        theirs = _ratio([(x, y) for _, x, y in accelsim(own).points])
+        rates = [
+            f"{_middle(own, 'replay', rate):.0f} / {_middle(own, 'measured', rate):.0f}"
+            for rate in ("l1_hit_share", "l2_hit_share")
+        ]
+        fitted = " (fitted)" if program in FITTED else ""
+        yield f"| {program}{fitted} | {len(own)} | {' | '.join([*ratios, theirs, *rates])} |"
+
+
+def _ratio(points: Sequence[tuple[float, float]]) -> str:
+    return f"{median(ours / theirs for ours, theirs in points if theirs):.3f}"
+
+
+def _middle(pairs: Sequence[Pair], which: str, rate: str) -> float:
+    return 100 * median(getattr(getattr(pair, which).counts, rate) for pair in pairs)
+
+
+def _measures(judged: Sequence[Judged]) -> Iterator[str]:
+    """Errors beside their goals, and Accel-Sim's."""
+    theirs = {(row.subject, row.quantity): row.error for row in judged if row.machine == "Accel-Sim"}
+    yield "| programs | measure | replayed | goal | Accel-Sim |"
+    yield "|---|---|--:|--:|--:|"
+    for row in judged:
+        if row.machine == "Accel-Sim" or row.error is None:
+            continue
+        missed = row.verdict == "missed"
+        error = f"**{_share(row.error)}**" if missed else _share(row.error)
+        other = theirs.get((row.subject, row.quantity))
+        yield f"| {row.subject} | {row.quantity} | {error} | {_share(row.goal)} | {_share(other)} |"
+    yield ""
+    yield "Bold: missed. The goal of test programs' cycles is twice Accel-Sim's figure."
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _left_out(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Kernels that are not compared, with the reason of each program's first."""
+    left = [pair for pair in pairs if pair.why_not]
+    if not left:
+        return
+    yield "Not compared:"
+    yield ""
+    for program in dict.fromkeys(pair.program for pair in left):
+        own = [pair for pair in left if pair.program == program]
+        yield f"- {program}: {len(own)} kernels; the first, {own[0].replay.name}: {own[0].why_not}"
+    yield ""
+
+
+_HEAD = """
+Nsight Compute's counters of a Quadro GV100 beside replays on `gv100` of the same programs, captured on a CPU, each
+kernel from cold caches. Which kernels are compared, what was fitted on which programs and what is a measure:
+[validation-rules.md](validation-rules.md#kernels), written before the first comparison. Captures are too large to
+come along: this part is made from the stored results of their replays (`buddysim/validation/data/gv100_replays.csv`);
+`validate kernels --captures FOLDER` replays captures anew.
+""".strip()
+
+_LIMITS = """
+### Limits
+
+- A capture counts the instructions of LLVM's code, not of SASS, and knows no execution units but issue slots.
+- bfs ran on another graph than the measured one, by the rules of the same generator.
+- The counters' launch shapes are those of the CUDA programs' sources, not counted.
+""".strip()

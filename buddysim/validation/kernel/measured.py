@@ -1,0 +1,152 @@
+"""The measured kernels: counters of a Quadro GV100, launch shapes, and Accel-Sim's cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib import resources
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.base.textfile import csv_rows, read_text
+
+_DATA = resources.files("buddysim.validation") / "data"
+LARGEST_FILE = 2**24
+FITTED = ("gemm", "2DConvolution", "hotspot", "backprop", "bfs")
+TESTED = ("3mm", "atax", "mvt", "b+tree", "pathfinder", "lud", "nw")
+PROGRAMS = FITTED + TESTED
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was counted of a kernel, on a GPU or in a replay; sectors are of 32 B.
+
+    Attributes
+    ----------
+    l2_hit_share : of the sectors that the L2 was asked for
+    dram_sectors : read and written
+    """
+
+    cycles: float
+    warp_instructions: float
+    read_requests: float
+    write_requests: float
+    read_sectors: float
+    write_sectors: float
+    l2_read_sectors: float
+    l2_write_sectors: float
+    l2_hit_share: float
+    dram_sectors: float
+
+    @property
+    def l1_hit_share(self) -> float:
+        """Of the global read sectors, those that the L1 answered."""
+        return 1 - self.l2_read_sectors / self.read_sectors if self.read_sectors else 0.0
+
+    @property
+    def l2_sectors(self) -> float:
+        return self.l2_read_sectors + self.l2_write_sectors
+
+
+COUNTS = tuple(field.name for field in fields(Counts))
+_NAMES = {
+    "cycles": "cycles",
+    "warp_instructions": "warp_instructions",
+    "read_requests": "global_read_requests",
+    "write_requests": "global_write_requests",
+    "read_sectors": "global_read_sectors",
+    "write_sectors": "global_write_sectors",
+    "l2_read_sectors": "l2_read_sectors",
+    "l2_write_sectors": "l2_write_sectors",
+    "l2_hit_share": "l2_hit_percent",
+    "dram_sectors": "dram_sectors",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A kernel that was measured.
+
+    Attributes
+    ----------
+    program, number : which
+    grid, block : of its launch, ``16x64``; empty where they aren't known
+    counts : what Nsight Compute counted
+    accelsim_cycles : what Accel-Sim gave for it
+    """
+
+    program: str
+    number: int
+    grid: str
+    block: str
+    counts: Counts
+    accelsim_cycles: float
+
+
+def measured(path: Path | None = None) -> dict[str, list[Measured]]:
+    """The kernels of each program, in the order of their launches; of a file, or of the one that comes along.
+
+    Raises
+    ------
+    BuddysimError
+        where the file is no table of kernels
+    """
+    if path is None:
+        text, where = (_DATA / "gv100_kernels.csv").read_text(encoding="utf-8"), "gv100_kernels.csv"
+    else:
+        text, where = read_text(path, "table of measured kernels", LARGEST_FILE), str(path)
+    shapes = _shapes()
+    found: dict[str, list[Measured]] = {}
+    for line, row in table(text, where, ("program", "kernel", *_NAMES.values(), "accelsim_cycles")):
+        values = {name: number(row[column], f"{where}: line {line}: {column}") for name, column in _NAMES.items()}
+        values["l2_hit_share"] /= 100
+        own = found.setdefault(row["program"], [])
+        own.append(
+            Measured(
+                row["program"],
+                len(own),
+                *shapes.get((row["program"], len(own)), ("", "")),
+                Counts(**values),
+                number(row["accelsim_cycles"], f"{where}: line {line}: accelsim_cycles"),
+            )
+        )
+    return found
+
+
+def _shapes() -> Mapping[tuple[str, int], tuple[str, str]]:
+    text = (_DATA / "gv100_launches.csv").read_text(encoding="utf-8")
+    rows = table(text, "gv100_launches.csv", ("program", "kernel", "grid", "block"))
+    return {(row["program"], int(row["kernel"])): (row["grid"], row["block"]) for _, row in rows}
+
+
+def table(text: str, where: str, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a CSV table by column, each with its line.
+
+    Raises
+    ------
+    BuddysimError
+        where a column is missing, or a row is short
+    """
+    rows = csv_rows(text, where)
+    head = next(rows, (0, []))[1]
+    missing = [column for column in columns if column not in head]
+    if missing:
+        raise BuddysimError(f"{where}: not a table of kernels: there is no column {missing[0]}")
+    found = []
+    for line, cells in rows:
+        if len(cells) != len(head):
+            raise BuddysimError(f"{where}: line {line}: {len(cells)} columns, expected {len(head)}")
+        found.append((line, dict(zip(head, cells, strict=True))))
+    return found
+
+
+def number(text: str, where: str) -> float:
+    """A number from 0 on."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 2**63:
+        raise BuddysimError(f"{where}: {shortened(text)}: expected a number from 0")
+    return value

@@ -1,0 +1,146 @@
+"""Captured programs replayed kernel by kernel, each from cold caches, and the stored results of earlier replays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import read_text
+from buddysim.machine import Machine
+from buddysim.replay.simulation import simulate
+from buddysim.replay.version import MODEL_VERSION
+from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Kernel, Trace, open_trace
+from buddysim.validation.comparison import Value
+from buddysim.validation.kernel.measured import COUNTS, LARGEST_FILE, Counts, number, table
+
+_STORED = resources.files("buddysim.validation") / "data" / "gv100_replays.csv"
+COLUMNS = ("program", "kernel", "name", "grid", "block", *COUNTS, "machine_checksum", "model_version")
+_SECTOR_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A kernel's replay.
+
+    Attributes
+    ----------
+    program, number : which
+    name : of the kernel's function
+    grid, block : of its launch, ``16x64``
+    counts : what the replay counted
+    made_with : checksum of the machine, and version of the model
+    """
+
+    program: str
+    number: int
+    name: str
+    grid: str
+    block: str
+    counts: Counts
+    made_with: tuple[str, str]
+
+    @property
+    def row(self) -> tuple[Value, ...]:
+        """A value for each of `COLUMNS`."""
+        counts = (float(f"{value:.6g}") if value % 1 else int(value) for value in astuple(self.counts))
+        return (self.program, self.number, self.name, self.grid, self.block, *counts, *self.made_with)
+
+
+def made_with(machine: Machine) -> tuple[str, str]:
+    """What the result of a replay depends on besides the trace."""
+    return machine.checksum[:12], str(MODEL_VERSION)
+
+
+def replays(
+    folder: Path, programs: dict[str, int], machine: Machine, progress: Callable[[str], None]
+) -> Iterator[Replay]:
+    """Replays the captures of a folder, ``PROGRAM.bin`` each.
+
+    Parameters
+    ----------
+    folder : of the captures; programs without one are left out
+    programs : how many kernels of each are replayed at most
+    machine : the machine
+    progress : gets a line about each program
+
+    Raises
+    ------
+    BuddysimError
+        where the folder has no capture of any of the programs
+    """
+    there = {name: folder / f"{name}.bin" for name in programs if (folder / f"{name}.bin").is_file()}
+    if not there:
+        raise BuddysimError(f"{folder}: no captures: expected files such as {next(iter(programs))}.bin")
+    cold = machine.with_overrides({"l2.fill_on_memcpy": False})
+    for name, path in there.items():
+        with open_trace(path) as trace:
+            kernels = trace.kernels[: programs[name]]
+            for kernel in kernels:
+                yield replay(name, trace, kernel, cold, made_with(machine))
+        progress(f"{name}: {len(kernels)} kernels replayed")
+
+
+def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version: tuple[str, str]) -> Replay:
+    """Replays one kernel alone: caches begin empty."""
+    result = simulate(trace, machine, "ideal", kernels=range(kernel.index, kernel.index + 1)).counters
+    loads, stores = requests(trace, kernel)
+    asked = result["l2.read_sectors"] + result["l2.write_sectors"]
+    missed = result["l2.demand_sectors"]
+    counts = Counts(
+        cycles=result["cycles"],
+        warp_instructions=result["warp_instructions"],
+        read_requests=loads,
+        write_requests=stores,
+        read_sectors=result["load_sectors"],
+        write_sectors=result["store_sectors"],
+        l2_read_sectors=result["l2.read_sectors"],
+        l2_write_sectors=result["l2.write_sectors"],
+        l2_hit_share=1 - missed / asked if asked else 0.0,
+        dram_sectors=(result["device.read_bytes"] + result["device.write_bytes"]) / _SECTOR_BYTES,
+    )
+    return Replay(program, kernel.index, kernel.name, shape(kernel.grid), shape(kernel.block), counts, version)
+
+
+def requests(trace: Trace, kernel: Kernel) -> tuple[int, int]:
+    """Warp instructions of a kernel that read global memory, and those that write it."""
+    kinds = np.zeros(4, dtype=np.int64)
+    for ref in kernel.chunks:
+        kinds += np.bincount(trace.decode_chunk(ref).ops["kind"], minlength=4)
+    return int(kinds[OP_LOAD] + kinds[OP_ATOMIC]), int(kinds[OP_STORE])
+
+
+def shape(dimensions: tuple[int, int, int]) -> str:
+    """``16x64`` of a grid or block; a third dimension of 1 is left out."""
+    x, y, z = dimensions
+    return f"{x}x{y}" if z == 1 else f"{x}x{y}x{z}"
+
+
+def stored() -> list[Replay]:
+    """The results of replays that come along: the captures are too large for that."""
+    return parsed(_STORED.read_text(encoding="utf-8"), "gv100_replays.csv")
+
+
+def from_file(path: Path) -> list[Replay]:
+    """The results of replays in a file, a table of points that an earlier comparison wrote."""
+    return parsed(read_text(path, "table of replays", LARGEST_FILE), str(path))
+
+
+def parsed(text: str, where: str) -> list[Replay]:
+    """Replays from a table with `COLUMNS`."""
+    return [
+        Replay(
+            row["program"],
+            int(number(row["kernel"], f"{where}: line {line}: kernel")),
+            row["name"],
+            row["grid"],
+            row["block"],
+            Counts(**{name: number(row[name], f"{where}: line {line}: {name}") for name in COUNTS}),
+            (row["machine_checksum"], row["model_version"]),
+        )
+        for line, row in table(text, where, COLUMNS)
+    ]
