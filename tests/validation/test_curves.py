@@ -145,5 +145,5 @@ def test_the_page_is_up_to_date(tmp_path: Path) -> None:
     """Of the V100, in whole: its rows of the table are those of docs/."""
     fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(Options("v100")).judged]
     with (ROOT / "docs" / "validation-silicon.csv").open() as file:
-        stored = [row for row in csv.reader(file) if row[1] == "v100"]
+        stored = [row for row in csv.reader(file) if row[:2] == ["curves", "v100"]]
     assert [[cell.replace("None", "") for cell in row] for row in fresh] == stored

@@ -63,7 +63,7 @@ def _ratio(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _middle(pairs: Sequence[Pair], which: str, rate: str) -> float:
-    return 100 * median(getattr(getattr(pair, which).counts, rate) for pair in pairs)
+    return 100 * float(median(getattr(getattr(pair, which).counts, rate) for pair in pairs))
 
 
 def _measures(judged: Sequence[Judged]) -> Iterator[str]:

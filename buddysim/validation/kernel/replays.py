@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
+from fractions import Fraction
 from importlib import resources
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import numpy as np
 from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import read_text
 from buddysim.machine import Machine
+from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.simulation import simulate
 from buddysim.replay.version import MODEL_VERSION
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Kernel, Trace, open_trace
@@ -19,7 +22,7 @@ from buddysim.validation.comparison import Value
 from buddysim.validation.kernel.measured import COUNTS, LARGEST_FILE, Counts, number, table
 
 _STORED = resources.files("buddysim.validation") / "data" / "gv100_replays.csv"
-COLUMNS = ("program", "kernel", "name", "grid", "block", *COUNTS, "machine_checksum", "model_version")
+COLUMNS = ("program", "kernel", "name", "grid", "block", *COUNTS, "machine_digest", "model_version")
 _SECTOR_BYTES = 32
 
 
@@ -33,7 +36,7 @@ class Replay:
     name : of the kernel's function
     grid, block : of its launch, ``16x64``
     counts : what the replay counted
-    made_with : checksum of the machine, and version of the model
+    made_with : digest of the machine, and version of the model
     """
 
     program: str
@@ -52,8 +55,9 @@ class Replay:
 
 
 def made_with(machine: Machine) -> tuple[str, str]:
-    """What the result of a replay depends on besides the trace."""
-    return machine.checksum[:12], str(MODEL_VERSION)
+    """What a replay's result depends on besides the trace: a digest of the machine, the model's version."""
+    numbers = sorted(engine_numbers(machine, Fraction(1)).items())
+    return hashlib.sha256(repr(numbers).encode()).hexdigest()[:12], str(MODEL_VERSION)
 
 
 def replays(
@@ -140,7 +144,7 @@ def parsed(text: str, where: str) -> list[Replay]:
             row["grid"],
             row["block"],
             Counts(**{name: number(row[name], f"{where}: line {line}: {name}") for name in COUNTS}),
-            (row["machine_checksum"], row["model_version"]),
+            (row["machine_digest"], row["model_version"]),
         )
         for line, row in table(text, where, COLUMNS)
     ]
