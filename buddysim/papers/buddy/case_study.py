@@ -142,8 +142,3 @@ def below_64(study: Study) -> Measured:
     text = ", ".join(paper_names()[name] for name, batch in found.items() if batch < 64)
     note = ", ".join(f"{name} {batch}" for name, batch in found.items())
     return Measured(text or "none", f"largest minibatches: {note}", _FOOTPRINTS)
-
-
-@measures("buddy-batch-accuracy", "buddy-batch-convergence", "buddy-batch-largest", "buddy-batch-needed")
-def accuracy(study: Study, id: str) -> Measured:
-    return Measured(None, "accuracy against the minibatch isn't trained here")

@@ -1,0 +1,189 @@
+"""Pictures of the study's figures as they are to be: made-up numbers, drawn without letters, in grey.
+
+``python -m tests.figures.pictures`` draws the kept ones anew, after a change that is wanted: look at them before.
+Without letters a picture doesn't depend on fonts; what is kept is small.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from numpy.typing import NDArray
+from PIL import Image
+
+from buddysim.figures import REGISTRY
+from buddysim.figures.drawing.table import Table
+from buddysim.papers.buddy.case_study import BATCHES
+from buddysim.papers.buddy.read_off import POLICIES, THRESHOLDS, figures
+from buddysim.papers.buddy.speed import LINKS_GBS, OVERSUBSCRIBED, link_text
+
+FOLDER = Path(__file__).parent / "reference"
+DPI = 72
+#: A pixel is another one from here on, of 255 shades; so many others are the drawing library's affair.
+SHADES, OTHERS = 20, 4
+WORKLOADS = (("cg", "HPC"), ("lulesh", "HPC"), ("HPC mean", "HPC"), ("alexnet", "DL"), ("DL mean", "DL"))
+_SIZES = (0, 8, 16, 32, 64, 80, 96, 128)
+
+
+def numbers(low: float, high: float) -> Iterator[float]:
+    """Numbers from `low` to `high`, no two of which are the same."""
+    return (low + (high - low) * (0.5 + 0.618034 * n) % 1 for n in itertools.count())
+
+
+def made_up(keys: Sequence[tuple[Any, ...]], ranges: Mapping[str, tuple[float, float]], *names: str) -> Table:
+    """A row for each of the keys, with numbers from the ranges."""
+    drawn = {column: numbers(*ends) for column, ends in ranges.items()}
+    rows = [(*key, *(next(column) for column in drawn.values())) for key in keys]
+    return Table((*names, *ranges), rows)
+
+
+def product(*parts: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Every combination; parts that are tuples are taken apart."""
+    flat = ((one if isinstance(one, tuple) else (one,) for one in key) for key in itertools.product(*parts))
+    return [tuple(itertools.chain.from_iterable(key)) for key in flat]
+
+
+def classes() -> Table:
+    keys = [(name, group) for name, group in WORKLOADS]
+    found = made_up(keys, {f"share_{size}B": (0.1, 1.0) for size in _SIZES}, "workload", "group")
+    rows = [(*row[:2], *(share / sum(row[2:]) for share in row[2:])) for row in found.rows]
+    return Table(found.columns, rows)
+
+
+def page_map() -> Table:
+    entries = [f"entry{n}_bytes" for n in range(64)]
+    keys = [(name, row, 12) for name, row in product(("cg", "lulesh"), range(12))]
+    found = made_up(keys, dict.fromkeys(entries, (0.0, 128.0)), "workload", "row", "pages")
+    return Table(found.columns, [(*row[:-1], None) for row in found.rows])
+
+
+def trainings() -> Table:
+    figure = REGISTRY.find("fig13")
+    at = {column: n for n, column in enumerate(figure.COLUMNS)}
+    rows = []
+
+    def add(**values: Any) -> None:
+        row: list[Any] = [None] * len(at)
+        for column, value in values.items():
+            row[at[column]] = value
+        rows.append(tuple(row))
+
+    footprint, speed, gain = numbers(0.1, 40), numbers(10, 90), numbers(-10, 40)
+    for name, batch in product(("alexnet", "vgg16", "biglstm"), BATCHES):
+        add(workload=name, batch=batch, footprint_gib=next(footprint), samples_per_s=next(speed))
+    for name in ("alexnet", "vgg16", "mean"):
+        add(workload=name, speedup_percent=next(gain), paper_speedup_percent=next(gain))
+    for n, (batch, epoch) in enumerate(product((16, 64, 256), range(1, 7))):
+        mean = 60 + 4 * epoch + n
+        ends = {"accuracy_least_percent": mean - 4, "accuracy_most_percent": mean + 3}
+        add(workload="small network", batch=batch, epoch=epoch, accuracy_percent=mean, **ends)
+    return Table(figure.COLUMNS, rows)
+
+
+@cache
+def tables() -> dict[str, Table]:
+    """Made-up numbers of every figure."""
+    algorithms = [key for key, value in figures()["fig5a_ratio_by_algorithm"].items() if isinstance(value, dict)]
+    ratio, share = (1.0, 8.0), (0.05, 0.95)
+    systems = ("bandwidth", *map(link_text, LINKS_GBS))
+    of_workload = ("workload", "group")
+    one_each = [(name, group) for name, group in WORKLOADS if "mean" not in name]
+    compressors = [(name, "bpc", group, 3) for name, group in product(algorithms, ("HPC", "DL"))]
+    metadata = [(name, line, 1024 << n) for name, line, n in product(list("abcdef"), (32, 128), range(7))]
+    return {
+        "fig3": made_up(
+            product(one_each, range(10)), {"ratio": ratio, "paper_ratio": ratio}, *of_workload, "snapshot"
+        ),
+        "fig5-compressors": made_up(
+            compressors, {"ratio": ratio, "paper_ratio": ratio}, "algorithm", "compressor", "group", "workloads"
+        ),
+        "fig5-classes": classes(),
+        "fig5-metadata": made_up(metadata, {"hit_share": share}, "workload", "line_bytes", "bytes_per_slice"),
+        "fig6": page_map(),
+        "fig7": made_up(
+            product(WORKLOADS, POLICIES),
+            {"ratio": ratio, "overflow_share": share, "paper_ratio": ratio, "paper_buddy_share": share},
+            *of_workload, "policy",
+        ),
+        "fig8": made_up(
+            [(name, number, 1.5, 1.6) for name, number in product(("squeezenet", "resnet50"), range(10))],
+            {"overflow_share": share}, "workload", "snapshot", "ratio", "paper_ratio",
+        ),
+        "fig9": made_up(
+            product(WORKLOADS, THRESHOLDS), {"ratio": ratio, "overflow_share": share, "paper_ratio": ratio},
+            *of_workload, "threshold",
+        ),
+        "fig11": made_up(
+            product(WORKLOADS, systems), {"performance": (0.4, 1.2), "paper_performance": (0.4, 1.2)},
+            *of_workload, "system",
+        ),
+        "fig12": made_up(
+            [(name, share, 2.0 + n, 1.1 + n / 10) for n, name in enumerate(("ilbdc", "palm", "sp"))
+             for share in OVERSUBSCRIBED],
+            {"um_slowdown": (1.5, 40.0)}, "workload", "oversubscription_share", "host_slowdown", "buddy_slowdown",
+        ),
+        "fig13": trainings(),
+    }  # fmt: skip
+
+
+def drawn(name: str) -> Figure:
+    """A figure of made-up numbers, without its letters."""
+    figure: Figure = REGISTRY.find(name).draw(tables()[name])
+    for axes in figure.axes:
+        axes.tick_params(which="both", labelbottom=False, labelleft=False, labelright=False)
+        if (legend := axes.get_legend()) is not None:
+            legend.remove()
+    for text in figure.findobj(Text):
+        text.set_visible(False)
+        text.set_in_layout(False)
+    figure.set_dpi(DPI)
+    return figure
+
+
+def pixels(figure: Figure) -> NDArray[np.uint8]:
+    """Shades of grey; the figure's layout is that of its first picture."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("L"))
+
+
+def kept(name: str) -> NDArray[np.uint8]:
+    """The picture as it is to be."""
+    with Image.open(FOLDER / f"{name}.png") as picture:
+        return np.asarray(picture)
+
+
+def others(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> int:
+    """How many pixels two pictures have that aren't the same."""
+    if one.shape != other.shape:
+        return max(one.size, other.size)
+    return int(np.count_nonzero(np.abs(one.astype(int) - other) >= SHADES))
+
+
+def series(figure: Figure) -> list[list[Artist]]:
+    """What shows numbers: groups of bars, lines, marks and maps."""
+    found: list[list[Artist]] = []
+    for axes in figure.axes:
+        bars = [list(container) for container in axes.containers]
+        of_containers = set(itertools.chain.from_iterable(bars))
+        alone = [*axes.lines, *(one for one in axes.collections if one.get_paths()), *axes.images]
+        found += bars + [[artist] for artist in alone if artist not in of_containers]
+    return found
+
+
+def main() -> None:
+    for name in tables():
+        Image.fromarray(pixels(drawn(name))).save(FOLDER / f"{name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main()
