@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,6 +21,13 @@ DEEPEST = 32
 LARGEST_NUMBER = 2**64
 """Whole numbers lie between this and its negative; what every file format and program can hold."""
 _LONGEST_DIGITS = 21
+_KEY = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
+#: What may hold dots in TOML: long strings, comments, then keys; strings of one line look like quoted keys.
+_DOTTED = re.compile(
+    rf"""\"{{3}}(?:\\.|[^\\])*?\"{{3}}|'{{3}}.*?'{{3}}|\#[^\n]*"""
+    rf"""|(?P<deep>{_KEY}(?:[ \t]*\.[ \t]*{_KEY}){{{DEEPEST}}})|{_KEY}""",
+    re.DOTALL,
+)
 
 AnyPath = str | os.PathLike[str]
 
@@ -62,6 +70,7 @@ def read_json(path: AnyPath, what: str, most_bytes: int) -> Any:
 def parse_toml(text: str, where: str = "") -> dict[str, Any]:
     """The tables of a TOML text; a BuddysimError that begins with `where` if it isn't TOML, or out of bounds."""
     try:
+        _check_keys(text)
         content = tomllib.loads(text)
         _check_bounds(content)
     except (ValueError, RecursionError) as error:
@@ -153,6 +162,12 @@ def _whole_number(digits: str) -> int:
     if len(digits) > _LONGEST_DIGITS:
         raise ValueError(f"a whole number with {len(digits)} digits")
     return int(digits)
+
+
+def _check_keys(text: str) -> None:
+    """Raises a ValueError for a dotted key that is too deep: tomllib's memory grows with the square of its parts."""
+    if any(found["deep"] for found in _DOTTED.finditer(text)):
+        raise ValueError(f"tables or lists nested more than {DEEPEST} deep")
 
 
 def _check_bounds(content: object) -> None:

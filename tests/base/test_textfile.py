@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,31 @@ def test_toml_out_of_bounds(text: str, expected: str) -> None:
         parse_toml(text, "x.toml")
     assert str(refused.value).startswith("x.toml: ")
     assert str(refused.value).isprintable()
+
+
+def test_a_long_dotted_key_costs_no_memory() -> None:
+    """The standard library's parser keeps all its beginnings: 10 GB for 100 kB of text."""
+    tracemalloc.start()
+    try:
+        for text in (".".join(["a"] * 50000) + " = 1", "[" + " . ".join(['"b"'] * 50000) + "]"):
+            with pytest.raises(BuddysimError, match=f"nested more than {DEEPEST} deep"):
+                parse_toml(text)
+        assert tracemalloc.get_traced_memory()[1] < 100 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+DOTS = ".".join(["a"] * 50)
+
+
+@pytest.mark.parametrize("text", ['"{}"', "'{}'", '"""\n{}"""', "'''\n{}'''", '"\\"{}"', "1 # {}", '["{}", "x"]'])
+def test_dots_of_strings_and_comments_are_no_keys(text: str) -> None:
+    assert parse_toml(f"a = {text.format(DOTS)}\nb = 2")["b"] == 2
+
+
+def test_toml_keys_as_deep_as_lists() -> None:
+    deepest = ".".join(["a"] * DEEPEST)
+    assert parse_toml(f"{deepest} = 1") == parse_toml(f"[{deepest[:-2]}]\na = 1")
 
 
 @pytest.mark.parametrize(
@@ -127,6 +153,9 @@ OWN_DATA = {
     "base/csvfile.py": "writes CSV only",
     "training/schemes/_gist_accuracy.py": "package data",
     "validation/curve/measured.py": "package data; a file of the user's by textfile",
+    "validation/accelsim.py": "package data",
+    "validation/dram.py": "package data",
+    "validation/paging/measured.py": "package data",
     "workloads/comparison.py": "package data",
     "workloads/table.py": "package data",
     "sweep/record.py": "the store's own lines, behind their checksum",
