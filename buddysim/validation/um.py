@@ -173,7 +173,7 @@ def document(found: Sequence[Replayed], more: Sequence[Replayed], judged: Sequen
     yield ""
     yield "The rule was written before the first comparison: [validation-rules.md](validation-rules.md#unified-memory)."
     yield "Nothing is fitted. Each cell: replayed / measured; bold: bytes that differ by more than a factor of two."
-    yield "Last column: bytes in with a frame more, as logs tell what is left to half a frame and nobody knows what the"
+    yield "Last column: bytes in with a frame more, as logs tell what is left to a part of a frame, and not what the"
     yield "driver keeps for itself."
     yield ""
     yield "| program | % | frames | MB in | MB out | fault groups | kernel time, ms | slowdown | MB in, a frame more |"
@@ -182,8 +182,8 @@ def document(found: Sequence[Replayed], more: Sequence[Replayed], judged: Sequen
         run = one.run
         pairs = ((one.in_bytes, run.in_bytes), (one.out_bytes, run.out_bytes))
         moved = [megabytes(*pair, factor) for pair, factor in zip(pairs, one.factors, strict=True)]
-        groups, times = f"{one.groups:,} / {run.groups:,}", f"{1e3 * one.seconds:,.4g} / {1e3 * run.seconds:,.4g}"
-        slower, with_more = f"{ours:.2f} / {theirs:.2f}", f"{other.in_bytes / 1e6:,.4g}"
+        groups, times = f"{one.groups:,} / {run.groups:,}", f"{number(1e3 * one.seconds)} / {number(1e3 * run.seconds)}"
+        slower, with_more = f"{ours:.2f} / {theirs:.2f}", number(other.in_bytes / 1e6)
         cells = (run.program, run.percent, one.frames, *moved, groups, times, slower, with_more)
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
@@ -197,17 +197,22 @@ def document(found: Sequence[Replayed], more: Sequence[Replayed], judged: Sequen
 
 
 def megabytes(ours: int, theirs: int, factor: float) -> str:
-    text = f"{ours / 1e6:,.4g} / {theirs / 1e6:,.4g}"
+    text = f"{number(ours / 1e6)} / {number(theirs / 1e6)}"
     return text if factor <= FACTOR_GOAL else f"**{text}**"
+
+
+def number(value: float) -> str:
+    """Four digits, no exponent."""
+    return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
 
 
 _LIMITS = """
 ### Why goals are missed
 
-- **Batches**: the driver sorts a batch's faults by block of 2 MiB before it serves them, so a block enters once per
-  batch. Here a fault is served when it comes, so where more blocks are in use than there are frames, they chase each
-  other out within a batch: hotspot uses three to six at any time, and with three frames moves almost three times the
-  bytes, with four what was measured.
+- **Batches** (inferred, not proven): the driver sorts a batch's faults by block of 2 MiB before it serves them, so a
+  block enters once per batch. Here a fault is served when it comes, so where more blocks are in use than there are
+  frames, they chase each other out within a batch: hotspot uses three to six at any time, and with three frames
+  moves almost three times the bytes; with four (the last column), what was measured.
 - **ra**: the log has 2.5 MB out at 125 %, of 207 MB that came in, on a card with less than 10 MB left: pages must have
   been dropped, not written back, or the log is incomplete. Every page that leaves goes back here.
 - **First touch**: pages that nobody has written (the output of ra, a third of hotspot's arrays) come over the link

@@ -12,6 +12,7 @@ from buddysim.validation.paging import lanes
 from buddysim.validation.paging.measured import FRAME, Run, runs
 from buddysim.validation.paging.programs import PROGRAMS
 from buddysim.validation.paging.space import BLOCK, Space
+from tests.validation.stored import fresh, stored
 
 
 def written(tmp_path, name, **sizes):
@@ -88,6 +89,16 @@ def test_bytes_that_differ_by_more_than_two_are_missed() -> None:
     assert rows["all runs", "rank correlation of slowdowns"].verdict == "met"
     assert rows["hotspot at 100 %", "bytes out"].verdict == "missed"
     assert rows["bfs at 100 %", "bytes out"].verdict == "met"
+
+
+@pytest.mark.slow
+def test_the_table_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two short programs."""
+    monkeypatch.setattr(um, "PROGRAMS", {name: PROGRAMS[name] for name in ("hotspot", "ra")})
+    found, every = (
+        [row for row in rows if row[2] != um.ALL] for rows in (fresh(um.compare(Options()).judged), stored("um"))
+    )
+    assert found == [row for row in every if row[2].split()[0] in ("hotspot", "ra")]
 
 
 def test_another_machine_is_not_checked() -> None:

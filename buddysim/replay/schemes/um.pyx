@@ -6,7 +6,8 @@ prefetched: the largest subtree of which more than half is then resident is fetc
 described to follow). Pages lie in frames of device memory, of a page or more (`um.frame`). The frame evicted to make room is the
 one least recently accessed at the L2, or the one into which a page came the longest time ago (`um.order`); its pages go back over
 the link whole, and their lines leave the caches. The run begins with the frames of lowest address resident, as many as fit, or
-with none (`um.begin`). With `um.serial` evictions and migrations follow each other, and batches wait for them, as in NVIDIA's driver.
+with none (`um.begin`). With `um.serial` evictions and migrations follow each other, and batches wait for them, as in NVIDIA's
+driver.
 docs/model-rules.md has the exact rules.
 
 What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
