@@ -110,7 +110,10 @@ come along: this part is made from the stored results of their replays (`buddysi
 _LIMITS = """
 ### Limits
 
-- A capture counts the instructions of LLVM's code, not of SASS, and knows no execution units but issue slots.
+- A capture counts the instructions of LLVM's code, not of SASS, and knows no execution units but issue slots. Volta's
+  units for integers, single precision and shared memory take a warp in two cycles. Nearly every kernel is faster here.
+- Not modelled: an L2 that takes two cycles for a store to a sector, dirty data in the L2 of 2.65 MiB at most
+  (backprop's DRAM sectors), instruction caches, which are cold too, and what a barrier costs.
 - bfs ran on another graph than the measured one, by the rules of the same generator.
 - The counters' launch shapes are those of the CUDA programs' sources, not counted.
 """.strip()
