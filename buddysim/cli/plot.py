@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,10 +166,12 @@ def _fill(names: Sequence[str], source: Source, args: argparse.Namespace) -> Non
 
     from buddysim.base.terminal import say
     from buddysim.figures import REGISTRY
-    from buddysim.papers.buddy.fill import fill
+    from buddysim.papers.buddy.fill import comparison_asks, fill
     from buddysim.sweep.api import executor_maker
 
-    asks = [partial(REGISTRY.find(name).data, source) for name in names]
+    asks: list[Callable[[], object]] = [partial(REGISTRY.find(name).data, source) for name in names]
+    if args.figure == STUDY:
+        asks += comparison_asks(source.buddy)
     fill(source.buddy, asks, executor_maker(args.workers, args.scheduler, args.slurm), lambda event: None, say)
 
 

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.figures import REGISTRY, Source
+from buddysim.papers.buddy.fill import comparison_asks
 from buddysim.papers.buddy.study import Study, paper_names
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
@@ -179,6 +180,13 @@ def test_traces_that_cannot_be_made_do_not_hold_up_the_others(
     assert "traces: no room" in capsys.readouterr().err
     assert {(one.name, one.contents_every) for one in ordered} == {("ep", 64), ("vgg16", 0)}
     assert main(["plot", "fig3", *place, "--only", "cg", "-o", str(tmp_path / "p.svg")]) == 0
+
+
+def test_the_study_makes_what_the_comparison_needs_besides(folder: Path) -> None:
+    study = source(folder).buddy
+    for ask in comparison_asks(study):
+        ask()
+    assert "changes" in {point.settings.get("analysis") for point in study.missing.values()}  # no figure draws it
 
 
 def test_every_workload_has_its_name_in_the_paper() -> None:

@@ -200,7 +200,7 @@ def alexnet_accesses(study: Study) -> Measured:
     share, replayed = (of_policy(study, "alexnet", "final", column) for column in ("static_share", "replayed_share"))
     if share is None or replayed is None:
         return Measured(None, note="not stored")
-    return Measured(100 * share, note=f"replayed {100 * replayed:.2f} %", cause=CONTENTS_CAUSE)
+    return Measured(100 * share, note=f"replayed {100 * replayed:.2f} %", cause=_target_cause(study, "alexnet"))
 
 
 @measures("buddy-hpgmg-pattern")

@@ -127,8 +127,8 @@ def dl_constant(study: Study) -> Measured:
         known = [ratio for ratio in found or () if ratio is not None]
         if known:
             spreads[name] = max(known) / min(known) - 1
-    if not spreads:
-        return Measured(None, note="not stored")
+    if len(spreads) < len(study.names("DL")) or not spreads:
+        return Measured(None, note=f"{len(spreads)} of {len(study.names('DL'))} stored")
     ranked = sorted(spreads.values())
     note = ", ".join(f"{name} {100 * spread:.0f} %" for name, spread in spreads.items())
     return Measured("roughly constant" if ranked[len(ranked) // 2] <= 0.1 else "changes", note=note)
@@ -142,8 +142,8 @@ def dl_changes(study: Study) -> Measured:
         share = arithmetic(row["other_class_share"] for row in rows) if rows else None
         if share is not None:
             found[name] = share
-    if not found:
-        return Measured(None, note="not stored")
+    if len(found) < len(study.names("DL")) or not found:
+        return Measured(None, note=f"{len(found)} of {len(study.names('DL'))} stored")
     mean = sum(found.values()) / len(found)
     note = ", ".join(f"{name} {100 * share:.0f} %" for name, share in found.items())
     return Measured("frequent" if mean > 0.1 else "rare", note=note)

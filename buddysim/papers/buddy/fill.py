@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.papers.buddy.study import NothingStored, Study
+from buddysim.papers.measured import measurements
+from buddysim.papers.stated import numbers
 from buddysim.sweep.api import Maker, run
 from buddysim.sweep.plan import make_plan
 from buddysim.sweep.point import Point
@@ -64,6 +67,12 @@ def fill(study: Study, asks: Sequence[Callable[[], object]], make: Maker, listen
     if failures:
         raise BuddysimError("; ".join(failures))
     return len(missing)
+
+
+def comparison_asks(study: Study) -> list[Callable[[], object]]:
+    """Functions that ask a study for all that docs/validation.md compares, for `fill`."""
+    measure = measurements()
+    return [partial(measure[id], study) for id in numbers("validation.md")]  # type: ignore[arg-type]
 
 
 def _ask(study: Study, asks: Sequence[Callable[[], object]]) -> None:
