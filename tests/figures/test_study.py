@@ -128,7 +128,7 @@ def test_what_is_not_there_is_said(folder: Path, tmp_path: Path, capsys: pytest.
     assert "fig3: nothing of it is in" in error
     assert "plot fig3 --scale small --run makes them" in error
     assert main(["plot", "fig10", *place]) == 2
-    assert "waits for the silicon validation" in capsys.readouterr().err
+    assert "'validate kernels -o FOLDER' draws them" in capsys.readouterr().err
 
 
 def drawn_text(folder: Path, only: str) -> str:
