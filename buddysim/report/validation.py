@@ -26,8 +26,8 @@ def validation_parts(judged: Sequence[Judged]) -> list[Part]:
     shown = [row for row in judged if row.verdict != FITTED]
     rows = [
         [
-            row.machine, row.subject, row.quantity, number(row.simulated), number(row.measured), share(row.error),
-            share(row.goal), row.verdict,
+            row.machine, row.subject, row.quantity, amount(row.simulated, row.unit), amount(row.measured, row.unit),
+            share(row.error), share(row.goal), row.verdict,
         ]
         for row in shown
     ]  # fmt: skip
@@ -38,6 +38,10 @@ def validation_parts(judged: Sequence[Judged]) -> list[Part]:
 
 def number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def amount(value: float | None, unit: str) -> str:
+    return number(value) if value is None else f"{number(value)} {unit}".rstrip()
 
 
 def share(value: float | None) -> str:

@@ -121,13 +121,13 @@ def judgements(found: Sequence[Compared]) -> Iterator[Judged]:
         yield Judged(NAME, MACHINE, one.name, "cycles of all kernels", "cycles", total, theirs, one.error, goal, note)
         for key, (mine, accelsim) in one.sectors.items():
             error = mine / accelsim - 1 if accelsim else float(mine > 0)
-            yield Judged(NAME, MACHINE, one.name, f"{key} sectors", "", mine, accelsim, error)
+            yield Judged(NAME, MACHINE, one.name, f"{key} sectors", "sectors", mine, accelsim, error)
     if programs:
         correlation, off = log_correlation(programs), mean(abs(one.error) for one in programs)
         allowed = 1 - CORRELATION_GOAL
         yield Judged(
-            NAME, MACHINE, "programs", "log correlation of kernels", "", correlation, 1, 1 - correlation, allowed,
-            "error: 1 - correlation",
+            NAME, MACHINE, "programs", "log correlation of kernels", "of 1", correlation, None, 1 - correlation,
+            allowed, "error: 1 - correlation",
         )  # fmt: skip
         yield Judged(NAME, MACHINE, "programs", "mean error of totals", error=off, goal=MEAN_GOAL)
     errors = [abs(error) for one in found if one.is_micro for error in one.errors]

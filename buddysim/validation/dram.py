@@ -83,8 +83,9 @@ def compare(options: Options) -> Comparison:
         options.progress(f"{name}: largest error {worst.error:+.1%} ({worst.stream})")
     judged = [
         Judged(
-            NAME, one.machine, one.stream, "share of peak bandwidth", simulated=one.ours, measured=one.nearest,
-            error=one.error, goal=one.goal, note=f"DRAMsim3: {one.theirs[0]:.3f} and {one.theirs[1]:.3f}",
+            NAME, one.machine, one.stream, "share of peak bandwidth", "of peak", simulated=one.ours,
+            measured=one.nearest, error=one.error, goal=one.goal,
+            note=f"DRAMsim3: {one.theirs[0]:.3f} and {one.theirs[1]:.3f}",
         )
         for one in found
     ]  # fmt: skip

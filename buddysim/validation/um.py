@@ -130,8 +130,8 @@ def judgements(found: Sequence[Replayed]) -> Iterator[Judged]:
             yield Judged(
                 NAME, MACHINE, subject, quantity, "B", mine, measured, factor - 1, FACTOR_GOAL - 1, "error: factor - 1"
             )
-        shown = [("fault groups", "", one.groups, run.groups), ("kernel time", "s", one.seconds, run.seconds)]
-        shown += [("slowdown over 100 %", "", ours, theirs)] * (run.percent != 100)
+        shown = [("fault groups", "groups", one.groups, run.groups), ("kernel time", "s", one.seconds, run.seconds)]
+        shown += [("slowdown over 100 %", "x", ours, theirs)] * (run.percent != 100)
         for quantity, unit, mine_, measured_ in shown:
             yield Judged(NAME, MACHINE, subject, quantity, unit, mine_, measured_, mine_ / measured_ - 1)
     slower = [(ours, theirs) for one, ours, theirs in slowdowns(found) if one.run.percent != 100]
@@ -143,11 +143,11 @@ def judgements(found: Sequence[Replayed]) -> Iterator[Judged]:
         correlation = rank_correlation(pairs)
         allowed = None if goal is None else 1 - goal
         yield Judged(
-            NAME, MACHINE, ALL, quantity, "", correlation, 1, 1 - correlation, allowed, "error: 1 - correlation"
+            NAME, MACHINE, ALL, quantity, "of 1", correlation, None, 1 - correlation, allowed, "error: 1 - correlation"
         )
     within = [name for name in PROGRAMS if worst_factor(found, name) <= FACTOR_GOAL]
     yield Judged(
-        NAME, MACHINE, ALL, "programs with bytes within 2x", "", len(within), len(PROGRAMS),
+        NAME, MACHINE, ALL, "programs with bytes within 2x", "programs", len(within), len(PROGRAMS),
         max(0, PROGRAMS_GOAL - len(within)) / PROGRAMS_GOAL, 0.0,
         f"a goal of {PROGRAMS_GOAL}: {', '.join(within) or 'none'}",
     )  # fmt: skip

@@ -39,7 +39,7 @@ cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigne
     region.fills += 1
     if over_link(m, region, at.entry):
         return host_fill(m, sectors[0], t)
-    return raw_fill(m, region, at, sectors[0], t)
+    return raw_fill(m, region, at, sectors, t)
 
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, entry)
