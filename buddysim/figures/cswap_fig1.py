@@ -25,7 +25,7 @@ def data(source: Source) -> list[dict[str, Any]]:
             "sparsity": one.sparsity,
             "mib": one.byte_count / 2**20,
         }
-        for epoch in epochs()
+        for epoch in epochs("VGG16")
         for one in decisions(*VGG16, epoch=epoch)
     ]
 
@@ -45,5 +45,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     right.set_ylabel("MiB", fontsize=9)
     style.stated(right, [0, len(names) - 1], [1568, 49], "paper", "Red marks: sizes that the paper states.")
     style.legend(axes, 5)
-    style.caption(axes, training_text())
+    style.caption(axes, training_text("VGG16"))
     return figure

@@ -51,6 +51,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes[-1].set_yscale("log")
     axes[0].set_ylabel("ms")
     style.caption(axes[0], "Bars: median of five seeds; dots: each. BO: 10 random points, 25 steps; random: one point.")
-    style.caption(axes[0], training_text())
+    style.caption(axes[0], training_text("VGG16"))
     style.caption(axes[0], f"Where they ended, direct simulations are off the table: {check_text()} (8 and 32 MiB).")
     return figure

@@ -38,5 +38,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         style.turned(panel)
     axes[0].set_ylabel("ms, both ways")
     style.legend(axes[1], 3)
-    style.caption(axes[0], training_text())
+    style.caption(axes[0], training_text("VGG16"))
     return figure

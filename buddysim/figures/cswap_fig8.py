@@ -38,5 +38,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.set_xlabel("epoch")
     axes[0].set_ylabel("layers")
     axes[0].legend(fontsize=7, frameon=False, title="codec times", title_fontsize=7)
-    style.caption(axes[0], training_text())
+    style.caption(axes[0], training_text(*NETWORKS))
     return figure

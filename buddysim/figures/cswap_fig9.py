@@ -44,5 +44,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
     style.legend(axes[1], 2)
-    style.caption(axes[0], training_text())
+    style.caption(axes[0], training_text("VGG16"))
     return figure

@@ -6,11 +6,24 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from buddysim.formats.maps import Activations
 from buddysim.machine.training import TrainingMachine
-from buddysim.papers.cswap.networks import BATCHES, BELOW, CSWAP, HOST, LINK, NETWORKS, ORACLE, STATIC, ZOO, Case
+from buddysim.papers.cswap.networks import (
+    BATCHES,
+    BELOW,
+    CSWAP,
+    HOST,
+    IMAGENET,
+    LINK,
+    NETWORKS,
+    ORACLE,
+    STATIC,
+    ZOO,
+    Case,
+)
 from buddysim.sweep.saved import Result, SavedResults
 from buddysim.training import Network
-from buddysim.training.contents.measured import shipped
+from buddysim.training.contents.reduced_trainings import training_of
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import make_options
 from buddysim.training.iteration.build import build
@@ -75,7 +88,7 @@ def normalised(training: SavedResults, case: Case, codec_times: str = SIMULATED)
 def decisions(
     case: Case, label: str, codec_times: str = SIMULATED, epoch: float | None = None, codec: str = "zvc"
 ) -> list[Decision]:
-    """CSWAP's decisions, at an epoch of the training that ships, or on average over it."""
+    """CSWAP's decisions, at an epoch of the network's training, or on average over it."""
     extra: dict[str, Any] = {"codec_times": codec_times, "epoch": epoch, "codec": codec}
     return cswap.decisions(_setting(case, label, make_options(link=LINK, **extra)), CSWAP)
 
@@ -116,16 +129,22 @@ def accuracy_percent(case: Case, label: str, codec_times: str = SIMULATED) -> fl
     return 100 * sum(regret <= 0 for regret in regrets.values()) / len(regrets) if regrets else 100.0
 
 
-@cache
-def epochs(count: int = 10) -> tuple[float, ...]:
-    """Epochs of the training that ships, from its first point to its last, evenly chosen."""
-    found = sorted({point.epoch for point in shipped().points})
-    return tuple(found[round(number * (len(found) - 1) / (count - 1))] for number in range(count))
+def trained(label: str, dataset: str = IMAGENET) -> Activations:
+    """The reduced training that a network's sparsities are from."""
+    found = training_of(Network.load(ZOO[dataset][label]))
+    assert found is not None, label
+    return found
 
 
-def training_text() -> str:
-    """What was trained, for captions: layers and their widths, size of the images, data, epochs."""
-    made, last, first = shipped().provenance, shipped().points[-1], shipped().maps[0]
-    network, data = made.get("network", "").partition("), ")[0], made.get("data", "").partition(",")[0]
-    size = " x ".join(map(str, first.shape[1:]))
-    return f"sparsities: {network}), images of {size}, {data}, {last.epoch:g} epochs, carried over by depth"
+def epochs(label: str) -> tuple[float, ...]:
+    """Epochs of a network's training, from before the first iteration on."""
+    return tuple(point.epoch for point in trained(label).points)
+
+
+def training_text(*labels: str) -> str:
+    """What was trained, for captions: networks with their widths and sizes of images, data, epochs; none: all."""
+    used = {id(t): t for dataset in ZOO for label in labels or NETWORKS for t in [trained(label, dataset)]}
+    made = [found.provenance for found in used.values()]
+    networks = ", ".join(one["network"].partition(";")[0] for one in made)
+    data, epochs = made[0]["data"].partition(", stand")[0], max(t.points[-1].epoch for t in used.values())
+    return f"sparsities: our trainings, map by map: {networks}; {data}, {epochs:g} epochs"

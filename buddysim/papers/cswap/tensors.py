@@ -47,7 +47,7 @@ def maps_over_weights(training: SavedResults) -> Measured:
 def sparsities(label: str) -> list[float]:
     """Sparsity of a tensor of VGG16 in per cent, by epoch of our training."""
     found = []
-    for epoch in epochs():
+    for epoch in epochs("VGG16"):
         found += [100 * d.sparsity for d in decisions(*VGG16, epoch=epoch) if TENSORS[d.layer.name] == label]
     return found
 
@@ -55,19 +55,19 @@ def sparsities(label: str) -> list[float]:
 @measures("cswap-sparsity-range")
 def sparsity_range(training: SavedResults) -> Measured:
     every = [value for label in TENSORS.values() for value in sparsities(label)]
-    return Measured((min(every), max(every)), note=training_text())
+    return Measured((min(every), max(every)), note=training_text("VGG16"))
 
 
 @measures("cswap-relu4", "cswap-relu7", "8-max4")
 def sparsity_of(training: SavedResults, id: str) -> Measured:
     found = sparsities({"cswap-relu4": "ReLU4", "cswap-relu7": "ReLU7", "8-max4": "MAX4"}[id])
     if id == "8-max4":
-        return Measured(max(found), note=training_text())
+        return Measured(max(found), note=training_text("VGG16"))
     if id == "cswap-relu4":
-        return Measured((found[0], found[-1]), note=training_text())
+        return Measured((found[0], found[-1]), note=training_text("VGG16"))
     top = int(np.argmax(found))
     return Measured(
-        f"{found[0]:.0f} %, at most {found[top]:.0f} % at epoch {epochs()[top]:g}, {found[-1]:.0f} % at last"
+        f"{found[0]:.0f} %, at most {found[top]:.0f} % at epoch {epochs('VGG16')[top]:g}, {found[-1]:.0f} % at last"
     )
 
 

@@ -1,4 +1,4 @@
-"""Trainings of the CSWAP paper's networks, reduced: the sparsities that its schemes take where they are there.
+"""Trainings of the CSWAP paper's networks, reduced, that ship: the sparsities that its schemes take.
 
 ``python tools/measure_activations.py --reduced`` trains them. Each has the layers of its network under their names,
 with fewer channels and smaller images; the variants of a network for ImageNet and for CIFAR-10 share one.
@@ -64,7 +64,6 @@ def _load(training: Training) -> Activations:
 def training_of(network: Network) -> Activations | None:
     """The training of a network, where there is one that has all of its maps, by name."""
     for training in TRAININGS:
-        if network.name in training.serves and path_of(training).exists():
-            found = _load(training)
-            return found if mismatch(network, found, by_name=True) is None else None
+        if network.name in training.serves and mismatch(network, _load(training), by_name=True) is None:
+            return _load(training)
     return None

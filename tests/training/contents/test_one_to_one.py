@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.formats.maps import ActivationsWriter, CodeSize, MapInfo, MapStatistics, Point, load
+from buddysim.papers.cswap.networks import ZOO
+from buddysim.training import simulate
 from buddysim.training.contents import Codec, TableContents
+from buddysim.training.contents.maps import roles
 from buddysim.training.contents.measured import MeasuredContents
 from buddysim.training.contents.one_to_one import OneToOneContents, mismatch
 from buddysim.training.contents.options import make_source_of
+from buddysim.training.contents.reduced_trainings import TRAININGS, path_of, training_of
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
 
@@ -85,3 +90,44 @@ def test_other_sources_stay(tmp_path: Path) -> None:
     table.write_text("kind,density\nrelu,0.25\n")
     assert isinstance(make_source_of(branches(), {"densities": str(table)}), TableContents)
     assert not isinstance(make_source_of(branches(), {}), OneToOneContents)  # none of this network ships
+
+
+@pytest.mark.parametrize("name", [name for networks in ZOO.values() for name in networks.values()])
+def test_every_network_of_the_paper_was_trained(name: str) -> None:
+    network = Network.load(name)
+    source = make_source_of(network, {})
+    assert isinstance(source, OneToOneContents)
+    for codec in (Codec(), Codec("csr"), Codec("rle"), Codec("lz4", window=65536)):
+        found = source.contents(network, 1, codec)
+        assert all(0 <= found[layer.index].density <= 1 and found[layer.index].share > 0 for layer in network.layers)
+    own = source.contents(network, 1, Codec())
+    relus = [own[index].density for index, role in roles(network).items() if role.kind == "relu"]
+    assert 0.2 < sum(relus) / len(relus) < 0.8
+    assert len(set(relus)) == len(relus)  # nothing is carried over
+
+
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda one: one.reduction.network)
+def test_what_ships_says_how_it_was_made(training: Any) -> None:
+    found = load(path_of(training))
+    assert found.state == "finished"
+    assert (
+        f"{training.reduction.width:g} of its channels, images of {training.reduction.size}"
+        in found.provenance["network"]
+    )
+    assert "Fashion-MNIST" in found.provenance["data"]
+    assert "seed 1" in found.provenance["training"]
+    assert "PyTorch" in found.provenance["program"]
+    assert [point.epoch for point in found.points] == list(range(len(found.points)))
+    assert found.points[-1].accuracy > 0.6 > found.points[0].accuracy
+    assert sum(path_of(one).stat().st_size for one in TRAININGS) < 2**20
+
+
+def test_the_epoch_and_the_users_file_are_taken(tmp_path: Path) -> None:
+    network = Network.load("vgg16")
+    assert training_of(network) is training_of(Network.load("vgg16-cifar10"))
+    first, last = (make_source_of(network, {"epoch": epoch}).contents(network, 1, Codec()) for epoch in (0, 100))
+    assert any(first[index].density != last[index].density for index in first)
+    own = simulate("vgg16", 8, machine="v100", scheme="cswap", activations=str(path_of(TRAININGS[1])))
+    shipped = simulate("vgg16", 8, machine="v100", scheme="cswap")
+    assert own.counters["time_ms"] == shipped.counters["time_ms"]
+    assert shipped.provenance["assumptions"]["activations"].endswith("map by map")
