@@ -50,9 +50,9 @@ def draw(table: Table) -> Figure:
         panel.set_xticks(x, [f"{size:g}" for size in x])
         panel.set_title(f"lines of {line} B", fontsize=6, pad=2)
         panel.set_ylim(0, 1.02)
+        panel.set_xlabel("KB per slice")
         panel.legend(fontsize=5, frameon=False, loc="lower right")
     axes[0].set_ylabel("hit rate")
-    drawn.supxlabel("KB per slice, 32 slices", fontsize=7)
     study.caption(
         drawn, table,
         "KB per slice, of 32 slices. Modelled: replays of a step; named: the lowest at 4 KB; pale: the others. The "
