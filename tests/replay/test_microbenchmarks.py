@@ -33,8 +33,11 @@ def test_l2_hit():
 @pytest.mark.parametrize("machine_name", Machine.presets())
 def test_idle_latencies_of_every_machine(machine_name):
     machine = Machine.load(machine_name).with_overrides(
-        {"dram.timing.tREFI": "0 ns", "dram.model": "simple", "kernel.launch_latency": "0 ns"}
-    )
+        {
+            "dram.timing.tREFI": "0 ns", "dram.model": "simple", "kernel.launch_latency": "0 ns",
+            "l1.enabled": True, "l2.fetch": "32 B",
+        }
+    )  # fmt: skip
     assert chase(machine, 64, [0, 1, 2, 3]) == machine.ps(machine.l1.load_to_use)
     no_l1 = machine.with_overrides({"l1.enabled": False})
     assert chase(no_l1, 500, list(range(500))) == machine.ps(machine.l2.load_to_use)
