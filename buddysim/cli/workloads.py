@@ -95,6 +95,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _make(args: argparse.Namespace) -> int:
+    from buddysim.report.screen import print_screen
     from buddysim.workloads.batch import Order, make_all
     from buddysim.workloads.registry import INPUTS, REGISTRY
 
@@ -113,7 +114,8 @@ def _make(args: argparse.Namespace) -> int:
             for which in inputs
         ]
     for made in make_all(orders, args.jobs):
-        print(f"{made.path}: {'was there' if made.kept else 'made'}, verified: {'; '.join(made.verification)}")
+        how = "was there" if made.kept else "made"
+        print_screen([f"{made.path}: {how}, verified: {'; '.join(made.verification)}"])
     return 0
 
 
