@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.capture.opencl.running import needs_opencl
-from tests.docs.test_commands import cut_or_too_wide
+from tests.docs.shell import ROOT, typed
 
-ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 INSTALL = re.findall(r"^```sh install\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
@@ -45,22 +41,7 @@ def test_what_is_installed_is_what_the_project_asks_for() -> None:
 def test_the_commands(tmp_path: Path) -> None:
     pytest.importorskip("pyopencl")
     needs_opencl()
-    for name in ("out", "bin"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    (tmp_path / "bin" / "python").chmod(0o755)
-    environment = os.environ | {
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "COLUMNS": "80",
-    }
-    done = subprocess.run(
-        ["bash", "-e", "-c", "\n".join(BLOCKS)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=900,
-    )  # fmt: skip
-    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
-    assert "Traceback" not in done.stderr
-    assert not cut_or_too_wide(done.stdout)
+    done = typed(BLOCKS, tmp_path, 900)
     assert "24 points, 0 there, 24 to simulate" in done.stderr
     assert (tmp_path / "out" / "l2.png").stat().st_size > 10_000
     assert (tmp_path / "out" / "threshold.pdf").stat().st_size > 5_000

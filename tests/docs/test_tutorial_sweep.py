@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from buddysim.sweep.store import Store
-from tests.docs.test_commands import cut_or_too_wide
+from tests.docs.shell import ROOT, typed
 
-ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "tutorial-sweep.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 
@@ -28,23 +24,7 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTA
 def test_the_tutorial(tmp_path: Path) -> None:
     for name in ("docs", "traces"):
         (tmp_path / name).symlink_to(ROOT / name)
-    for name in ("out", "bin"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    (tmp_path / "bin" / "python").chmod(0o755)
-    environment = os.environ | {
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "COLUMNS": "80",
-    }
-    done = subprocess.run(
-        ["bash", "-e", "-c", "\n".join(BLOCKS)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
-    assert "Traceback" not in done.stderr
-    assert not cut_or_too_wide(done.stdout)
+    done = typed(BLOCKS, tmp_path, 600, XDG_CACHE_HOME=str(tmp_path / "cache"))
     store = Store.at(tmp_path / "out" / "tutorial")
     replays = 2 * 3 * (2 + 1 + 1)  # traces, links; thresholds of buddy, then host and ideal, which have none
     links = 1 * 2 * 3 * 2 + 2  # of two studies, with the baselines; some are of the first sweep
