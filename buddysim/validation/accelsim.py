@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.trace.shipped import shipped_trace
 from buddysim.validation.comparison import Comparison, Judged, Options, Value
+from buddysim.validation.correlation import log_correlation
 
 SUMMARY = "cycles of programs and microbenchmarks, beside Accel-Sim's"
 ORDER = 30
@@ -103,14 +103,6 @@ def replay(machine: Machine, stated: Mapping[str, Any], path: Path, launch: int,
     return Compared(stated["trace"], stated["about"], is_micro, ours, [cycles - launch for cycles in theirs], sectors)
 
 
-def log_correlation(found: Sequence[Compared]) -> float:
-    """Pearson's, of the logarithms of all kernels' cycles."""
-    from scipy.stats import pearsonr
-
-    pairs = [pair for one in found for pair in zip(one.ours, one.theirs, strict=True)]
-    return float(pearsonr([math.log(a) for a, _ in pairs], [math.log(b) for _, b in pairs]).statistic)
-
-
 def judgements(found: Sequence[Compared]) -> Iterator[Judged]:
     """Rows of the table of all comparisons."""
     programs = [one for one in found if not one.is_micro]
@@ -123,7 +115,8 @@ def judgements(found: Sequence[Compared]) -> Iterator[Judged]:
             error = mine / accelsim - 1 if accelsim else float(mine > 0)
             yield Judged(NAME, MACHINE, one.name, f"{key} sectors", "sectors", mine, accelsim, error)
     if programs:
-        correlation, off = log_correlation(programs), mean(abs(one.error) for one in programs)
+        pairs = [pair for one in programs for pair in zip(one.ours, one.theirs, strict=True)]
+        correlation, off = log_correlation(pairs), mean(abs(one.error) for one in programs)
         allowed = 1 - CORRELATION_GOAL
         yield Judged(
             NAME, MACHINE, "programs", "log correlation of kernels", "of 1", correlation, None, 1 - correlation,

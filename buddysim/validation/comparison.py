@@ -80,7 +80,7 @@ class Judged:
         """A value for each of `COLUMNS`."""
         return (
             self.comparison, self.machine, self.subject, self.quantity, self.unit, rounded(self.simulated),
-            rounded(self.measured), rounded(self.error), self.goal, self.verdict, self.note,
+            rounded(self.measured), rounded(self.error), rounded(self.goal), self.verdict, self.note,
         )  # fmt: skip
 
 

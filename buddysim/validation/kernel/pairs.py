@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from statistics import fmean, median
 
 from buddysim.validation.comparison import Value
+from buddysim.validation.correlation import log_correlation
 from buddysim.validation.kernel.measured import COUNTS, Counts, Measured
 from buddysim.validation.kernel.replays import COLUMNS, Replay
 
@@ -89,12 +89,7 @@ class Side:
     @property
     def log_correlation(self) -> float:
         """Pearson's, of the logarithms; 1 for fewer than two kernels."""
-        logs = [(math.log(ours), math.log(theirs)) for _, ours, theirs in self.points]
-        if len(logs) < 2:
-            return 1.0
-        mean_x, mean_y = fmean(x for x, _ in logs), fmean(y for _, y in logs)
-        xy = sum((x - mean_x) * (y - mean_y) for x, y in logs)
-        return xy / math.sqrt(sum((x - mean_x) ** 2 for x, _ in logs) * sum((y - mean_y) ** 2 for _, y in logs))
+        return log_correlation([(ours, theirs) for _, ours, theirs in self.points])
 
 
 def grouped(errors: Iterable[tuple[str, float]]) -> dict[str, list[float]]:
