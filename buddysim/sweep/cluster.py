@@ -28,6 +28,8 @@ _SETTINGS = {
     # A death is this command's to judge: it knows what the point was and how often that happened.
     "distributed.scheduler.allowed-failures": 0,
     "distributed.comm.timeouts.connect": f"{ANSWER_S}s",
+    # A point that waits does so at the scheduler: the death of a worker costs one, and tells which.
+    "distributed.scheduler.worker-saturation": 1.0,
     "distributed.worker.profile.enabled": False,
     "distributed.admin.log-length": 100,
     # The scheduler shares the machine with its workers: 50 looks a second at its own health take 3 % of a CPU.
@@ -87,7 +89,7 @@ class Cluster:
         self.text, self.memory_bytes = text, memory_bytes
         self._folder, self._waiting = folder, waiting
         self._ended: queue.SimpleQueue[tuple[Task, Any]] = queue.SimpleQueue()
-        self._slots, self._asked_s, self._lost_s = 0, 0.0, 0.0
+        self._slots, self._submitted, self._asked_s, self._lost_s = 0, 0, 0.0, 0.0
         self._futures: dict[str, Any] = {}
         self._killed = memory.killed_for_memory()
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -121,9 +123,18 @@ class Cluster:
                 self._slots, self._lost_s = found, 0.0
         return self._slots
 
+    def ahead(self) -> int:
+        """See `runner.Executor`: none at a scheduler with settings of its own, which may give a worker two at once.
+
+        Dask keeps tasks at the scheduler once a group of them is larger than two for each thread.
+        """
+        own = self._cluster is not None
+        return self._slots if own and self._submitted > 2 * self._slots else 0
+
     def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
         """Starts a point, on another worker than those that it failed on where there is one."""
         where = self._others(task)
+        self._submitted += 1
         future = self._client.submit(
             run_remotely, dict(spec), self._folder, task.grant_bytes,
             key=f"point-{task.name}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,

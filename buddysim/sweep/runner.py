@@ -44,6 +44,9 @@ class Executor(Protocol):
     def slots(self) -> int:
         """Points that can run at once."""
 
+    def ahead(self) -> int:
+        """Further points that may wait where they are simulated, so that none waits for this process."""
+
     def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
         """Starts a point."""
 
@@ -65,6 +68,9 @@ class Serial:
 
     def slots(self) -> int:
         return 1
+
+    def ahead(self) -> int:
+        return 0
 
     def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
         self._next.append((task, spec))
@@ -130,11 +136,16 @@ class Runner:
         return self.summary
 
     def _start(self) -> None:
-        while self.waiting and len(self.running) < self.executor.slots() and self._fits(self.waiting[0]):
+        while self.waiting and self._has_room(self.waiting[0]) and self._fits(self.waiting[0]):
             task = self.waiting.popleft()
             task.grant_bytes = self._grant(task)
             self.running[task.name] = task
             self.executor.submit(task, self.plan.points[task.name].spec())
+
+    def _has_room(self, task: Task) -> bool:
+        """Whether it may go: one that has failed only where it runs at once, as it chooses its worker."""
+        ahead = 0 if task.failed_on else self.executor.ahead()
+        return len(self.running) < self.executor.slots() + ahead
 
     def _fits(self, task: Task) -> bool:
         """Whether there is memory for one more; one alone always runs."""

@@ -6,15 +6,22 @@ import contextlib
 import os
 from typing import Any
 
+from buddysim.base.result import software
+from buddysim.replay import schemes
+from buddysim.sweep import cluster  # noqa: F401 - what the scheduler sends refers to it
 from buddysim.sweep.engines import NAMES, find
+from buddysim.sweep.record import sources_checksum
 
 
 def dask_setup(worker: Any) -> None:
-    """Imports the engines, so that no point waits for them, and leaves the terminal's process group.
+    """Loads all that points need, so that none waits for it, and leaves the terminal's process group.
 
     Ctrl-C is for the command, which then ends its workers.
     """
     for name in NAMES:
         find(name)
+        sources_checksum(name)
+    schemes.REGISTRY.names()
+    software()
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)

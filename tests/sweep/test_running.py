@@ -117,16 +117,23 @@ class Scripted:
 
     text = "script"
 
-    def __init__(self, script: dict[str, list[str | None]], slots: int = 2, memory_bytes: int | None = None) -> None:
-        self.script, self._slots, self.memory_bytes = script, slots, memory_bytes
+    def __init__(
+        self, script: dict[str, list[str | None]], slots: int = 2, memory_bytes: int | None = None, ahead: int = 0
+    ) -> None:
+        self.script, self._slots, self.memory_bytes, self._ahead = script, slots, memory_bytes, ahead
         self.running: list[Task] = []
         self.together: list[list[tuple[bool, int, int | None]]] = []
+        self.tries: list[int] = []
 
     def slots(self) -> int:
         return self._slots
 
+    def ahead(self) -> int:
+        return self._ahead
+
     def submit(self, task: Task, spec: Any) -> None:
         self.running.append(task)
+        self.tries.append(task.tries)
         self.together.append([(task.alone, task.memory_bytes, task.grant_bytes) for task in self.running])
 
     def finished(self, patience_s: float) -> Iterator[tuple[Task, Any]]:
@@ -162,6 +169,13 @@ def test_killed_workers_cost_no_tries_but_not_for_ever(store: Store) -> None:
     runner, _, _ = played(store, [[KILLED] * (DEATHS - 1), [KILLED] * DEATHS, [KILLED, BUG, None]])
     assert runner.summary.done == 2
     assert [failure["why"] for failure in runner.summary.failures] == [KILLED]
+
+
+def test_points_wait_where_they_are_simulated_but_none_that_has_failed(store: Store) -> None:
+    _, executor, _ = played(store, [[BUG, None], [], [], [], [], []], slots=2, ahead=1)
+    assert max(len(group) for group in executor.together) == 3
+    (again,) = [n for n, tries in enumerate(executor.tries) if tries]
+    assert len(executor.together[again]) <= 2
 
 
 def test_a_point_that_lacked_memory_runs_again_alone_with_all_of_it(store: Store) -> None:
@@ -239,16 +253,18 @@ def _command(pid: int) -> bytes:
 
 @needs_dask
 def test_a_killed_worker_costs_its_point_and_nothing_else(store: Store, tmp_path: Path) -> None:
-    asked, killed = study(40), []
+    asked, killed, events = study(40), [], []
 
     def kill_one(event: Any) -> None:
-        if event["event"] == "done" and not killed:
+        events.append(event["event"])
+        if events.count("done") == 12 and not killed:  # by now points wait for their workers
             victim = worker_processes(os.getpid())[0]
             killed.append(victim)
             os.kill(victim, signal.SIGKILL)
 
     results = sweep(asked, store=store, workers=2, listen=kill_one)
     assert killed
+    assert events.count("retry") <= 1
     assert results.summary.done == 40
     assert results.summary.failures == []
     one = sweep(asked, store=tmp_path / "one", workers=1)
