@@ -15,10 +15,13 @@ from buddysim.sweep.api import Results, sweep
 from buddysim.synthetic import make_trace
 
 #: A process that simulates the same points without a sweep: the next seed is the next byte of a pipe that all share.
+#: It keeps freed memory as workers do: else it faults 32 MB in again for every point, or not, by how `malloc` came out.
 BARE = """
 import os, sys
 import buddysim
+from buddysim.sweep.memory import keep_freed_memory
 from buddysim.trace import open_trace
+keep_freed_memory()
 trace = open_trace(sys.argv[1])
 machine = buddysim.Machine.load("p100-nvlink2")
 buddysim.simulate(trace, machine, seed=0)

@@ -194,8 +194,8 @@ def _check_file(args: argparse.Namespace) -> None:
 
 
 def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
+    from buddysim.drawing.save import check_picture
     from buddysim.figures import REGISTRY, Look, plot
-    from buddysim.figures.drawing.save import check_picture
     from buddysim.report.screen import print_screen
 
     if args.run_first and not is_study(REGISTRY.find(name)):

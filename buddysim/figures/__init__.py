@@ -26,9 +26,9 @@ from types import ModuleType
 from buddysim.base.csvfile import csv_text
 from buddysim.base.output import write_text
 from buddysim.base.registry import Registry, modules_with
-from buddysim.figures.drawing.look import Look
-from buddysim.figures.drawing.save import save
-from buddysim.figures.drawing.source import Source
+from buddysim.drawing.look import Look
+from buddysim.drawing.save import save
+from buddysim.figures.shared.source import Source
 
 __all__ = ["REGISTRY", "Look", "Source", "plot", "save"]
 

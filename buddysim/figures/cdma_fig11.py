@@ -7,8 +7,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.compress.tensors import LAYOUTS
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Source
+from buddysim.drawing import style
+from buddysim.figures.shared.source import Source
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.networks import NETWORKS
 from buddysim.papers.cdma.offloaded import ratios_by_network

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Source
+from buddysim.drawing import style
+from buddysim.figures.shared.source import Source
 from buddysim.papers.cdma import density
 
 TITLE = "cDMA, Fig. 5: zeros (black) of one image's maps over a training"

@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Source
+from buddysim.drawing import style
+from buddysim.figures.shared.source import Source
 from buddysim.papers.cswap.codecs import CURVES, PAPER, check_text, checks, searches
 from buddysim.papers.cswap.runs import training_text
 from buddysim.papers.stated import value

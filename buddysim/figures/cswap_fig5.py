@@ -6,8 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Source
+from buddysim.drawing import style
+from buddysim.figures.shared.source import Source
 from buddysim.gpu_codecs import BLOCKS, REGISTRY
 from buddysim.gpu_codecs.paper_times import BYTES, POINTS
 from buddysim.gpu_codecs.published import both_ways_ms, rates

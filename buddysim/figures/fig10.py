@@ -1,34 +1,63 @@
-"""Buddy Compression, Fig. 10: the simulator's cycles against silicon, and its speed: a picture of that validation."""
+"""Buddy Compression, Fig. 10: the simulator's cycles against silicon."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from statistics import median
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study
-from buddysim.figures.drawing.source import Source
-from buddysim.papers.buddy.study import NothingStored
+from buddysim.drawing import style
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
+from buddysim.papers.stated import value
+from buddysim.validation.correlation import log_correlation
+from buddysim.validation.kernel.measured import measured
+from buddysim.validation.kernel.pairs import paired
+from buddysim.validation.kernel.replays import stored
 
-TITLE = "Buddy Compression, Fig. 10: cycles against a real GPU: drawn by validate kernels"
+TITLE = "Buddy Compression, Fig. 10: cycles of kernels against a real GPU's"
 ORDER = 112
 STUDY = True
 OPTIONS = study.OPTIONS
+WIDTH_IN = study.WIDTH_IN
 
 
-def data(source: Source) -> NoReturn:
-    """Nothing of it is in a store of results.
+def data(source: Source) -> Table:
+    """A row for each kernel that `validate kernels` compares: of its stored replays, whatever the store has."""
+    kept = [pair for pair in paired(measured(), stored()) if not pair.why_not]
+    rows = [
+        (
+            pair.program, pair.replay.number, pair.measured.counts.cycles, pair.replay.counts.cycles,
+            pair.measured.accelsim_cycles,
+        )
+        for pair in kept
+    ]  # fmt: skip
+    return Table(("program", "kernel", "measured_cycles", "replayed_cycles", "accelsim_cycles"), rows)
 
-    Raises
-    ------
-    NothingStored
-        always
-    """
-    raise NothingStored(
-        "fig10: cycles against a real GPU are no results of a study: 'validate kernels -o FOLDER' draws them"
-    )
 
-
-def draw(numbers: NoReturn) -> Figure:
-    """Never reached: there are no numbers."""
-    return numbers
+def draw(table: Table) -> Figure:
+    drawn, axes = study.figure(TITLE, height=3.0)
+    rows = table.records()
+    found = [row["measured_cycles"] for row in rows]
+    ends = min(found) / 2, max(found) * 2
+    axes.plot(ends, ends, "--", color=style.INK, linewidth=0.8, label="as measured")
+    for who, name, mark, shade in (("accelsim", "Accel-Sim", "x", "0.6"), ("replayed", "buddysim", ".", "0.1")):
+        cycles = [row[f"{who}_cycles"] for row in rows]
+        alike = log_correlation(list(zip(found, cycles, strict=True)))
+        off = median(abs(ours / theirs - 1) for ours, theirs in zip(cycles, found, strict=True))
+        axes.plot(found, cycles, mark, color=shade, markersize=3, label=f"{name}: r {alike:.3f}, off by {off:.0%}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("measured, cycles")
+    axes.set_ylabel("simulated, cycles")
+    study.legend(axes, 1)
+    programs = len({row["program"] for row in rows})
+    study.caption(
+        drawn, table,
+        f"Measured: counters of a Quadro GV100, {len(rows)} kernels of {programs} programs, cold caches. Replayed: the "
+        "same programs in OpenCL, captured on a CPU, on gv100. r: correlation of logarithms; off by: median error. "
+        f"Paper: r {value('buddy-correlation'):g} for its simulator, {value('buddy-gpgpusim'):g} for GPGPU-Sim, of "
+        "other programs on a V100. Its right panel, speed over GPGPU-Sim's, is not drawn: that was not run.",
+    )  # fmt: skip
+    return drawn

@@ -6,9 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study, style
-from buddysim.figures.drawing.source import Source
-from buddysim.figures.drawing.table import Table
+from buddysim.drawing import style
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.means import geometric
 from buddysim.papers.buddy.speed import BANDWIDTH, BASELINE_GBS, LINKS_GBS, link_text, performance, performances
 from buddysim.papers.stated import value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study, style
-from buddysim.figures.drawing.source import Source
-from buddysim.figures.drawing.table import Table
+from buddysim.drawing import style
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.speed import MANAGED, MANAGED_GBS, OVERSUBSCRIBED, managed_slowdowns
 from buddysim.papers.stated import value
 

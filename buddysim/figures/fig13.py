@@ -7,9 +7,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study, style
-from buddysim.figures.drawing.source import Source
-from buddysim.figures.drawing.table import Table
+from buddysim.drawing import style
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.accuracy import MINIBATCHES, about, curve
 from buddysim.papers.buddy.case_study import BATCHES, MACHINE, NETWORKS, footprint_gib, larger_batch, samples_per_s
 from buddysim.papers.buddy.means import arithmetic

@@ -6,9 +6,10 @@ from statistics import geometric_mean
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study, style
-from buddysim.figures.drawing.source import Source
-from buddysim.figures.drawing.table import Table
+from buddysim.drawing import style
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.contents import over_run
 from buddysim.papers.buddy.read_off import AXIS, figures
 from buddysim.papers.buddy.study import paper_names

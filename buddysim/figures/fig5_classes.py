@@ -6,9 +6,10 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study, style
-from buddysim.figures.drawing.source import Source
-from buddysim.figures.drawing.table import Table
+from buddysim.drawing import style
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.contents import class_shares
 from buddysim.papers.buddy.read_off import figures
 

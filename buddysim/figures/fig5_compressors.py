@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study, style
-from buddysim.figures.drawing.source import Source
-from buddysim.figures.drawing.table import Table
+from buddysim.drawing import style
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.contents import mean_ratio
 from buddysim.papers.buddy.means import geometric
 from buddysim.papers.buddy.read_off import COMPRESSORS, figures

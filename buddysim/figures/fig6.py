@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study
-from buddysim.figures.drawing.source import Source
-from buddysim.figures.drawing.table import Table
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
 
 TITLE = "Buddy Compression, Fig. 6: size of each entry; a row for each page of 8 KB, by address"
 ORDER = 108

@@ -6,9 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import study, style
-from buddysim.figures.drawing.source import Source
-from buddysim.figures.drawing.table import Table
+from buddysim.drawing import style
+from buddysim.figures.shared import study
+from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.choices import targets
 from buddysim.papers.buddy.means import arithmetic, geometric
 from buddysim.papers.buddy.read_off import POLICIES, figures

@@ -6,8 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Source
+from buddysim.drawing import style
+from buddysim.figures.shared.source import Source
 from buddysim.papers.gist.footprint import by_category
 from buddysim.papers.gist.networks import NETWORKS, run
 from buddysim.papers.stated import value

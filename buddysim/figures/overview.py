@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
-from buddysim.figures.drawing.shown import ShownFigure
-from buddysim.figures.drawing.source import Results, Source
-from buddysim.figures.drawing.style import INK, PALE
+from buddysim.drawing.shown import ShownFigure
+from buddysim.drawing.style import INK, PALE
+from buddysim.figures.shared.source import Results, Source
 from buddysim.replay.schemes import BASELINE
 
 TITLE = "replay: time and traffic of each memory configuration"

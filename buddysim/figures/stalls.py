@@ -11,8 +11,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Results, Source
+from buddysim.drawing import style
+from buddysim.figures.shared.source import Results, Source
 
 TITLE = "training: time of each layer, and how long it stalls"
 FILE = ("RESULT.json", "the file that 'train --json' wrote")

@@ -6,8 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Source
+from buddysim.drawing import style
+from buddysim.figures.shared.source import Source
 from buddysim.papers.stated import value
 
 TITLE = "vDNN, Fig. 13: share of memory bandwidth in use by CONV layers of VGG-16 (256), at least"

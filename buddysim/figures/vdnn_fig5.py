@@ -6,8 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.source import Source
+from buddysim.drawing import style
+from buddysim.figures.shared.source import Source
 from buddysim.papers.vdnn.networks import GIB
 
 TITLE = "vDNN, Fig. 5: memory of each layer of VGG-16 (256), forward"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from buddysim.figures import REGISTRY
-from buddysim.figures.drawing.table import Table
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.case_study import BATCHES
 from buddysim.papers.buddy.read_off import POLICIES, THRESHOLDS, figures
 from buddysim.papers.buddy.speed import LINKS_GBS, OVERSUBSCRIBED, link_text
@@ -121,6 +121,10 @@ def tables() -> dict[str, Table]:
         "fig9": made_up(
             product(WORKLOADS, THRESHOLDS), {"ratio": ratio, "overflow_share": share, "paper_ratio": ratio},
             *of_workload, "threshold",
+        ),
+        "fig10": made_up(
+            [(name, number, 1e4 * 3**number) for name, number in product(("gemm", "lud"), range(4))],
+            {"replayed_cycles": (1e4, 9e5), "accelsim_cycles": (2e4, 5e5)}, "program", "kernel", "measured_cycles",
         ),
         "fig11": made_up(
             product(WORKLOADS, systems), {"performance": (0.4, 1.2), "paper_performance": (0.4, 1.2)},

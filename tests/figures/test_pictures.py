@@ -18,7 +18,7 @@ FIGURES = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY",
 
 
 def test_every_figure_of_the_study_has_its_picture() -> None:
-    assert set(tables()) == set(FIGURES) - {"fig10"}  # which a validation draws
+    assert set(tables()) == set(FIGURES)
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 100_000
 
 

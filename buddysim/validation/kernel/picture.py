@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import style
+from buddysim.drawing import style
 from buddysim.validation.kernel.measured import FITTED
 from buddysim.validation.kernel.pairs import Pair
 

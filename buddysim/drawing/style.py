@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from buddysim.figures.drawing.shown import ShownFigure
+from buddysim.drawing.shown import ShownFigure
 
 INK, PALE, STATED = "#222222", "#8a8a8a", "#b3261e"
 LINES_ONLY = "Red lines: what the paper's text states of all its bars; their heights could not be read from its figure."

@@ -8,8 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from buddysim.figures.drawing import style
-from buddysim.figures.drawing.table import Table
+from buddysim.drawing import style
+from buddysim.figures.shared.table import Table
 from buddysim.papers.buddy.read_off import workloads
 from buddysim.papers.buddy.study import Study, paper_names
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from buddysim.figures.drawing import style
+from buddysim.drawing import style
 
 #: The size of labels of axes in figures as they are drawn, in points.
 _DRAWN_FONT = 9

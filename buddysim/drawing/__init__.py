@@ -1,0 +1,1 @@
+"""How pictures look, and how they are written."""

@@ -1,1 +1,0 @@
-"""What figures share: where their numbers come from, how they look, how they are written."""
