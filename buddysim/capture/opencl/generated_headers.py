@@ -6,10 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from buddysim.importers.accelsim.opcodes import TIMINGS
+from buddysim.importers.accelsim.opcodes import TIMINGS, Unit
 from buddysim.trace import records
 
-_LATENCIES: Final = ("integer", "single", "double", "special", "branch", "shared")
+#: Execution units that captured instructions keep busy.
+UNITS: Final = (Unit.INTEGER, Unit.SINGLE, Unit.DOUBLE, Unit.SPECIAL, Unit.BRANCH, Unit.SHARED)
 _SM_70: Final = TIMINGS[70]
 _STRUCTS: Final = {
     "WarpOp": records.OP_DTYPE,
@@ -21,7 +22,7 @@ _TYPES: Final = {"u1": "uint8_t", "u2": "uint16_t", "u4": "uint32_t", "u8": "uin
 
 def headers() -> dict[str, str]:
     """The texts by file name."""
-    return {"trace_records.h": _trace_records(), "latencies.h": _latencies()}
+    return {"trace_records.h": _trace_records(), "units.h": _units()}
 
 
 def _trace_records() -> str:
@@ -36,10 +37,20 @@ def _trace_records() -> str:
     return _text("buddysim/trace/records.py", lines)
 
 
-def _latencies() -> str:
-    """Core cycles of the execution units of sm_70."""
-    values = ", ".join(f"{unit.upper()} = {getattr(_SM_70, unit)[0]}" for unit in _LATENCIES)
-    return _text(f"buddysim/importers/accelsim/opcodes.py ({_SM_70.source})", [f"constexpr unsigned {values};"])
+def _units() -> str:
+    """Execution units of sm_70: cycles until a result is ready, cycles of a scheduler that an instruction keeps one."""
+    timings = [_SM_70.of(unit) for unit in UNITS]
+    shares = [_SM_70.schedulers if unit == Unit.SHARED else 1 for unit in UNITS]
+    latencies = ", ".join(str(latency) for latency, _ in timings)
+    cycles = ", ".join(str(interval * share) for (_, interval), share in zip(timings, shares, strict=True))
+    return _text(
+        f"buddysim/importers/accelsim/opcodes.py ({_SM_70.source})",
+        [
+            f"enum Unit : uint32_t {{ {', '.join(unit.name for unit in UNITS)}, N_UNITS }};",
+            f"constexpr uint32_t LATENCY[] = {{{latencies}}};  // core cycles",
+            f"constexpr uint32_t UNIT_CYCLES[] = {{{cycles}}};  // of a scheduler, for an instruction",
+        ],
+    )
 
 
 def _text(source: str, lines: list[str]) -> str:

@@ -6,18 +6,26 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from buddysim.capture.opencl.generated_headers import UNITS
 from buddysim.trace.records import FLAG_TIMED, OP_BARRIER
 
+N_UNITS = len(UNITS)
 NOWHERE = USED_ELSEWHERE = 0xFFFFFFFF
 
 
 @dataclass
 class Stretch:
-    """Instructions between two operations, and their longest dependent chain."""
+    """Instructions between two operations, their longest dependent chain, and the cycles that they keep units."""
 
     gap: int = 0
     cycles: int = 0
     steps: int = 0
+    busy: list[int] = field(default_factory=lambda: [0] * N_UNITS)
+
+    @property
+    def unit_slots(self) -> int:
+        """Cycles that the busiest unit takes beyond one for each instruction and for the operation that follows."""
+        return min(max(0, max(self.busy) - self.gap - 1), 0xFFFF)
 
 
 @dataclass
@@ -184,6 +192,7 @@ class _Warp:
             clock.gap += stretch.gap
             clock.cycles += stretch.cycles
             clock.steps += stretch.steps
+            clock.busy = [sum(pair) for pair in zip(clock.busy, stretch.busy, strict=True)]
 
 
 def words(kernel: Kernel) -> list[int]:
@@ -200,8 +209,8 @@ def words(kernel: Kernel) -> list[int]:
     return result
 
 
-def _stretch(stretch: Stretch) -> tuple[int, int, int]:
-    return stretch.gap, stretch.cycles, stretch.steps
+def _stretch(stretch: Stretch) -> tuple[int, ...]:
+    return stretch.gap, stretch.cycles, stretch.steps, *stretch.busy
 
 
 def _text(text: str) -> Iterator[int]:

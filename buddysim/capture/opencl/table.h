@@ -3,25 +3,36 @@
 // module:  n_kernels, kernel...
 // kernel:  text name, text refused, private_bytes, shared_bytes, n_args, {kind, bytes}..., text arg_name...,
 //          n_sites, site..., n_blocks, block...
-// site:    kind, bytes, flags, gap, cycles, steps, use_distance, use_cycles, use_steps
-// block:   logged, join, gap, cycles, steps, n_targets, target..., n_sites, site number..., n_uses,
+// site:    kind, bytes, flags, stretch, use_distance, use_cycles, use_steps
+// block:   logged, join, stretch, n_targets, target..., n_sites, site number..., n_uses,
 //          {site, distance, cycles, steps}...
+// stretch: gap, cycles, steps, busy of each unit
 // text:    bytes, then the bytes in as many words as they need
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "trace_records.h"
+#include "units.h"
 
 namespace capture {
 
 enum ArgumentKind : uint32_t { VALUE = 0, BUFFER = 1, LOCAL = 2, OTHER = 3, IMAGE = 4, SAMPLER = 5 };
 enum : uint32_t { NOWHERE = 0xFFFFFFFFu, USED_ELSEWHERE = 0xFFFFFFFFu };
 
-// Instructions between two operations: how many, and the longest chain of dependent ones (execution cycles, waits).
+// For how many cycles of a scheduler instructions keep its execution units; for none where units are not told.
+using Busy = std::array<uint32_t, N_UNITS>;
+
+inline void add(Busy& sum, const Busy& more) {
+  for (unsigned unit = 0; unit < N_UNITS; unit++) sum[unit] += more[unit];
+}
+
+// Instructions between two operations: how many, the longest chain of dependent ones (execution cycles, waits), and units.
 struct Stretch {
   uint32_t gap = 0, cycles = 0, steps = 0;
+  Busy busy{};
 };
 
 // An instruction that accesses memory, or a barrier.
@@ -70,7 +81,10 @@ class Words {
       number(word);
     }
   }
-  void stretch(const Stretch& s) { number(s.gap), number(s.cycles), number(s.steps); }
+  void stretch(const Stretch& s) {
+    number(s.gap), number(s.cycles), number(s.steps);
+    for (auto cycles : s.busy) number(cycles);
+  }
   void kernel(const Kernel& k) {
     text(k.name), text(k.refused), number(k.private_bytes), number(k.shared_bytes), number(k.arguments.size());
     for (auto& a : k.arguments) number(a.kind), number(a.bytes);
@@ -106,6 +120,7 @@ class WordReader {
   Stretch stretch() {
     Stretch s;
     s.gap = number(), s.cycles = number(), s.steps = number();
+    for (auto& cycles : s.busy) cycles = number();
     return s;
   }
   Kernel kernel() {

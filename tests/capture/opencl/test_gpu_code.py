@@ -54,3 +54,39 @@ def test_loops_are_unrolled_and_loads_come_first(tmp_path: Path) -> None:
     assert gpu[2] < 0.6 * written[2]
     first_use = [int(distances[kinds == OP_LOAD][0]) for kinds, distances, _, _ in (written, gpu)]
     assert first_use[0] < 8 <= first_use[1]  # behind the other seven loads
+
+
+def counted(source: str, folder: Path, *options: str) -> tuple[int, int]:
+    """Instructions of one warp of a kernel, and unit slots before its last operation."""
+    job = {"source": source, "buffers": [{"bytes": 4 * 4096, "fill": "random32", "seed": 1}, {"bytes": 4 * 4096}]}
+    job["launches"] = [{"kernel": "k", "global": [32], "local": [32], "arguments": [{"buffer": 0}, {"buffer": 1}]}]
+    output, done = captured(job, folder, *options)
+    assert done.returncode == 0, done.stderr
+    with open_trace(output) as trace:
+        ops = np.concatenate([trace.decode_chunk(ref).ops for ref in trace.kernels[0].chunks])
+        return trace.kernels[0].warp_instructions, int(ops["unit_slots"][-1])
+
+
+def kernel(statements: str) -> str:
+    return f"__kernel void k(__global const float *a, __global float *b) {{ int i = get_global_id(0); {statements} }}"
+
+
+def test_products_are_summed_in_one_instruction(tmp_path: Path) -> None:
+    one = counted(kernel("b[i] = a[i] * a[i + 64];"), tmp_path, "--gpu-code")
+    both = counted(kernel("b[i] = a[i] * a[i + 64] + a[i];"), tmp_path, "--gpu-code")
+    assert one[0] == both[0]
+
+
+def test_offsets_in_unrolled_loops_are_part_of_the_access(tmp_path: Path) -> None:
+    # Each further round has a load, an addition and a store; no arithmetic for its address.
+    rounds = "for (int k = 0; k < {}; k++) b[i] += a[(k << 6) + i];"
+    four, eight = (counted(kernel(rounds.format(n)), tmp_path, "--gpu-code")[0] for n in (4, 8))
+    assert eight - four == 4 * 3
+
+
+def test_units_of_sm_70_are_kept(tmp_path: Path) -> None:
+    # 64 dependent multiply-adds keep the single-precision unit for two cycles each; what else there is, is few.
+    many = "float x = a[i]; for (int k = 0; k < 64; k++) x = x * x + 0.5f; b[i] = x;"
+    instructions, slots = counted(kernel(many), tmp_path, "--gpu-code")
+    assert 2 * 64 - instructions <= slots < 64
+    assert counted(kernel(many), tmp_path)[1] == 0

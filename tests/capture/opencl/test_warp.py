@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.opencl import naive_warp as twin
 from buddysim.capture.opencl.naive_warp import (
+    N_UNITS,
     USED_ELSEWHERE,
     Block,
     Kernel,
@@ -72,6 +73,7 @@ def compare(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> list[twi
             want.before.cycles,
             want.before.steps,
         )
+        assert op["unit_slots"] == want.before.unit_slots
         assert (op["use_distance"], op["use_cycles"], op["use_steps"]) == want.use
         n = int(op["n_lines"])
         wanted = coalesce_op(want.addresses, want.bytes, want.kind == OP_STORE) if n else []
@@ -97,7 +99,8 @@ def kernels(draw: st.DrawFn) -> Kernel:
     """Any control flow in which every block has a way out."""
     n = draw(st.integers(1, 9))
     small = st.integers(0, 5)
-    stretch = st.builds(Stretch, small, small, small)
+    busy = st.lists(st.integers(0, 20), min_size=N_UNITS, max_size=N_UNITS)
+    stretch = st.builds(Stretch, small, small, small, busy)
     sites: list[Site] = []
     blocks: list[Block] = []
     for number in range(n):
@@ -192,6 +195,14 @@ def test_lanes_that_leave_a_loop_early_wait_behind_it(library: ctypes.CDLL) -> N
     kernel = finished(Kernel([Site(OP_LOAD, 4), Site(OP_STORE, 4)], [Block([1]), Block([1, 2], [0]), Block([], [1])]))
     lanes = [Lane([1, 2], at(0, 90)), Lane([1, 1, 1, 2], at(1, 2, 3, 91)), Lane([1, 1, 2], at(4, 5, 92))]
     assert addresses(compare(library, kernel, lanes)) == [[0, 1, 4], [2, 5], [3], [90, 91, 92]]
+
+
+def test_the_busiest_unit_keeps_the_scheduler(library: ctypes.CDLL) -> None:
+    # Three instructions and the load make four slots. Both stretches together: 10 cycles of one unit, 7 of another.
+    sites = [Site(OP_LOAD, 4, 0, Stretch(2, busy=[4, 6, 0, 0, 0, 0])), Site(OP_STORE, 4, 0, Stretch(1, busy=[2] * 6))]
+    blocks = [Block([1], [], Stretch(1, busy=[6, 1, 0, 0, 0, 0])), Block([], sites=[0, 1])]
+    ops = compare(library, finished(Kernel(sites, blocks)), [Lane([], at(0, 1))])
+    assert [op.before.unit_slots for op in ops] == [10 - 4, 0]
 
 
 def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:

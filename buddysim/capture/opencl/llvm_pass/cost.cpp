@@ -1,18 +1,21 @@
-// Latencies are those of sm_70 in buddysim/importers/accelsim/opcodes.py, from which latencies.h is written.
+// Latencies are those of sm_70 in buddysim/importers/accelsim/opcodes.py, from which units.h is written.
 // Numbers of instructions: what has no instruction of its own on NVIDIA GPUs is a sequence; lengths are assumptions,
 // named in docs/capture-opencl.md.
 #include "cost.h"
 
-#include "latencies.h"
+#include "fold.h"
+#include "gpu_code.h"
 #include "times.h"
 
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/IR/GlobalVariable.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
 
 #include <map>
 #include <queue>
@@ -27,20 +30,29 @@ unsigned lanes_of(const Type* type) {
   return vector ? vector->getNumElements() : 1;
 }
 
-unsigned arithmetic_latency(const Type* type) {
+Unit arithmetic_unit(const Type* type) {
   return type->getScalarType()->isDoubleTy() ? DOUBLE : type->getScalarType()->isFloatingPointTy() ? SINGLE : INTEGER;
 }
 
 bool is_wide(const Type* type) { return type->getScalarSizeInBits() > 32; }
 
-Cost one(unsigned latency) { return {1, latency, 1, latency}; }
+Busy busy(Unit unit, unsigned instructions) {
+  Busy result{};
+  result[unit] = instructions * UNIT_CYCLES[unit];
+  return result;
+}
 
 // The same for each element of a vector: they don't depend on each other.
-Cost each(unsigned lanes, unsigned latency) { return {lanes, latency, 1, latency}; }
+Cost each(unsigned lanes, Unit unit) { return {lanes, LATENCY[unit], 1, LATENCY[unit], busy(unit, lanes)}; }
+
+Cost one(Unit unit) { return each(1, unit); }
+
+// One that executes in none of the units.
+Cost one_elsewhere(unsigned latency) { return {1, latency, 1, latency}; }
 
 // A sequence, each instruction of which needs the one before.
-Cost sequence(unsigned lanes, unsigned length, unsigned latency) {
-  return {lanes * length, length * latency, length, latency};
+Cost sequence(unsigned lanes, unsigned length, Unit unit) {
+  return {lanes * length, length * LATENCY[unit], length, LATENCY[unit], busy(unit, lanes * length)};
 }
 
 // The path through a built-in function with the fewest instructions: slow cases are rare.
@@ -63,8 +75,9 @@ Cost call_cost(const Function& f) {
     sum.instructions += times.instructions;
     sum.cycles += times.end.cycles;
     sum.steps += times.end.steps;
+    add(sum.busy, times.busy);
     if (isa<ReturnInst>(block->getTerminator())) {
-      least = {sum.instructions, sum.cycles, sum.steps, SINGLE};
+      least = {sum.instructions, sum.cycles, sum.steps, LATENCY[SINGLE], sum.busy};
       break;
     }
     for (const BasicBlock* next : successors(block)) open.push({sum, next});
@@ -74,7 +87,7 @@ Cost call_cost(const Function& f) {
 
 Cost intrinsic_cost(const IntrinsicInst& call) {
   unsigned lanes = lanes_of(call.getType());
-  unsigned latency = arithmetic_latency(call.getType());
+  Unit unit = arithmetic_unit(call.getType());
   switch (call.getIntrinsicID()) {
     case Intrinsic::lifetime_start:
     case Intrinsic::lifetime_end:
@@ -84,11 +97,27 @@ Cost intrinsic_cost(const IntrinsicInst& call) {
     case Intrinsic::dbg_label:
     case Intrinsic::experimental_noalias_scope_decl:
       return {};
-    case Intrinsic::sqrt:
-      return sequence(lanes, 8, SPECIAL / 4);
+    case Intrinsic::sqrt: {  // an estimate, and steps that refine it
+      unsigned latency = LATENCY[SPECIAL] / 4;
+      Cost cost = {8 * lanes, 8 * latency, 8, latency, busy(unit, 7 * lanes)};
+      add(cost.busy, busy(SPECIAL, lanes));
+      return cost;
+    }
     default:
-      return each(lanes, latency);
+      return each(lanes, unit);
   }
+}
+
+// A wide multiply-add for each index, or two additions where an element is a byte; in local memory addresses are narrow.
+Cost address_cost(const GetElementPtrInst& address) {
+  if (!gpu_code()) return one(INTEGER);
+  unsigned length = 0;
+  for (auto at = gep_type_begin(address); at != gep_type_end(address); ++at) {
+    if (isa<Constant>(at.getOperand())) continue;
+    bool bytes = address.getModule()->getDataLayout().getTypeAllocSize(at.getIndexedType()) == 1;
+    length += bytes && space_of(&address) == Space::GLOBAL ? 2 : 1;
+  }
+  return sequence(1, std::max(length, 1u), INTEGER);
 }
 
 bool only_addresses(const Instruction& i) {
@@ -102,7 +131,7 @@ bool only_addresses(const Instruction& i) {
 
 }  // namespace
 
-StringRef type_of(const Argument& argument) {
+StringRef type_of(const llvm::Argument& argument) {
   auto* types = argument.getParent()->getMetadata("kernel_arg_type");
   if (!types || argument.getArgNo() >= types->getNumOperands()) return "";
   return cast<MDString>(types->getOperand(argument.getArgNo()))->getString();
@@ -118,7 +147,7 @@ Space space_of(const Value* pointer) {
       local |= !variable->isConstant() && !variable->isDeclaration();
       continue;
     }
-    if (auto* argument = dyn_cast<Argument>(object)) {
+    if (auto* argument = dyn_cast<llvm::Argument>(object)) {
       if (argument->hasByValAttr()) continue;
       if (type_of(*argument).startswith("image")) continue;  // its description, which a GPU's texture units have
       auto* spaces = argument->getParent()->getMetadata("kernel_arg_addr_space");
@@ -138,7 +167,8 @@ Space space_of(const Value* pointer) {
 Cost cost_of(const Instruction& i) {
   Type* type = i.getType();
   unsigned lanes = lanes_of(type);
-  unsigned latency = arithmetic_latency(type);
+  Unit unit = arithmetic_unit(type);
+  if (folds(i)) return {};
   switch (i.getOpcode()) {
     case Instruction::PHI:
     case Instruction::BitCast:
@@ -159,7 +189,9 @@ Cost cost_of(const Instruction& i) {
     case Instruction::Fence:
       return {};
     case Instruction::GetElementPtr:  // constant offsets are part of the access
-      return cast<GetElementPtrInst>(i).hasAllConstantIndices() && only_addresses(i) ? Cost{} : one(INTEGER);
+      return cast<GetElementPtrInst>(i).hasAllConstantIndices() && only_addresses(i)
+                 ? Cost{}
+                 : address_cost(cast<GetElementPtrInst>(i));
     case Instruction::Br:
       return cast<BranchInst>(i).isConditional() ? one(BRANCH) : Cost{};
     case Instruction::Switch:
@@ -172,7 +204,7 @@ Cost cost_of(const Instruction& i) {
         if (variable->isDeclaration())  // ids are special registers, sizes are constants
           return variable->getName().contains("_id_") ? one(INTEGER) : Cost{};
       Space space = space_of(getLoadStorePointerOperand(&i));
-      return one(space == Space::LOCAL ? SHARED : INTEGER);
+      return space == Space::LOCAL ? one(SHARED) : one_elsewhere(LATENCY[INTEGER]);
     }
     case Instruction::UDiv:
     case Instruction::SDiv:
@@ -180,9 +212,9 @@ Cost cost_of(const Instruction& i) {
     case Instruction::SRem:
       return sequence(lanes, is_wide(type) ? 70 : 20, INTEGER);
     case Instruction::FDiv:
-      return sequence(lanes, is_wide(type) ? 16 : 8, latency);
+      return sequence(lanes, is_wide(type) ? 16 : 8, unit);
     case Instruction::FRem:
-      return sequence(lanes, 30, latency);
+      return sequence(lanes, 30, unit);
     case Instruction::Mul:
     case Instruction::Add:
     case Instruction::Sub:
@@ -197,9 +229,12 @@ Cost cost_of(const Instruction& i) {
       if (auto* intrinsic = dyn_cast<IntrinsicInst>(&i)) return intrinsic_cost(*intrinsic);
       if (auto* callee = cast<CallInst>(i).getCalledFunction())
         if (!callee->isDeclaration()) return call_cost(*callee);
-      return one(SINGLE);
+      return one_elsewhere(LATENCY[SINGLE]);
+    case Instruction::AtomicRMW:
+    case Instruction::AtomicCmpXchg:
+      return one_elsewhere(LATENCY[unit]);
     default:
-      return each(lanes, latency);
+      return each(lanes, unit);
   }
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 #include <llvm/IR/Instruction.h>
 
+#include "../table.h"
+
 namespace capture {
 
 struct Cost {
@@ -9,6 +11,7 @@ struct Cost {
   unsigned cycles = 0;        // execution of the longest chain of dependent ones among them, core cycles
   unsigned steps = 0;         // instructions of that chain
   unsigned last = 0;          // cycles of the chain's last instruction
+  Busy busy{};                // cycles that they keep execution units
 };
 
 enum class Space { PRIVATE, LOCAL, GLOBAL };

@@ -1,8 +1,10 @@
 #include "instrument.h"
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -11,6 +13,7 @@
 #include <map>
 
 #include "../table.h"
+#include "gpu_code.h"
 #include "lower.h"
 #include "times.h"
 
@@ -18,6 +21,8 @@ using namespace llvm;
 
 namespace capture {
 namespace {
+
+constexpr unsigned MOST_PREDICATED = 7;  // instructions; assumed
 
 bool is_barrier(const Instruction& i) {
   auto* call = dyn_cast<CallInst>(&i);
@@ -147,6 +152,8 @@ class KernelMaker {
     k.arguments = arguments_of(kernel_);
     k.shared_bytes = shared_bytes(kernel_);
     PostDominatorTree tree(kernel_);
+    DominatorTree dominators(kernel_);
+    LoopInfo loops(dominators);
     k.blocks.resize(blocks_.size());
     for (size_t n = 0; n < blocks_.size(); n++) {
       const BasicBlock& block = *blocks_[n];
@@ -156,7 +163,9 @@ class KernelMaker {
       auto* join = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
       if (join) k.blocks[n].join = number_[join];
       add_sites(k, n);
+      if (gpu_code() && join && reconverges(block, *join, loops)) add_reconvergence(k.blocks[n].after);
     }
+    if (gpu_code()) add_entry(k);
     for (const Instruction* access : sites_) add_uses(k, *access);
     const DataLayout& layout = kernel_.getParent()->getDataLayout();
     for (const Instruction& i : instructions(kernel_))
@@ -190,30 +199,58 @@ class KernelMaker {
  private:
   void add_sites(Kernel& k, size_t n) {
     BlockTimes& times = times_[n];
-    unsigned begin = 0;
-    Time clock;
+    IssuePoint last;
     for (Instruction& i : *blocks_[n]) {
       if (!is_barrier(i) && !is_traced_access(i)) continue;
       IssuePoint point = times.points[&i];
       Site site = site_of(i);
-      site.before = stretch(begin, clock, point.index, point.issue);
-      begin = point.index + 1;
-      clock = point.issue;
+      site.before = stretch(last, point);
+      last = point;
+      last.index++;
       site_number_[&i] = k.sites.size();
       k.blocks[n].sites.push_back(k.sites.size());
       k.sites.push_back(site);
       sites_.push_back(&i);
     }
-    k.blocks[n].after = stretch(begin, clock, times.instructions, times.end);
+    k.blocks[n].after = stretch(last, {times.instructions, times.end, times.busy});
   }
 
-  static Stretch stretch(unsigned begin, Time from, unsigned end, Time to) {
-    Stretch s;
-    s.gap = end - begin;
-    if (s.gap) {  // the two times may be on different chains
-      s.cycles = to.cycles > from.cycles ? to.cycles - from.cycles : 0;
-      s.steps = to.steps > from.steps ? to.steps - from.steps : 0;
+  // A kernel begins with its stack pointer, which it loads from the constants.
+  static void add_entry(Kernel& k) {
+    Block& entry = k.blocks.front();
+    Stretch& begin = entry.sites.empty() ? entry.after : k.sites[entry.sites.front()].before;
+    begin.gap++;
+    begin.busy[INTEGER] += UNIT_CYCLES[INTEGER];
+  }
+
+  // Volta names the point where lanes meet again before they part (BSSY), and waits there (BSYNC).
+  static void add_reconvergence(Stretch& after) {
+    after.gap += 2;
+    after.busy[BRANCH] += 2 * UNIT_CYCLES[BRANCH];
+  }
+
+  // Whether lanes that part at a block's end are made to meet: not where they leave a loop or end, nor over a few
+  // instructions, which are predicated.
+  bool reconverges(const BasicBlock& block, const BasicBlock& join, const LoopInfo& loops) const {
+    if (succ_size(&block) < 2 || isa<ReturnInst>(join.front())) return false;
+    if (auto* loop = loops.getLoopFor(&block); loop && !loop->contains(&join)) return false;
+    unsigned longest = 0;
+    for (const BasicBlock* target : successors(&block)) {
+      if (target == &join) continue;
+      if (target->getSingleSuccessor() != &join) return true;
+      longest = std::max(longest, times_[number_.at(target)].instructions);
     }
+    return longest > MOST_PREDICATED;
+  }
+
+  static Stretch stretch(const IssuePoint& from, const IssuePoint& to) {
+    Stretch s;
+    s.gap = to.index - from.index;
+    if (s.gap) {  // the two times may be on different chains
+      s.cycles = to.issue.cycles > from.issue.cycles ? to.issue.cycles - from.issue.cycles : 0;
+      s.steps = to.issue.steps > from.issue.steps ? to.issue.steps - from.issue.steps : 0;
+    }
+    for (unsigned unit = 0; gpu_code() && unit < N_UNITS; unit++) s.busy[unit] = to.busy[unit] - from.busy[unit];
     return s;
   }
 
@@ -239,7 +276,7 @@ class KernelMaker {
     }
     if (first) {
       IssuePoint to = times_[number_[home]].points[first];
-      Stretch between = stretch(from.index, from.issue, to.index, to.issue);
+      Stretch between = stretch(from, to);
       site.use_distance = between.gap, site.use_cycles = between.cycles, site.use_steps = between.steps;
       return;
     }

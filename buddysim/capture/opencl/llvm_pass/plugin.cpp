@@ -6,9 +6,9 @@
 #include <llvm/Transforms/Scalar/StraightLineStrengthReduce.h>
 #include <llvm/Transforms/Scalar/NaryReassociate.h>
 
-#include <cstdlib>
-
+#include "gpu_code.h"
 #include "instrument.h"
+#include "offsets.h"
 #include "prepare.h"
 #include "schedule.h"
 
@@ -16,12 +16,10 @@ using namespace llvm;
 
 namespace {
 
-bool for_gpu() { return getenv("BUDDYSIM_CAPTURE_GPU_CODE"); }
-
 struct Prepare : PassInfoMixin<Prepare> {
   PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
     capture::prepare(module);
-    if (for_gpu()) capture::allow_unrolling(module);
+    if (capture::gpu_code()) capture::allow_unrolling(module);
     return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
@@ -44,8 +42,18 @@ struct Schedule : PassInfoMixin<Schedule> {
   static bool isRequired() { return true; }
 };
 
+struct ExposeOffsets : PassInfoMixin<ExposeOffsets> {
+  PreservedAnalyses run(Function& function, FunctionAnalysisManager& analyses) {
+    if (function.getMetadata("kernel_arg_addr_space"))
+      capture::expose_offsets(function, analyses.getResult<LazyValueAnalysis>(function));
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
 FunctionPassManager as_gpu() {
   FunctionPassManager passes;
+  passes.addPass(ExposeOffsets());
   passes.addPass(SeparateConstOffsetFromGEPPass());
   passes.addPass(StraightLineStrengthReducePass());
   passes.addPass(EarlyCSEPass());
@@ -63,7 +71,7 @@ extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
                 [](ModulePassManager& manager, auto) { manager.addPass(Prepare()); });
             builder.registerOptimizerLastEPCallback(
                 [](ModulePassManager& manager, auto) {
-                  if (for_gpu()) manager.addPass(createModuleToFunctionPassAdaptor(as_gpu()));
+                  if (capture::gpu_code()) manager.addPass(createModuleToFunctionPassAdaptor(as_gpu()));
                   manager.addPass(Instrument());
                 });
           }};

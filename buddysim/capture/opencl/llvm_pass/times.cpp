@@ -24,8 +24,9 @@ BlockTimes::BlockTimes(const BasicBlock& block) {
         auto found = ready.find(operand);
         if (found != ready.end()) start = later(start, found->second);
       }
-    points[&i] = {instructions, start};
+    points[&i] = {instructions, start, busy};
     instructions += cost.instructions;
+    add(busy, cost.busy);
     if (!cost.instructions) {
       ready[&i] = start;
       continue;

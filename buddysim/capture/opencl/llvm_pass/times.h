@@ -20,6 +20,7 @@ inline Time later(Time a, Time b) { return b.weight() > a.weight() ? b : a; }
 struct IssuePoint {
   unsigned index = 0;  // instructions of the block before it
   Time issue;
+  Busy busy{};         // of those instructions
 };
 
 // Whether an instruction accesses a buffer. Its result counts as ready at once: the wait belongs to the first use.
@@ -30,6 +31,7 @@ struct BlockTimes {
   llvm::DenseMap<const llvm::Instruction*, IssuePoint> points;
   unsigned instructions = 0;
   Time end;
+  Busy busy{};
 };
 
 }  // namespace capture

@@ -159,6 +159,8 @@ WarpOp& Warp::add_op(const Site& site) {
   WarpOp op{};
   op.first_line = lines_.size();
   op.gap = since_.gap, op.chain_cycles = since_.cycles, op.chain_steps = since_.steps;
+  uint32_t busiest = *std::max_element(since_.busy.begin(), since_.busy.end());
+  op.unit_slots = std::min<uint64_t>(busiest - std::min<uint64_t>(busiest, uint64_t(since_.gap) + 1), 0xFFFF);
   op.kind = site.kind;
   op.flags = site.flags | FLAG_TIMED;
   since_ = {};
@@ -168,6 +170,7 @@ WarpOp& Warp::add_op(const Site& site) {
 
 void Warp::pass(const Stretch& stretch) {
   since_.gap += stretch.gap, since_.cycles += stretch.cycles, since_.steps += stretch.steps;
+  add(since_.busy, stretch.busy);
   instructions_ += stretch.gap, cycles_ += stretch.cycles, steps_ += stretch.steps;
 }
 
