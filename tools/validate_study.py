@@ -17,11 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from buddysim.base.comparisons import COLUMNS  # noqa: E402
 from buddysim.base.errors import BuddysimError  # noqa: E402
-from buddysim.base.output import write_text  # noqa: E402
 from buddysim.papers.buddy.study import FOLDER, SCALE, Study, paper_names  # noqa: E402
 from buddysim.papers.measured import measurements  # noqa: E402
 from buddysim.papers.stated import Amount, numbers  # noqa: E402
+from buddysim.papers.table import write_both  # noqa: E402
 from buddysim.papers.verdict import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
 from buddysim.sweep.saved import SavedResults  # noqa: E402
 from buddysim.sweep.store import Store  # noqa: E402
@@ -115,6 +116,12 @@ def row(one: Comparison) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def row_of_table(one: Comparison) -> tuple[object, ...]:
+    """A row of the table of all comparisons."""
+    at = COLUMNS.index("verdict")
+    return (*one.row[:at], verdict(one).strip("*"), *one.row[at + 1 :])
+
+
 def figure(ones: Sequence[Comparison]) -> Iterator[str]:
     """A row for each workload, group or compressor: ours / the paper's of each bar."""
     series: dict[str, dict[str, str]] = {}
@@ -186,7 +193,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         study = Study(SavedResults(Store.at(args.store)), args.workloads, args.scale)
-        write_text(args.output, document(compare(study), study))
+        comparisons = compare(study)
+        write_both(args.output, document(comparisons, study), map(row_of_table, comparisons))
     except (BuddysimError, OSError) as error:
         parser.error(str(error))
     print(args.output)

@@ -17,12 +17,12 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
-from buddysim.base.output import write_text  # noqa: E402
 from buddysim.papers.cdma.time import BEHIND_RELU, STATED, mean_ratio  # noqa: E402
 from buddysim.papers.gist.footprint import stashed_percent  # noqa: E402
 from buddysim.papers.gist.networks import lossy, mfr, run  # noqa: E402
 from buddysim.papers.measured import measurements  # noqa: E402
 from buddysim.papers.stated import Amount, numbers, paper_folders, value  # noqa: E402
+from buddysim.papers.table import write_both  # noqa: E402
 from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_share  # noqa: E402
 from buddysim.papers.vdnn.networks import GIB, SIX  # noqa: E402
 from buddysim.papers.vdnn.usage import POLICIES, mean_saving, outcome, readings, weights_once  # noqa: E402
@@ -292,7 +292,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             same = args.output.exists() and args.output.read_text(encoding="utf-8") == text
             print(f"{args.output}: {'up to date' if same else 'out of date: run make validate'}")
             return 0 if same else 1
-        write_text(args.output, text)
+        write_both(args.output, text, (one.row for one in comparisons))
     except (BuddysimError, OSError) as error:
         print(f"validate_training.py: error: {error}", file=sys.stderr)
         return 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,12 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
         "file",
     )
-    parser.add_argument("-o", "--output", metavar="FOLDER", help=f"write {PAGE}.md, .csv and more; the folder is made")
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", help=f"write {PAGE}.md, validation.csv and more; the folder is made"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from buddysim.base import comparisons
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
     from buddysim.base.terminal import say
@@ -64,17 +67,18 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         folder = Path(args.output)
         folder.mkdir(parents=True, exist_ok=True)
-        endings = [".md", ".csv", *(f"-{name}.{kind}" for name in names for kind in ("csv", "png"))]
-        targets = [folder / f"{PAGE}{ending}" for ending in endings]
+        endings = [".md", *(f"-{name}.{kind}" for name in names for kind in ("csv", "png"))]
+        targets = [folder / comparisons.FILE, *(folder / f"{PAGE}{ending}" for ending in endings)]
         check_outputs(targets, [data, captures])
     found: dict[str, Comparison] = {}
     for name in names:
         found[name] = REGISTRY.find(name).compare(Options(args.machine, data, captures, say))
         print_screen([f"{name}:", *validation_parts(found[name].judged), ""])
     if targets:
-        page, table = (path if path.exists() else None for path in targets[:2])
-        write_text(targets[0], merged_page(page, found))
-        write_text(targets[1], csv_text(merged_table(table, found)))
+        table, page = targets[:2]
+        rows = {name: [judged.row for judged in one.judged] for name, one in found.items()}
+        write_text(table, comparisons.merged(table, PAGE, rows))
+        write_text(page, merged_page(page if page.exists() else None, found))
         for (_, one), points, picture in zip(found.items(), targets[2::2], targets[3::2], strict=True):
             write_text(points, csv_text([one.columns, *one.rows]))
             if one.picture is not None:
@@ -94,21 +98,3 @@ def merged_page(existing: Path | None, found: Mapping[str, Comparison]) -> str:
     had = {} if existing is None else parts_of(read_text(existing, "page of comparisons", LARGEST_PAGE))
     parts = had | {name: "\n".join(one.document) for name, one in found.items()}
     return page({name: parts[name] for name in REGISTRY.names() if name in parts})
-
-
-def merged_table(existing: Path | None, found: Mapping[str, Comparison]) -> list[Sequence[object]]:
-    """The rows of the table of all comparisons, its head first; those of comparisons that did not run now stay."""
-    from buddysim.base.textfile import csv_rows, read_text
-    from buddysim.validation import REGISTRY, Judged
-
-    had: list[list[str]] = []
-    if existing is not None:
-        every = csv_rows(read_text(existing, "table of comparisons", LARGEST_PAGE), str(existing))
-        had = [cells for _, cells in every][1:]
-    rows: list[Sequence[object]] = [Judged.COLUMNS]
-    for name in REGISTRY.names():
-        if name in found:
-            rows += [row.row for row in found[name].judged]
-        else:
-            rows += [cells for cells in had if cells[0] == name]
-    return rows

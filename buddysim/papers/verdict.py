@@ -44,6 +44,8 @@ RULES = {
     "input": "the simulator takes it as it is",
     "none": "nothing to compare with",
 }
+#: Rules of a share of the number, and how far off it may be.
+_SHARES = {"memory": TOLERANCE, "ratio": TOLERANCE, "tenth": TENTH}
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,23 @@ class Comparison:
             return CONTRADICTED
         return UNPUBLISHED_WORKSPACE if self.stated.workspace else NOT_REPRODUCED
 
+    @property
+    def row(self) -> tuple[str | float | None, ...]:
+        """A value for each of `buddysim.base.comparisons.COLUMNS` but the page; `measured` is the paper's.
+
+        The error and its goal are shares where both sides are single numbers, and the rule is one of a share.
+        """
+        stated, ours = self.stated, self.measured.value
+        goal = _SHARES.get(stated.rule)
+        error = None
+        if goal is not None and isinstance(stated.value, float) and isinstance(ours, int | float) and stated.value:
+            error = float(f"{ours / stated.value - 1:.5g}")
+        note = "; ".join(text for text in (self.measured.note, self.measured.cause, stated.note) if text)
+        return (
+            stated.where.partition(" ")[0].rstrip(":"), None, stated.where, stated.what, stated.unit, _cell(ours),
+            _cell(stated.value), error, None if error is None else goal, self.verdict.strip("*"), note,
+        )  # fmt: skip
+
     def _holds(self) -> bool:
         stated, value = self.stated, self.measured.value
         if value is None:
@@ -95,6 +114,13 @@ class Comparison:
             return False
         pairs = zip(_parts(stated.value), _parts(value), strict=True)
         return all(_in_shape(stated.rule, theirs, ours) for theirs, ours in pairs)
+
+
+def _cell(amount: Amount | None) -> str | None:
+    """A number to five significant digits, as a table holds it."""
+    if amount is None or isinstance(amount, str):
+        return amount
+    return ", ".join(f"{float(f'{part:.5g}'):g}" for part in _parts(amount))
 
 
 def _in_shape(rule: str, theirs: float, ours: float) -> bool:

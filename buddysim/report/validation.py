@@ -11,8 +11,8 @@ from buddysim.validation.comparison import FITTED, MET
 
 _HEAD = """# Held against real GPUs and other simulators
 
-Written by `python -m buddysim validate -o docs`; a slow test keeps it up to date. `validation-silicon.csv` has every
-quantity of every comparison on this page as one table, the other CSV files every point.
+Written by `python -m buddysim validate -o docs`; a slow test keeps it up to date. `validation.csv` has every
+quantity of every comparison, on this page and with papers, as one table; the other CSV files have every point.
 """
 _PART = re.compile(r"<!-- comparison: (\w+) -->")
 

@@ -70,14 +70,9 @@ class Judged:
             return SHOWN
         return MET if abs(self.error) <= self.goal else MISSED
 
-    COLUMNS = (
-        "comparison", "machine", "subject", "quantity", "unit", "simulated", "measured", "error_share", "goal_share",
-        "verdict", "note",
-    )  # fmt: skip
-
     @property
     def row(self) -> tuple[Value, ...]:
-        """A value for each of `COLUMNS`."""
+        """A value for each of `buddysim.base.comparisons.COLUMNS` but the page."""
         return (
             self.comparison, self.machine, self.subject, self.quantity, self.unit, rounded(self.simulated),
             rounded(self.measured), rounded(self.error), rounded(self.goal), self.verdict, self.note,

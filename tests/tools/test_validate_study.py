@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from buddysim.base.comparisons import FILE
 from buddysim.papers.buddy.study import Study
 from buddysim.papers.measured import Measured
 from buddysim.papers.stated import numbers
@@ -62,6 +65,22 @@ def test_cells_have_ours_and_the_papers_with_their_mark(tool: ModuleType) -> Non
         assert row == f"| 354.cg | {ours:.3g} / 1.11{mark} |"
     (_, _, row) = tool.figure([Comparison(stated, Measured(None))])
     assert row == "| 354.cg | not run / 1.11 |"
+
+
+def test_the_one_table_has_what_the_document_has(tool: ModuleType, study: Study, tmp_path: Path) -> None:
+    document = tmp_path / "validation.md"
+    assert study.results.store is not None
+    where = ["--store", str(study.results.store.folder), "--workloads", str(study.folder), "--scale", "small"]
+    assert tool.main([*where, "-o", str(document)]) == 0
+    with (tmp_path / FILE).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(numbers("validation.md"))
+    assert {row["page"] for row in rows} == {"validation"}
+    assert Counter(row["verdict"] for row in rows)["not run"] > 100
+    stated = numbers()["buddy-cg-per-alloc"]
+    (ratio,) = [row for row in rows if (row["subject"], row["quantity"]) == (stated.where, stated.what)]
+    assert float(ratio["simulated"]) == pytest.approx(4.0)
+    assert float(ratio["error_share"]) == pytest.approx(4.0 / float(ratio["measured"]) - 1, abs=1e-3)
 
 
 def test_a_wrong_store_is_one_line(tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

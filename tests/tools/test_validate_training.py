@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 from types import ModuleType
 
 import pytest
 
+from buddysim.base.comparisons import FILE
 from buddysim.papers.stated import numbers
 from buddysim.papers.verdict import (
     CONTRADICTED,
@@ -76,3 +78,10 @@ def test_the_document_is_what_the_simulator_gives_now(
     assert written == tool.document(comparisons, training), f"{tool.DOCUMENT} is out of date: run make validate"
     for number in numbers("validation-training.md").values():
         assert sum(line.startswith(f"| {number.what} | ") for line in written.splitlines()) == 1, number.id
+
+
+def test_the_one_table_has_every_number(tool: ModuleType, comparisons: list[Comparison]) -> None:
+    with (tool.DOCUMENT.parent / FILE).open(encoding="utf-8", newline="") as file:
+        written = [row[:-1] for row in csv.reader(file) if row[-1] == tool.DOCUMENT.stem]
+    fresh = [["" if cell is None else str(cell) for cell in one.row] for one in comparisons]
+    assert sorted(written) == sorted(fresh), "out of date: run make validate"

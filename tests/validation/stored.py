@@ -8,13 +8,13 @@ from pathlib import Path
 
 from buddysim.validation import Judged
 
-TABLE = Path(__file__).parents[2] / "docs" / "validation-silicon.csv"
+TABLE = Path(__file__).parents[2] / "docs" / "validation.csv"
 
 
 def stored(comparison: str) -> list[list[str]]:
     """The rows of a comparison, as text."""
     with TABLE.open(encoding="utf-8", newline="") as file:
-        return [row for row in csv.reader(file) if row[0] == comparison]
+        return [row[:-1] for row in csv.reader(file) if row[0] == comparison]
 
 
 def fresh(judged: Iterable[Judged]) -> list[Sequence[str]]:

@@ -1,0 +1,55 @@
+"""The one table of all that is compared: with papers, with real GPUs, with other simulators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from buddysim.base.csvfile import csv_text
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import csv_rows, read_text
+
+FILE = "validation.csv"
+COLUMNS = (
+    "comparison", "machine", "subject", "quantity", "unit", "simulated", "measured", "error_share", "goal_share",
+    "verdict", "note", "page",
+)  # fmt: skip
+LARGEST_FILE = 2**24
+
+Rows = Iterable[Sequence[object]]
+
+
+def merged(existing: Path, page: str, found: Mapping[str, Rows]) -> str:
+    """The table with the rows of some comparisons; all others stay as they are.
+
+    Parameters
+    ----------
+    existing : the table's file, whether it is there or not
+    page : the document, without its ending, that shows these comparisons
+    found : by comparison, cells for all of `COLUMNS` but the last
+
+    Raises
+    ------
+    BuddysimError
+        where the file can't be read, or is no such table
+    """
+    had = _rows(existing)
+    fresh = [[*map(_text, row), page] for rows in found.values() for row in rows]
+    kept = [row for row in had if row[-1] != page or row[0] not in found]
+    order = {key: n for n, key in enumerate(dict.fromkeys((row[-1], row[0]) for row in had + fresh))}
+    rows = sorted(kept + fresh, key=lambda row: (row[-1], order[row[-1], row[0]]))
+    return csv_text([COLUMNS, *rows])
+
+
+def _rows(existing: Path) -> list[list[str]]:
+    if not existing.exists():
+        return []
+    text = read_text(existing, "table of comparisons", LARGEST_FILE)
+    head, *rows = [cells for _, cells in csv_rows(text, str(existing))] or [[]]
+    if tuple(head) != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
+        raise BuddysimError(f"{existing}: no table of comparisons: expected the columns {', '.join(COLUMNS)}")
+    return rows
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else str(cell)
