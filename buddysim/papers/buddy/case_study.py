@@ -131,8 +131,10 @@ def speedups(study: Study, id: str) -> Measured:
     )
     known = [one[3] for one in found.values() if one is not None]
     fitting = [name for name in names if largest(name, 1.0)]
-    if len(known) < len(fitting) or not known:
-        return Measured(None, note, _BIGLSTM if names == ["biglstm"] else "")
+    if not fitting:
+        return Measured("not one sample fits", note, _BIGLSTM)
+    if len(known) < len(fitting):
+        return Measured(None, note)
     return Measured(arithmetic(known), note, f"{_CAUSE}; {_BIGLSTM}" if len(names) > 1 else _CAUSE)
 
 
