@@ -13,8 +13,16 @@ from buddysim.capture.compilation import compiled_sources
 from buddysim.capture.opencl.generated_headers import headers
 from buddysim.trace import records
 
-#: Accel-Sim's SM7_GV100 (trace.config), core cycles.
-SM_70 = {"INTEGER": 2, "SINGLE": 2, "DOUBLE": 8, "SPECIAL": 20, "BRANCH": 4, "SHARED": 20}
+#: Core cycles until a result is ready, and between two instructions of a scheduler (Accel-Sim's SM7_GV100).
+#: One instruction a cycle of the pipe to shared memory, which four schedulers share, is one in four of each.
+SM_70 = {
+    "INTEGER": (2, 2),
+    "SINGLE": (2, 2),
+    "DOUBLE": (8, 4),
+    "SPECIAL": (20, 8),
+    "BRANCH": (4, 4),
+    "SHARED": (20, 4),
+}
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is missing; apt install g++")
 
@@ -60,7 +68,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
         build(source)
 
 
-def test_the_headers_have_the_layout_of_the_dtypes_and_the_latencies(tmp_path: Path) -> None:
+def test_the_headers_have_the_layout_of_the_dtypes_and_the_times_of_units(tmp_path: Path) -> None:
     dtypes = {"WarpOp": records.OP_DTYPE, "WarpRecord": records.WARP_DTYPE, "BlockRecord": records.BLOCK_DTYPE}
     checks = [
         f"static_assert(offsetof(capture::{name}, {field}) == {dtype.fields[field][1]});"
@@ -74,10 +82,12 @@ def test_the_headers_have_the_layout_of_the_dtypes_and_the_latencies(tmp_path: P
     assert len(checks) > 30
     for header, text in headers().items():
         (tmp_path / header).write_text(text)
-    checks += [f"static_assert(capture::{unit} == {cycles});" for unit, cycles in SM_70.items()]
+    for unit, (latency, busy) in SM_70.items():
+        checks.append(f"static_assert(capture::LATENCY[capture::{unit}] == {latency});")
+        checks.append(f"static_assert(capture::UNIT_CYCLES[capture::{unit}] == {busy});")
     source = tmp_path / "check.cpp"
     source.write_text(
-        "\n".join(["#include <cstddef>", '#include "trace_records.h"', '#include "latencies.h"', *checks, ""])
+        "\n".join(["#include <cstddef>", '#include "trace_records.h"', '#include "units.h"', *checks, ""])
     )
     subprocess.run(["g++", "-std=c++17", "-fsyntax-only", str(source)], check=True)
 
