@@ -4,6 +4,7 @@
  * more on a virtual machine whose hypervisor is busy. */
 #ifndef BUDDYSIM_ARENA_H
 #define BUDDYSIM_ARENA_H
+#include <stdint.h>
 #include <stdlib.h>
 #ifdef __linux__
 #include <sys/mman.h>
@@ -23,17 +24,29 @@ static inline size_t arena_whole(size_t bytes, size_t unit)
 #endif
 }
 
-/* Not zeroed; freed by free(). NULL where memory ends. */
+/* Not zeroed; freed by arena_block_free(). NULL where memory ends.
+ *
+ * Aligned here and not by posix_memalign(): glibc looks for a free chunk of the size and the alignment, so it never takes
+ * the one that the last run freed, and every run's pages are new to the process. */
 static inline void *arena_block(size_t bytes)
 {
     const size_t unit = bytes < HUGE_PAGE / 4 ? CPU_LINE : HUGE_PAGE;
-    void *block;
-    if (posix_memalign(&block, unit, arena_whole(bytes, unit)))
+    const size_t whole = arena_whole(bytes, unit);
+    char *chunk, *block;
+    if (whole > SIZE_MAX - unit || !(chunk = (char *)malloc(whole + unit)))
         return NULL;
+    block = chunk + (unit - (uintptr_t)chunk % unit);
+    ((void **)block)[-1] = chunk;
 #ifdef __linux__
     if (unit == HUGE_PAGE)
-        madvise(block, arena_whole(bytes, unit), MADV_HUGEPAGE);
+        madvise(block, whole, MADV_HUGEPAGE);
 #endif
     return block;
+}
+
+static inline void arena_block_free(void *block)
+{
+    if (block)
+        free(((void **)block)[-1]);
 }
 #endif

@@ -5,6 +5,7 @@ cdef extern from "arena.h" nogil:
     const size_t HUGE_PAGE
     size_t arena_whole(size_t bytes, size_t unit) noexcept
     void* arena_block(size_t bytes) noexcept
+    void arena_block_free(void* block) noexcept
 
 cdef struct ArenaBlock:          # its arrays follow, from the CPU's next cache line on
     ArenaBlock* before

@@ -1,5 +1,4 @@
 """Arrays that live as long as a run, side by side in huge pages."""
-from libc.stdlib cimport free
 from libc.string cimport memset
 
 cdef size_t MOST_BYTES = <size_t>1 << 60
@@ -32,6 +31,6 @@ cdef void arena_free(Arena* arena) noexcept:
     cdef ArenaBlock* before
     while block:
         before = block.before
-        free(block)
+        arena_block_free(block)
         block = before
     arena.newest = NULL

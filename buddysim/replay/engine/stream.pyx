@@ -1,9 +1,8 @@
 """From a chunk's records to the streams that its warps replay."""
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
-from buddysim.replay.engine.arena cimport arena_block
+from buddysim.replay.engine.arena cimport arena_block, arena_block_free
 from buddysim.replay.engine.events cimport smaller
 from buddysim.replay.engine.hints cimport unlikely
 from buddysim.replay.engine.locate cimport locate_line
@@ -111,11 +110,11 @@ cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_
     cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + <size_t>lines * sizeof(uint64_t) + few * sizeof(LineLocation)
     cdef size_t starts_bytes = <size_t>warps * sizeof(uint64_t)
     if memory.ops_bytes < ops_bytes:
-        free(memory.ops)
+        arena_block_free(memory.ops)
         memory.ops = <char*>arena_block(ops_bytes)
         memory.ops_bytes = ops_bytes if memory.ops else 0
     if memory.starts_bytes < starts_bytes:
-        free(memory.starts)
+        arena_block_free(memory.starts)
         memory.starts = <uint64_t*>arena_block(starts_bytes)
         memory.starts_bytes = starts_bytes if memory.starts else 0
     if memory.ops_bytes < ops_bytes or memory.starts_bytes < starts_bytes:
@@ -212,5 +211,5 @@ cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const Me
 
 
 cdef void stream_free(StreamMemory* memory) noexcept:
-    free(memory.ops)
-    free(memory.starts)
+    arena_block_free(memory.ops)
+    arena_block_free(memory.starts)
