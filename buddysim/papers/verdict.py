@@ -95,7 +95,7 @@ class Comparison:
             error = float(f"{ours / stated.value - 1:.5g}")
         note = "; ".join(text for text in (self.measured.note, self.measured.cause, stated.note) if text)
         return (
-            stated.where.partition(" ")[0].rstrip(":"), None, stated.where, stated.what, stated.unit, _cell(ours),
+            stated.where.partition(" ")[0].rstrip(":,"), None, stated.where, stated.what, stated.unit, _cell(ours),
             _cell(stated.value), error, None if error is None else goal, self.verdict.strip("*"), note,
         )  # fmt: skip
 
