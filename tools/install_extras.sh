@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what the tests of the extras need: Debian packages, and what sweeps and reports need, PyOpenCL, LZ4 and PyTorch
-# for the CPU into the given Python's environment. Installed packages are left alone; those that can't be installed are
+# Installs what the tests of the extras need: Debian packages, and what sweeps and reports need, PyOpenCL, LZ4, NVRTC and
+# PyTorch for the CPU into the given Python's environment. Installed packages are left alone; those that can't be installed are
 # named, with exit code 1.
 #
 #   tools/install_extras.sh .venv/bin/python
@@ -77,6 +77,10 @@ install_python_packages() {
     if ! "$python" -c 'import plotly' 2>/dev/null; then
         say "installing plotly"
         "${pip[@]}" --quiet plotly || { say "could not be installed: plotly"; status=1; }
+    fi
+    if ! "$python" -c 'import nvidia.cuda_nvrtc' 2>/dev/null; then
+        say "installing nvidia-cuda-nvrtc-cu12, which compiles the CUDA kernels without a GPU"
+        "${pip[@]}" --quiet nvidia-cuda-nvrtc-cu12 || { say "could not be installed: nvidia-cuda-nvrtc-cu12"; status=1; }
     fi
     "$python" -c 'import torch' 2>/dev/null && return $status
     say "installing $torch"

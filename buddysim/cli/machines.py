@@ -1,4 +1,4 @@
-"""``python -m buddysim machines``: lists the presets, shows a machine with the source of every figure."""
+"""``python -m buddysim machines``: lists the presets, shows a machine with its sources, measures the GPU at hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from buddysim.machine.units import format_flops, format_size
 from buddysim.report.screen import Column, Table, names_and_texts, print_screen
 
 NAME = "machines"
-HELP = "list the machines, or show one with the source of every figure"
+HELP = """list the machines, show one with the source of every figure, or measure the GPU at hand
+
+'machines measure' runs the microbenchmarks of 'validate curves' and a few kernels on the first GPU that CUDA sees, and
+writes a table of their curves and a machine file. It needs CuPy: pip install 'buddysim[gpu]'."""
+
+_MEASURE = "measure"
 
 _DESCRIPTION = Column("what it is", left=True, text=True)
 
@@ -25,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
 
     completes(
-        parser.add_argument("machine", nargs="?", metavar="NAME|FILE.toml", help="the machine to show; none: list all"),
+        parser.add_argument(
+            "machine", nargs="?", metavar="NAME|FILE.toml|measure", help="the machine to show; none: list all"
+        ),
         "machine",
     )
     form = parser.add_mutually_exclusive_group()
@@ -34,9 +41,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a figure, for example l2.size=6MiB"
     )
+    parser.add_argument("--like", metavar="NAME", help="measure: the preset of the figures that can't be measured")
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="measure: where to write (default: measured)")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.machine == _MEASURE:
+        return _measure(args)
+    if args.like is not None or args.output is not None:
+        raise BuddysimError("machines: --like and -o are for 'machines measure'")
     if args.machine is None and (args.set or args.toml):
         raise BuddysimError("machines: --set and --toml need the name of a machine")
     if args.machine is None:
@@ -61,6 +74,20 @@ def run(args: argparse.Namespace) -> int:
         _show(machine)
     else:
         _show_training(machine)
+    return 0
+
+
+def _measure(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from buddysim.base.terminal import say
+    from buddysim.measure.gpu import open_gpu
+    from buddysim.measure.session import measure_into
+
+    if args.json or args.toml or args.set:
+        raise BuddysimError("machines measure: --json, --toml and --set are for machines that are shown")
+    for path in measure_into(Path(args.output or "measured"), args.like, open_gpu, say):
+        print(f"written: {path}")
     return 0
 
 

@@ -31,7 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=REGISTRY.names(),
         help=f"{', '.join(REGISTRY.names())} (default: all)",
     )
-    completes(parser.add_argument("--machine", metavar="NAME", help="the preset to compare (default: all)"), "machine")
+    completes(
+        parser.add_argument(
+            "--machine",
+            metavar="NAME",
+            help="the preset to compare, or for curves a machine file (default: all presets)",
+        ),
+        "machine",
+    )
     completes(
         parser.add_argument("--data", metavar="FILE", help="measured curves in place of those that come along, as CSV"),
         "file",

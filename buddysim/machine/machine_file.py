@@ -49,13 +49,16 @@ class MachineFile(Section):
         """Where the figure of a dotted key comes from."""
         return self.sources.get(key, "not named by the machine file")
 
-    def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> Self:
+    def with_overrides(
+        self, overrides: Mapping[str, object], where: str | None = None, source: str | None = None
+    ) -> Self:
         """The same machine with some keys changed, and that said in its sources.
 
         Parameters
         ----------
         overrides : values by dotted key: ``{"l2.size": "6 MiB", "link.bandwidth": "50 GB/s"}``
         where : what an error begins with; the machine's name if not given
+        source : of the new values; that they were given for this run, if not given
         """
         where = where or self.name
         content, keys = self.to_dict(), self.dotted_keys()
@@ -66,9 +69,13 @@ class MachineFile(Section):
             table = content
             for section in sections:
                 table = table[section]
-            content["sources"][key] = f"given for this run (was: {table[last]})"
+            content["sources"][key] = source or f"given for this run (was: {table[last]})"
             table[last] = value
         return self._checked(content, where)
+
+    def renamed(self, name: str, description: str) -> Self:
+        """The same machine under another name."""
+        return self._checked({**self.to_dict(), "name": name, "description": description}, name)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole machine as a machine file has it, every default filled in."""

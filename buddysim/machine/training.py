@@ -67,14 +67,16 @@ class TrainingMachine(MachineFile):
             )
         return cls._checked(_with_links(_own_part(content)), name)
 
-    def with_overrides(self, overrides: Mapping[str, object], where: str | None = None) -> Self:
+    def with_overrides(
+        self, overrides: Mapping[str, object], where: str | None = None, source: str | None = None
+    ) -> Self:
         """The same machine with some keys changed; added host memory can be pinned, if that isn't set too."""
         memory = overrides.get(_HOST_MEMORY)
         if memory is not None and _HOST_PINNED not in overrides:
             with contextlib.suppress(ValueError):  # refused below, by its key
                 kept = self.host_memory_bytes - self.host_pinned_bytes
                 overrides = {**overrides, _HOST_PINNED: f"{max(0, parse_size(memory) - kept)} B"}
-        return super().with_overrides(overrides, where)
+        return super().with_overrides(overrides, where, source)
 
     @property
     def issued_flops(self) -> int:

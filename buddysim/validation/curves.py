@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.machine import Machine
+from buddysim.machine.presets import is_path
 from buddysim.validation.comparison import Comparison, Judged, Options, Value
 from buddysim.validation.curve import measured, picture
 from buddysim.validation.curve.causes import causes
@@ -30,13 +31,16 @@ def compare(options: Options) -> Comparison:
     Raises
     ------
     BuddysimError
-        where the machine is no preset, or the measurements can't be read
+        where there is no such machine, or the measurements can't be read
     """
     presets = Machine.presets()
     if options.machine is not None:
         Machine.load(options.machine)  # says what is wrong with the name
         presets = [options.machine]
     known, every = measured.cards(), measured.curves(options.data)
+    if options.machine is not None and is_path(options.machine):  # 'machines measure' wrote it beside the table
+        own = Machine.load(options.machine)
+        known[own.name] = Card(own.name, options.machine, own.description, {}, {})
     strange = sorted({curve.card for curve in every} - set(known))
     if strange:
         raise BuddysimError(

@@ -19,6 +19,7 @@ _SAMPLE = 16384
 _MOST_L2S = 4
 """L2 sizes over which chases and shared sets go at most: beyond, nothing that is modelled changes (no TLB)."""
 _WARM_LAPS = 1 << 20
+_HOST_FOOTPRINT, _HOST_HOPS = "16 MiB", 4096
 _PER_SM_WARPS = 8
 _PS_PER_S = 10**12
 _ONE_BLOCK_BELOW = 128
@@ -82,6 +83,12 @@ def chase(machine: Machine, footprint: int, stride: int) -> float:
         return cycles(machine, long - short) / hops
     warm = {"first_hops": places} if footprint <= 2 * machine.l2.size else {}
     return cycles(machine, kernel_times(machine, "chase", settings | warm | {"hops": _SAMPLE})[-1]) / _SAMPLE
+
+
+def host_chase(machine: Machine) -> float:
+    """Cycles of a load of a pointer chase over host memory."""
+    settings = {"footprint": _HOST_FOOTPRINT, "stride": "128 B", "hops": _HOST_HOPS, "space": "host"}
+    return cycles(machine, kernel_times(machine, "chase", settings)[-1]) / _HOST_HOPS
 
 
 def per_sm(machine: Machine, footprint: int) -> float:

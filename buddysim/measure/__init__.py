@@ -1,0 +1,1 @@
+"""The microbenchmarks of docs/validation-rules.md on the GPU at hand: a table of curves, a machine file from it."""

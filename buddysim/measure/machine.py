@@ -1,0 +1,108 @@
+"""A machine file from what was measured: a preset with what the GPU and its curves tell in place of its figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from buddysim.base.errors import BuddysimError
+from buddysim.machine import Machine
+from buddysim.measure.benchmarks import HOST_CHASE, TO_DEVICE, TO_HOST
+from buddysim.measure.gpu import About
+from buddysim.measure.table import card_of
+from buddysim.validation.curve.fit import fit
+from buddysim.validation.curve.measured import Curve
+from buddysim.validation.curve.replays import host_chase
+
+_PINS_OFF_AT_MOST = 0.01
+
+
+def nearest_preset(name: str) -> str:
+    """The preset of a GPU's model, by its name.
+
+    Raises
+    ------
+    BuddysimError
+        where no preset's name is in the GPU's
+    """
+    found = [preset for preset in Machine.presets() if _pattern(preset).search(name.lower())]
+    if not found:
+        raise BuddysimError(
+            f"{name}: no preset is of this model: expected --like and the most similar one of "
+            f"{', '.join(Machine.presets())}"
+        )
+    return max(found, key=len)
+
+
+def _pattern(preset: str) -> re.Pattern[str]:
+    """A preset's name as a word of a GPU's name, however that writes it: gtx1080ti is GTX 1080 Ti."""
+    parts = re.findall(r"[a-z]+|[0-9]+", preset)
+    return re.compile(rf"(?<![a-z0-9]){'[ -]?'.join(parts)}(?![a-z0-9])")
+
+
+def machine_from(about: About, clock_mhz: float, curves: Sequence[Curve], like: str) -> tuple[Machine, list[str]]:
+    """The machine, and what of it is still the preset's although it was asked for.
+
+    Parameters
+    ----------
+    about : what CUDA says
+    clock_mhz : of the SMs, measured
+    curves : all that were measured
+    like : the preset whose figures stay where nothing tells others
+
+    Notes
+    -----
+    Latencies and bandwidths are fitted as docs/validation-rules.md says, the link by a chase and copies besides.
+    """
+    machine, kept = Machine.load(like), []
+    by_cuda = f"CUDA, properties of {about.name}"
+    measured = f"measured on {about.name} at {clock_mhz:g} MHz by 'buddysim machines measure'"
+    for keys, source in [({"clock.core": f"{clock_mhz:g} MHz"}, measured), *_stated(about, by_cuda)]:
+        try:
+            machine = machine.with_overrides(keys, source=source)
+        except BuddysimError as error:
+            kept.append(f"{', '.join(keys)} stay as those of {like}: {error}")
+    pins = 2000 * about.figures.get("memoryClockRate", 0) * about.figures.get("memoryBusWidth", 0) / 8
+    if pins and abs(machine.dram_bytes_per_s / pins - 1) > _PINS_OFF_AT_MOST:
+        kept.append(
+            f"dram: channels stay as those of {like}, {machine.dram_bytes_per_s / 1e9:.0f} GB/s; by its properties the "
+            f"GPU has {pins / 1e9:.0f} GB/s"
+        )
+    machine = machine.with_overrides(fit(machine, curves).keys, source=measured)
+    machine = machine.with_overrides(_link(machine, {curve.benchmark: curve for curve in curves}), source=measured)
+    described = machine.renamed(card_of(about.name), f"{about.name}, measured; what was not is that of {like}")
+    return described, kept
+
+
+def _stated(about: About, source: str) -> list[tuple[Mapping[str, object], str]]:
+    """Keys that CUDA's properties tell; those that depend on each other together."""
+    known = about.figures
+    groups: list[dict[str, object]] = [
+        {"sm.count": known["multiProcessorCount"]},
+        {
+            "sm.threads": known["maxThreadsPerMultiProcessor"],
+            "sm.warps": known["maxThreadsPerMultiProcessor"] // 32,
+            "sm.registers": known["regsPerMultiprocessor"],
+            "sm.shared_memory": f"{known['sharedMemPerMultiprocessor']} B",
+        },
+        {"l2.size": f"{known['l2CacheSize']} B"},
+        {"dram.capacity": f"{known['totalGlobalMem'] // 2**20} MiB"},
+    ]
+    if known.get("memoryClockRate"):
+        groups.append({"clock.dram": f"{known['memoryClockRate']} kHz"})
+    return [(group, source) for group in groups]
+
+
+def _link(machine: Machine, curves: Mapping[str, Curve]) -> dict[str, object]:
+    """The link to the host: the slower direction's best copy, a chase in host memory less what comes on top."""
+    keys: dict[str, object] = {}
+    copies = [max(curves[name].y) for name in (TO_HOST, TO_DEVICE) if name in curves]
+    if copies:
+        keys["link.bandwidth"] = f"{min(copies):.4g} GB/s"
+    if HOST_CHASE in curves:
+        ns = median(curves[HOST_CHASE].y) / float(machine.clock.core.hz) * 1e9
+        replayed = machine.with_overrides({**keys, "link.load_to_use": f"{ns:.1f} ns"})
+        above = host_chase(replayed) / float(machine.clock.core.hz) * 1e9 - ns
+        keys["link.load_to_use"] = f"{max(0.0, ns - above):.1f} ns"
+    return keys

@@ -1,0 +1,53 @@
+"""A GPU measured whole: its table and its machine file in one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.output import check_outputs, write_text
+from buddysim.machine import Machine
+from buddysim.measure.gpu import Gpu
+from buddysim.measure.machine import machine_from, nearest_preset
+from buddysim.measure.table import measure
+from buddysim.validation.curve.measured import curves
+
+TABLE, MACHINE = "gpu_curves.csv", "machine.toml"
+
+
+def measure_into(
+    folder: Path, like: str | None, open_gpu: Callable[[], Gpu], progress: Callable[[str], object]
+) -> list[Path]:
+    """Measures a GPU into a folder, which is made; what an interrupted run has left there is not measured again.
+
+    Parameters
+    ----------
+    folder : of the table and the machine file
+    like : the preset whose figures stay where nothing tells others; None: the one of the GPU's model
+    open_gpu : gives the GPU
+    progress : called with a line after every curve, and for what is still the preset's
+
+    Returns
+    -------
+    the files written
+
+    Raises
+    ------
+    BuddysimError
+        where there is no GPU, no preset is of its model, or a file can't be read or written
+    """
+    if like is not None and like not in Machine.presets():
+        raise BuddysimError(f"--like {like}: expected a preset, one of {', '.join(Machine.presets())}")
+    gpu = open_gpu()
+    like = like or nearest_preset(gpu.about.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    table, file = folder / TABLE, folder / MACHINE
+    check_outputs([table, file])
+    progress(f"{gpu.about.name}: what can't be measured is that of {like}; if interrupted, it goes on where it was")
+    clock_mhz = measure(gpu, table, progress)
+    machine, kept = machine_from(gpu.about, clock_mhz, curves(table), like)
+    for text in kept:
+        progress(f"warning: {text}")
+    write_text(file, machine.to_toml())
+    return [table, file]
