@@ -12,7 +12,7 @@ python = $(VENV)/bin/python
 pip = $(python) -m pip install --quiet --disable-pip-version-check --progress-bar on
 sanitized = build/sanitize
 extensions = $(shell find buddysim -name '*.pyx')
-sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.py[xd]' -o -name '*.h')
+sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
 .PHONY: help run test test-all bench figures validate-study validate docs lint sanitize fuzz mutants traces build clean check-machine FORCE

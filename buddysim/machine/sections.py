@@ -53,6 +53,10 @@ class Sm(Section):
     assumed_instruction: Duration = Field(
         description="time per instruction where the trace has only the number of instructions, not their dependences"
     )
+    barrier_latency: Duration = Field(
+        default=parse_time("0 core_cycles"),
+        description="from a barrier's last warp to the next instructions of its warps, besides the issue interval",
+    )
     blocking_atomics: Switch = Field(
         default=False,
         description="true: an atomic blocks its warp until it returns, even if its result is unused; false: as a load",
@@ -130,6 +134,15 @@ class L2(Section):
         default=parse_time("1 core_cycles"),
         description="time between two atomic operations of a slice, each on one sector of one instruction",
     )
+    rewrite_interval: Duration = Field(
+        default=parse_time("0 core_cycles"),
+        description="time of a slice's port, besides that of its data, for each sector that a store finds dirty",
+    )
+    dirty_limit: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
+        default=0,
+        description="most data that may be dirty, of each set its share; beyond it the oldest are written back; "
+        "0 B: all",
+    )
     fetch: Annotated[int, fields.size("32 B", "64 B")] = Field(
         default=32,
         description="least that a read miss fetches of uncompressed memory: a 32 B sector, or an aligned 64 B pair",
@@ -141,6 +154,11 @@ class L2(Section):
         if self.fetch not in (32, 64):
             raise ValueError(f"fetch {self.fetch} B is not 32 B or 64 B")
         _check_sets(self.size, self.slices, self.ways, self.line)
+        least = SECTOR_BYTES * self.size // (self.ways * self.line)
+        if 0 < self.dirty_limit < least:
+            raise ValueError(
+                f"dirty_limit {format_size(self.dirty_limit)} is less than a sector of each set, {format_size(least)}"
+            )
         return self
 
 

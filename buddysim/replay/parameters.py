@@ -57,7 +57,7 @@ def _sm_numbers(m: Machine) -> dict[str, object]:
         "step_ps": m.ps(m.sm.step_latency),
         "issue_interval_ps": m.ps(m.sm.issue_interval),
         "assumed_ps": m.ps(m.sm.assumed_instruction),
-        "barrier_ps": m.ps(m.sm.issue_interval),
+        "barrier_ps": m.ps(m.sm.issue_interval) + m.ps(m.sm.barrier_latency),
     }
 
 
@@ -84,6 +84,7 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "reply_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
         "request_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
         "slice_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
+        "rewrite_cost": m.ps(m.l2.rewrite_interval) * COST_PER_PS,
         "atomic_cost": m.ps(m.l2.atomic_interval) * COST_PER_PS,
         "slices": m.l2.slices,
         "slices_per_channel": slices_per_channel,
@@ -92,6 +93,7 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
         "l2_fetches_pairs": m.l2.fetch == 2 * SECTOR_BYTES,
+        "l2_most_dirty": m.l2.dirty_limit * m.l2.ways * (ENTRY_BYTES // SECTOR_BYTES) // m.l2.size,
     }
 
 

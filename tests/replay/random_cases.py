@@ -116,6 +116,7 @@ def _sm_keys(r: random.Random) -> dict[str, Any]:
         "sm.step_latency": _cycles(r.choice([0, 4, 9])),
         "sm.assumed_instruction": _cycles(r.choice([1, 6, "2.5"])),
         "sm.blocking_atomics": r.random() < 0.3,
+        "sm.barrier_latency": _cycles(r.choice([0, 0, 5, 90])),
         "kernel.launch_latency": r.choice(["0 ns", "100 ns", "1 us"]),
         "kernel.block_launch_interval": _cycles(r.choice([0, 1, 20, 300])),
         "kernel.block_latency": _cycles(r.choice([0, 0, 5, 200])),
@@ -129,6 +130,7 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         r.choice([1, 2, 4]), r.choice([1, 2, 4, 8]), r.choice([1, 2, 4]), r.choice([1, 2]), r.choice([1, 2, 3]),
     )  # fmt: skip
     l1_sets = r.choice([1, 2, 3, 8])
+    l2_size = 128 * l2_ways * slices * -(-r.choice([32, 32, 33, 48, 96]) // (slices * l2_ways))
     meta_line = r.choice([32, 32, 64, 128])
     return {
         "l1.enabled": r.random() < 0.85,
@@ -141,11 +143,13 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         "crossbar.reply_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
         "l2.slices": slices,
         "l2.ways": l2_ways,
-        "l2.size": f"{128 * l2_ways * slices * -(-r.choice([32, 32, 33, 48, 96]) // (slices * l2_ways))} B",
+        "l2.size": f"{l2_size} B",
         "l2.load_to_use": _cycles(r.choice([100, 193, 234])),
         "l2.bandwidth": r.choice(["64 B/core_cycle", "5 B/core_cycle", "1 B/core_cycle", "11 GB/s"]),
         "l2.mshrs": r.choice([1, 2, 3, 8, 64]),
         "l2.atomic_interval": _cycles(r.choice([1, 1, 40, 200])),
+        "l2.rewrite_interval": _cycles(r.choice([0, 0, 1, 30])),
+        "l2.dirty_limit": f"{r.choice([0, 0, 1, 3, 5]) * l2_size // (4 * l2_ways)} B",
         "l2.fetch": r.choice(["32 B", "64 B"]),
         "l2.fill_on_memcpy": r.random() < 0.6,
         "metadata_cache.ways": meta_ways,

@@ -142,6 +142,7 @@ cdef struct MemorySystem:
     int64_t reply_cost          # one sector through an SM's reply port
     int64_t request_cost        # one sector, or a load's request, through an SM's request port
     int64_t slice_cost          # one sector through a slice's port
+    int64_t rewrite_cost        # besides, a store's sector that is dirty already; 0: none
     int64_t atomic_cost         # one sector through a slice's atomic unit
     SmPorts* sms                # [sms]
     # L2
@@ -149,6 +150,7 @@ cdef struct MemorySystem:
     Divisor n_slices
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
+    int most_dirty              # sectors of a set that may be dirty; 0: all of them
     bint fetch_pairs            # do misses fetch aligned pairs of sectors of uncompressed memory?
     unsigned int fetch_too      # of the fill at hand: sectors besides those wanted, from uncompressed device memory
     uint8_t* l2_classes         # of each way: what its entry's size class is after the last store to the line
@@ -365,6 +367,14 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     return done
 
 
+cdef int64_t l2_clean(MemorySystem* m, Slice* slice, const Row* row, int64_t t) noexcept nogil
+
+
+cdef inline int64_t rewrite_pass(MemorySystem* m, Slice* slice, unsigned int rewritten, int64_t t) noexcept nogil:
+    """When a store's sectors that are dirty already have passed their slice, which takes longer for them."""
+    return queue_pass(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.rewrite_cost) if rewritten else t
+
+
 cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
                             int64_t t) noexcept nogil:
     """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
@@ -401,6 +411,8 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
         l2_class(m, &row, way)[0] = <uint8_t>at.size_class
         data = port_pass(&slice.atomics, &m.now_ps, data, n * m.atomic_cost)
     row.lines[way] = <Line>line
+    if for_atomic and unlikely(m.most_dirty != 0):
+        l2_clean(m, slice, &row, arrival)
     data += m.reply_ps
     data = queue_pass(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
@@ -420,6 +432,8 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     if unlikely(m.access != NULL):
         arrival = m.access(m, at.entry, arrival)
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)
+    if unlikely(m.rewrite_cost != 0):
+        arrival = rewrite_pass(m, slice, touched & (line >> DIRTY), arrival)
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(touched & (line | line >> DIRTY))
     m.count.dirtied_sectors += sector_count(touched & ~(line >> DIRTY))
@@ -427,6 +441,8 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     partial = (line >> PARTIAL | touched) & ~line & 15
     row.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
     l2_class(m, &row, way)[0] = <uint8_t>at.size_class
+    if unlikely(m.most_dirty != 0):
+        arrival = l2_clean(m, slice, &row, arrival)
     return arrival + m.reply_ps
 
 

@@ -8,6 +8,7 @@ from buddysim.replay.engine.kinds cimport HOST
 from buddysim.replay.engine.locate cimport Spot, l2_spot
 from buddysim.replay.engine.locations cimport lane_divisor, locates_eight_at_a_time
 from buddysim.replay.engine.regions cimport regions_init
+from buddysim.replay.engine.setops cimport order_at
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
@@ -38,10 +39,10 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
 cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     cdef int i, n_slices = n["slices"]
     m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
-    m.sector_ps, m.slice_cost = n["sector_ps"], n["slice_cost"]
+    m.sector_ps, m.slice_cost, m.rewrite_cost = n["sector_ps"], n["slice_cost"], n["rewrite_cost"]
     m.reply_cost, m.request_cost, m.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
     m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
-    m.fetch_pairs = n["l2_fetches_pairs"]
+    m.fetch_pairs, m.most_dirty = n["l2_fetches_pairs"], n["l2_most_dirty"]
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
@@ -86,6 +87,28 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint ha
     rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
     rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
     m.eight_at_a_time = locates_eight_at_a_time()
+
+
+cdef int64_t l2_clean(MemorySystem* m, Slice* slice, const Row* row, int64_t t) noexcept nogil:
+    """Writes a set's dirty lines back, the least recently used first, while more sectors are dirty than may be.
+
+    They stay, clean. Returns when the last of them has been taken.
+    """
+    cdef int position, dirty = 0
+    cdef int64_t way
+    cdef Line line
+    for way in range(m.l2.ways):
+        dirty += sector_count(row.lines[way] >> DIRTY)
+    for position in range(<int>m.l2.ways - 1, -1, -1):
+        if dirty <= m.most_dirty:
+            break
+        way = order_at(row.order, m.l2.ways, position)
+        line = row.lines[way]
+        if line >> DIRTY & 15:
+            dirty -= sector_count(line >> DIRTY)
+            t = evict_line(m, slice, row.tags[way], row, way, t)
+            row.lines[way] = <Line>(line & ~(15 << DIRTY | 15 << PARTIAL))
+    return t
 
 
 cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil:

@@ -151,4 +151,10 @@ static inline void order_renew(char *order, int ways, int64_t way)
         *(uint16_t *)order = (uint16_t)way;
     }
 }
+
+/* The way at a position of the order. */
+static inline int64_t order_at(const char *order, int ways, int position)
+{
+    return ways <= ORDER_NIBBLES ? (int64_t)(order_word(order) >> 4 * position & 15) : ((const uint16_t *)order)[position];
+}
 #endif

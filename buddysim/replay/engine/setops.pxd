@@ -8,3 +8,4 @@ cdef extern from "setops.h" nogil:
     void order_begin(char* order, int ways) noexcept
     int64_t order_renew_oldest(char* order, int ways, int oldest_bit) noexcept
     void order_renew(char* order, int ways, int64_t way) noexcept
+    int64_t order_at(const char* order, int ways, int position) noexcept

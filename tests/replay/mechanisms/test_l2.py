@@ -110,3 +110,52 @@ def test_what_is_there_of_a_pair_is_not_fetched_again():
     pairs = machine(l2__fetch="64 B")
     assert run(pairs, [store((0, 1)), load((0, 2), chain_cycles=300)])["fill_sectors"] == 1
     assert run(pairs, [load((0, 15))])["fill_sectors"] == 4
+
+
+def test_a_store_to_a_dirty_sector_takes_its_slice_longer():
+    """The stores are at the slice at 51, 52 and 53. The second takes 1 + 70 ns of it, the third comes when it has taken
+    what these two and its own nanosecond leave of the time from 0 on."""
+    slow = machine(l2__rewrite_interval="70 ns")
+    assert time_of(slow, [store(0)] * 3) == (1 + 1 + 70 + 1 + 50) * NS
+    assert time_of(slow, [store((0, 1)), store((0, 2)), store((0, 4))]) == (3 + 100) * NS
+    assert time_of(M, [store(0)] * 3) == (3 + 100) * NS
+
+
+def test_a_store_to_a_clean_sector_takes_its_slice_no_longer():
+    slow = machine(l2__rewrite_interval="70 ns")
+    ops = [load((0, 7)), store((0, 1), chain_cycles=300), store((0, 2)), store((0, 4))]
+    assert time_of(slow, ops) == time_of(M, ops)
+
+
+def test_the_oldest_dirty_lines_of_a_set_are_written_back_and_stay():
+    """Two sectors may be dirty: the third store cleans the line used longest ago."""
+    few = machine(l2__dirty_limit="64 B")
+    count = run(few, [store(0), store(1), store(0), store(2)])
+    assert (count["writeback_sectors"], count["dirty_left"]) == (1, 2)
+    for entry, rewritten in ((0, 0), (1, 1), (2, 0)):  # the line that was clean is dirtied anew
+        again = run(few, [store(0), store(1), store(0), store(2), store(entry)])
+        assert again["dirtied_sectors"] - count["dirtied_sectors"] == rewritten
+    clean = [store(0), store(1), store(0), store(2), load(1, chain_cycles=300)]
+    assert time_of(few, clean) == (3 + 1 + 300 + 100) * NS  # it hits
+    assert run(M, [store(0), store(1), store(2)])["writeback_sectors"] == 0
+
+
+def test_a_partial_sector_that_was_written_back_is_fetched_anew():
+    few = machine(l2__dirty_limit="32 B")
+    ops = [store((0, 1, 0)), store(1), load(0, chain_cycles=300)]
+    assert time_of(few, ops) == time_of(M, ops) == (302 + 200) * NS
+    assert run(few, [*ops, store((0, 1, 0))])["dirtied_sectors"] == 3
+
+
+def test_atomics_clean_their_sets_too():
+    few = machine(l2__dirty_limit="32 B")
+    assert run(few, [atomic(0, use_distance=0), atomic(1, use_distance=0)])["writeback_sectors"] == 1
+
+
+def test_a_store_waits_until_what_it_makes_leave_has_been_taken():
+    """A sector takes 1 us of the channel: the second line that leaves is taken 1 us after its bucket's start."""
+    slow = machine(dram__pseudo_channel_bandwidth="32 MB/s", dram__load_to_use="1198 ns", l2__dirty_limit="32 B")
+    one = time_of(slow, [store(0), store(1)])
+    assert one == (2 + 100) * NS
+    bucket = (50 + 2 + 39) * NS // BUCKET * BUCKET
+    assert time_of(slow, [store(0), store(1), store(2)]) == bucket + (1000 - 39 + 50) * NS

@@ -21,6 +21,11 @@ def test_a_barrier_waits_for_the_last_warp():
     assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (53 + 3 + 3 + 100) * NS
 
 
+def test_a_barrier_s_warps_go_on_after_its_latency():
+    slow = machine(sm__barrier_latency="22 ns")
+    assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (51 + 1 + 22 + 1 + 100) * NS
+
+
 def test_a_barrier_does_not_wait_for_warps_that_have_ended():
     """The second warp ends when its store is acknowledged, at 150."""
     assert time_of(M, [barrier(), store(0)], [store(1, chain_cycles=50)]) == (150 + 1 + 1 + 100) * NS

@@ -53,6 +53,8 @@ class L2:
         self.slice_ports = [Port(clock, waits.slice_port) for _ in range(machine.l2.slices)]
         self.atomic_units = [Port(clock) for _ in range(machine.l2.slices)]
         self.atomic_cost = FINE * machine.ps(machine.l2.atomic_interval)
+        self.rewrite_cost = FINE * machine.ps(machine.l2.rewrite_interval)
+        self.most_dirty = machine.l2.dirty_limit * machine.l2.ways * 4 // machine.l2.size
         self.mshrs = [Ring(machine.l2.mshrs) for _ in range(machine.l2.slices)]
         self.cache = Cache(machine.l2.ways, lambda entry: (places.slice_of(entry), places.l2_set(entry)))
 
@@ -74,6 +76,7 @@ class L2:
         if atomic:
             data = self.atomic_units[self.places.slice_of(entry)].request(data, count * self.atomic_cost)
             self._make_dirty(entry, line, wanted, ordinal)
+            self._clean(entry, t)
         reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
         return reply + (count - 1) * self.numbers.reply_sector
 
@@ -83,12 +86,15 @@ class L2:
         t = self.request_ports[sm].request(t, count * self.numbers.request_cost) + self.numbers.request_half
         t = self._pass_slice(entry, t, count)
         line, t = self._way(entry, t)
+        rewritten = (touched & line.dirty).bit_count()
+        if rewritten and self.rewrite_cost:
+            t = self.slice_ports[self.places.slice_of(entry)].request(t, rewritten * self.rewrite_cost)
         self.counts["l2.write_sectors"] += count
         self.counts["l2.write_sector_hits"] += (touched & (line.valid | line.dirty)).bit_count()
         self._make_dirty(entry, line, touched, ordinal)
         line.valid |= whole
         line.partial = line.partial & ~line.valid | touched & ~line.valid
-        return t + self.numbers.reply_half
+        return self._clean(entry, t) + self.numbers.reply_half
 
     def evict(self, entry: int) -> None:
         """An entry's line leaves with its page: its dirty sectors count as written back."""
@@ -107,6 +113,19 @@ class L2:
         self.below.dirtied(entry, line, ordinal)
         self.counts["l2.dirtied_sectors"] += (sectors & ~line.dirty).bit_count()
         line.dirty |= sectors
+
+    def _clean(self, entry: int, t: int) -> int:
+        """Writes the set's dirty lines back while too many of its sectors are dirty: when the last is taken (ps)."""
+        lines = self.cache.set_for(entry)
+        for oldest, line in lines.items():
+            if not self.most_dirty or sum(one.dirty.bit_count() for one in lines.values()) <= self.most_dirty:
+                break
+            if line.dirty:
+                self.counts["l2.writebacks"] += 1
+                self.counts["l2.writeback_sectors"] += line.dirty.bit_count()
+                t = self.below.write_back(oldest, line, t)
+                line.dirty = line.partial = 0
+        return t
 
     def _way(self, entry: int, t: int) -> tuple[CacheLine, int]:
         """The entry's line, and from when on it can be used."""

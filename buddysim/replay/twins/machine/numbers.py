@@ -40,6 +40,7 @@ class Numbers:
         self.cycle = max(1, int(Fraction(PS_PER_S, m.clock.core.hz) + Fraction(1, 2)))
         self.step = m.ps(m.sm.step_latency)
         self.issue_interval = m.ps(m.sm.issue_interval)
+        self.barrier = self.issue_interval + m.ps(m.sm.barrier_latency)
         self.assumed = m.ps(m.sm.assumed_instruction)
         self.launch_latency = m.ps(m.kernel.launch_latency)
         self.block_launch_interval = m.ps(m.kernel.block_launch_interval)

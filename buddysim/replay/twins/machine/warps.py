@@ -127,5 +127,5 @@ class Warp:
 
     def leave_barrier(self, now: int) -> None:
         """All warps of the block are there, or have ended."""
-        self.shift = max(self.shift, now + self.numbers.issue_interval - self.clock)
+        self.shift = max(self.shift, now + self.numbers.barrier - self.clock)
         self.next()
