@@ -18,7 +18,7 @@ _AS_WRITTEN = ("-fno-unroll-loops",)
 _GPU_CODE = tuple(
     part
     for option in (
-        "-unroll-allow-partial", "-unroll-runtime", "-unroll-threshold=300", "-unroll-partial-threshold=300",
+        "-unroll-allow-partial", "-unroll-runtime", "-unroll-threshold=500", "-unroll-partial-threshold=300",
     )
     for part in ("-mllvm", option)
 )  # fmt: skip

@@ -103,21 +103,21 @@ _HEAD = """
 Nsight Compute's counters of a Quadro GV100 beside replays on `gv100` of the same programs, captured on a CPU, each
 kernel from cold caches. Which kernels are compared, what was fitted on which programs and what is a measure:
 [validation-rules.md](validation-rules.md#kernels), written before the first comparison. Captures are too large to
-come along: this part is made from the stored results of their replays (`buddysim/validation/data/gv100_replays.csv`);
-`validate kernels --captures FOLDER` replays captures anew.
+come along: this part is made from the stored results of their replays (`buddysim/validation/data/gv100_replays.csv`).
+`tools/capture_twins.py` makes the captures, `validate kernels --captures FOLDER` replays them anew.
 """.strip()
 
 _LIMITS = """
 ### Limits
 
 - A capture counts LLVM's code by SASS's instructions (docs/capture-opencl.md), not SASS itself, and of the OpenCL
-  versions: CUDA's backprop has 1.2 and 2 times the warp instructions. nw, 100 of the kernels, has 1.24 of the GPU's
-  and decides the median.
-- Not modelled: an L2 that takes two cycles for a store to a sector. gemm stores 16.8 M sectors, 263,000 to a slice:
-  525,000 cycles of the GPU's 595,930, and 389,000 here. 3mm is alike.
-- Not modelled: instruction caches, which are cold too, and what a barrier costs. nw and lud have small blocks, many
-  barriers and unrolled code that runs once: 0.72 and 0.63 of the cycles, with more warp instructions than the GPU's.
-- Not modelled: dirty data in the L2 of 2.65 MiB at most (backprop's DRAM sectors).
+  versions: CUDA's backprop has 1.2 and 2 times the warp instructions, CUDA's hotspot computes in double precision.
+  nw, 100 of the kernels, decides the median: 641 instructions of a warp, 789 counted. NVIDIA's own compiler (NVRTC
+  11.7 and 12.4, CUDA's source) makes 673; the counters are of an older one. lud has 1.2 times as many: four words in a
+  row of shared memory are one load of SASS.
+- Not modelled: instruction caches, which are cold too. nw's and lud's first kernels are blocks of one warp whose code,
+  10.8 kB each, runs once or four times. What they lack of the GPU's cycles is 26 and 35 cycles for each 128 B of it.
+  pathfinder, which has 0.76 of the warp instructions, lacks most.
 - bfs ran on another graph than the measured one, by the rules of the same generator.
 - The counters' launch shapes are those of the CUDA programs' sources, not counted.
 """.strip()

@@ -90,3 +90,39 @@ def test_units_of_sm_70_are_kept(tmp_path: Path) -> None:
     instructions, slots = counted(kernel(many), tmp_path, "--gpu-code")
     assert 2 * 64 - instructions <= slots < 64
     assert counted(kernel(many), tmp_path)[1] == 0
+
+
+LOCAL = """
+__kernel void k(__global const float *a, __global float *b, __local float *s) {{
+    int i = get_local_id(0);
+    s[i] = a[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int m = 0; m < {}; m++) {{
+        if (i <= m) s[({} - i + m) * 5 + i] += s[({} - i + m) * 3 + i];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }}
+    b[i] = s[i];
+}}
+"""
+
+
+def in_local_memory(rounds: int, folder: Path, *options: str) -> tuple[int, bytes]:
+    """Instructions of a warp of `LOCAL`, and what it leaves in memory."""
+    job = {"source": LOCAL.format(rounds, 64, 96), "buffers": [{"bytes": 128, "fill": "random32", "seed": 1}]}
+    job["buffers"].append({"bytes": 128})
+    arguments = [{"buffer": 0}, {"buffer": 1}, {"local": 4096}]
+    job["launches"] = [{"kernel": "k", "global": [32], "local": [32], "arguments": arguments}]
+    output, done = captured(job, folder, *options)
+    assert done.returncode == 0, done.stderr
+    with open_trace(output) as trace:
+        return trace.kernels[0].warp_instructions, trace.snapshots[-1].read(1)[1].tobytes()
+
+
+def test_addresses_in_local_memory_differ_by_their_offsets(tmp_path: Path) -> None:
+    """A further round has a comparison, a branch, two loads, a sum, a store and a barrier; nothing for addresses."""
+    four, eight = (in_local_memory(n, tmp_path, "--gpu-code")[0] for n in (4, 8))
+    assert eight - four == 4 * (1 + 1 + 2 + 1 + 1 + 1)
+
+
+def test_memory_is_the_same_where_local_addresses_are_taken_apart(tmp_path: Path) -> None:
+    assert in_local_memory(8, tmp_path)[1] == in_local_memory(8, tmp_path, "--gpu-code")[1]

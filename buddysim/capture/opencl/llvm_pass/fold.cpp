@@ -20,6 +20,13 @@ bool is_modifier(const Instruction& i) {
   return i.getOpcode() == Instruction::FNeg || (call && call->getIntrinsicID() == Intrinsic::fabs);
 }
 
+// A negated summand: sums of SASS negate their operands.
+bool is_negation(const Instruction& i) {
+  return match(&i, m_Neg(m_Value())) && all_of(i.users(), [](const User* user) {
+    return isa<BinaryOperator>(user) && (match(user, m_Add(m_Value(), m_Value())) || match(user, m_Sub(m_Value(), m_Value())));
+  });
+}
+
 bool is_bitwise(const Instruction& i) {
   return i.getOpcode() == Instruction::And || i.getOpcode() == Instruction::Or || i.getOpcode() == Instruction::Xor;
 }
@@ -94,7 +101,7 @@ const Instruction* folded_operand(const Instruction& user) {
 
 bool folds(const Instruction& i) {
   if (!gpu_code()) return false;
-  if (is_modifier(i) || is_widening(i) || is_widened(i) || adds_offset(i)) return true;
+  if (is_modifier(i) || is_negation(i) || is_widening(i) || is_widened(i) || adds_offset(i)) return true;
   const Instruction* user = &i;
   do {
     if (!user->hasOneUse()) return false;

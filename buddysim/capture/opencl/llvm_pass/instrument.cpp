@@ -223,10 +223,12 @@ class KernelMaker {
     begin.busy[INTEGER] += UNIT_CYCLES[INTEGER];
   }
 
-  // Volta names the point where lanes meet again before they part (BSSY), and waits there (BSYNC).
+  // Volta names the point where lanes meet again before they part (BMOV, BSSY), and waits there (BSYNC).
   static void add_reconvergence(Stretch& after) {
-    after.gap += 2;
-    after.busy[BRANCH] += 2 * UNIT_CYCLES[BRANCH];
+    after.gap += 3;
+    after.busy[BRANCH] += 3 * UNIT_CYCLES[BRANCH];
+    after.cycles += 3 * LATENCY[BRANCH];
+    after.steps += 3;
   }
 
   // Whether lanes that part at a block's end are made to meet: not where they leave a loop or end, nor over a few

@@ -27,6 +27,10 @@ Value* with_offset_outside(Instruction& i, LazyValueInfo& ranges) {
     return builder.CreateAdd(builder.CreateShl(value, factor), ConstantExpr::getShl(offset, factor));
   if (match(&i, m_Mul(m_Add(m_Value(value), m_ConstantInt(offset)), m_ConstantInt(factor))))
     return builder.CreateAdd(builder.CreateMul(value, factor), ConstantExpr::getMul(offset, factor));
+  if (match(&i, m_Shl(m_Sub(m_ConstantInt(offset), m_Value(value)), m_ConstantInt(factor))))
+    return builder.CreateSub(ConstantExpr::getShl(offset, factor), builder.CreateShl(value, factor));
+  if (match(&i, m_Mul(m_Sub(m_ConstantInt(offset), m_Value(value)), m_ConstantInt(factor))))
+    return builder.CreateSub(ConstantExpr::getMul(offset, factor), builder.CreateMul(value, factor));
   if (isa<ZExtInst>(i) && i.getType()->isIntegerTy() &&
       ranges.getConstantRange(i.getOperand(0), &i).getSignedMin().isNonNegative())
     return builder.CreateSExt(i.getOperand(0), i.getType());

@@ -1,6 +1,7 @@
 // A plugin of clang: -fpass-plugin. What it adds runs before and after the optimisation pipeline.
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
+#include <llvm/Transforms/Scalar/DCE.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/SeparateConstOffsetFromGEP.h>
 #include <llvm/Transforms/Scalar/StraightLineStrengthReduce.h>
@@ -8,6 +9,8 @@
 
 #include "gpu_code.h"
 #include "instrument.h"
+#include "local_offsets.h"
+#include "merge.h"
 #include "offsets.h"
 #include "prepare.h"
 #include "schedule.h"
@@ -51,14 +54,35 @@ struct ExposeOffsets : PassInfoMixin<ExposeOffsets> {
   static bool isRequired() { return true; }
 };
 
+struct ExposeLocalOffsets : PassInfoMixin<ExposeLocalOffsets> {
+  PreservedAnalyses run(Function& function, FunctionAnalysisManager&) {
+    if (function.getMetadata("kernel_arg_addr_space")) capture::expose_local_offsets(function);
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
+struct MergeEqual : PassInfoMixin<MergeEqual> {
+  PreservedAnalyses run(Function& function, FunctionAnalysisManager& analyses) {
+    if (function.getMetadata("kernel_arg_addr_space"))
+      capture::merge_equal(
+          function, analyses.getResult<DominatorTreeAnalysis>(function), analyses.getResult<LoopAnalysis>(function));
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
 FunctionPassManager as_gpu() {
   FunctionPassManager passes;
+  passes.addPass(ExposeLocalOffsets());
   passes.addPass(ExposeOffsets());
   passes.addPass(SeparateConstOffsetFromGEPPass());
   passes.addPass(StraightLineStrengthReducePass());
   passes.addPass(EarlyCSEPass());
   passes.addPass(NaryReassociatePass());
   passes.addPass(EarlyCSEPass());
+  passes.addPass(MergeEqual());
+  passes.addPass(DCEPass());
   passes.addPass(Schedule());
   return passes;
 }

@@ -1,5 +1,7 @@
 #include "times.h"
 
+#include "gpu_code.h"
+
 #include <llvm/IR/Instructions.h>
 
 using namespace llvm;
@@ -41,6 +43,10 @@ BlockTimes::BlockTimes(const BasicBlock& block) {
     ready[&i] = {start.cycles + cost.cycles, start.steps + cost.steps};
   }
   end = issue;
+  if (!gpu_code()) return;
+  // What comes next waits for the branch, and mostly for what it takes over from here.
+  for (const Instruction& i : block)
+    if (i.isTerminator() || i.isUsedOutsideOfBlock(&block)) end = later(end, ready[&i]);
 }
 
 }  // namespace capture
