@@ -119,10 +119,18 @@ def in_local_memory(rounds: int, folder: Path, *options: str) -> tuple[int, byte
 
 
 def test_addresses_in_local_memory_differ_by_their_offsets(tmp_path: Path) -> None:
-    """A further round has a comparison, a branch, two loads, a sum, a store and a barrier; nothing for addresses."""
+    """A round more has a comparison, a branch, two loads, a sum, a store, a barrier and its NOP; addresses are free."""
     four, eight = (in_local_memory(n, tmp_path, "--gpu-code")[0] for n in (4, 8))
-    assert eight - four == 4 * (1 + 1 + 2 + 1 + 1 + 1)
+    assert eight - four == 4 * (1 + 1 + 2 + 1 + 1 + 2)
 
 
 def test_memory_is_the_same_where_local_addresses_are_taken_apart(tmp_path: Path) -> None:
     assert in_local_memory(8, tmp_path)[1] == in_local_memory(8, tmp_path, "--gpu-code")[1]
+
+
+def test_a_maximum_is_a_comparison_and_a_selection(tmp_path: Path) -> None:
+    sum_, largest = (
+        counted(kernel(f"int x = (int)a[i], y = (int)a[i + 64]; b[i] = {form};"), tmp_path, "--gpu-code")[0]
+        for form in ("x + y", "x > y ? x : y")
+    )
+    assert largest == sum_ + 1

@@ -103,9 +103,27 @@ Cost intrinsic_cost(const IntrinsicInst& call) {
       add(cost.busy, busy(SPECIAL, lanes));
       return cost;
     }
+    case Intrinsic::smax:
+    case Intrinsic::smin:
+    case Intrinsic::umax:
+    case Intrinsic::umin:  // sm_70 compares, then selects
+      return sequence(lanes, gpu_code() ? 2 : 1, unit);
     default:
       return each(lanes, unit);
   }
+}
+
+// SASS has seven predicates: what another block branches on is compared there once more.
+bool is_compared_elsewhere(const BranchInst& branch) {
+  auto* comparison = dyn_cast<CmpInst>(branch.getCondition());
+  return gpu_code() && comparison && comparison->getParent() != branch.getParent();
+}
+
+Cost branch_cost(const BranchInst& branch) {
+  Cost cost = one(BRANCH);
+  if (!is_compared_elsewhere(branch)) return cost;
+  add(cost.busy, busy(INTEGER, 1));
+  return {2, LATENCY[INTEGER] + LATENCY[BRANCH], 2, LATENCY[BRANCH], cost.busy};
 }
 
 // A wide multiply-add for each index, or two additions where an element is a byte; in local memory addresses are narrow.
@@ -193,7 +211,7 @@ Cost cost_of(const Instruction& i) {
                  ? Cost{}
                  : address_cost(cast<GetElementPtrInst>(i));
     case Instruction::Br:
-      return cast<BranchInst>(i).isConditional() ? one(BRANCH) : Cost{};
+      return cast<BranchInst>(i).isConditional() ? branch_cost(cast<BranchInst>(i)) : Cost{};
     case Instruction::Switch:
       return sequence(1, 2 * cast<SwitchInst>(i).getNumCases() + 1, BRANCH);
     case Instruction::Ret:
@@ -227,8 +245,11 @@ Cost cost_of(const Instruction& i) {
       return each(lanes, INTEGER);  // 64 bits are mostly indices: narrowed, or part of a wide multiply-add
     case Instruction::Call:
       if (auto* intrinsic = dyn_cast<IntrinsicInst>(&i)) return intrinsic_cost(*intrinsic);
-      if (auto* callee = cast<CallInst>(i).getCalledFunction())
+      if (auto* callee = cast<CallInst>(i).getCalledFunction()) {
         if (!callee->isDeclaration()) return call_cost(*callee);
+        if (gpu_code() && callee->getName() == "bs_barrier")  // sm_70 has a NOP before each
+          return {2, LATENCY[SINGLE], 1, LATENCY[SINGLE]};
+      }
       return one_elsewhere(LATENCY[SINGLE]);
     case Instruction::AtomicRMW:
     case Instruction::AtomicCmpXchg:
