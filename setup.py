@@ -21,7 +21,7 @@ from setuptools.modified import newer_group
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
-from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, directives  # noqa: E402
+from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, REPLAY_ARGS, directives  # noqa: E402
 
 march = os.environ.get("BUDDYSIM_MARCH", "")
 boundscheck = bool(os.environ.get("BUDDYSIM_BOUNDSCHECK"))
@@ -50,7 +50,7 @@ extensions = [
             ("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"),
             *([INLINE_ALL] if REPLAY in source.parents else []),
         ],
-        extra_compile_args=compile_args,
+        extra_compile_args=[*compile_args, *(REPLAY_ARGS if REPLAY in source.parents else [])],
         extra_link_args=link_args,
     )
     for source in sources

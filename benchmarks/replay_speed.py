@@ -16,26 +16,30 @@ COMPARISON_RANDOM = (
 )
 
 
-def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """Streaming and fully divergent loads on the paper's machine: 8 blocks of 8 warps on each of its 56 SMs."""
+def settings(quick: bool) -> dict[str, dict[str, str]]:
+    """Streaming and fully divergent loads: 8 blocks of 8 warps on each of 56 SMs."""
     megabytes = 64 if quick else 512
-    stream = {"footprint": f"{megabytes} MiB", "lines_per_warp": "64"}
-    random = {
-        "footprint": f"{megabytes} MiB",
-        "operations": str(28672 if quick else 28672 * 6),
-        "operations_per_warp": "8",
+    return {
+        "stream": {"footprint": f"{megabytes} MiB", "lines_per_warp": "64"},
+        "random": {
+            "footprint": f"{megabytes} MiB",
+            "operations": str(28672 if quick else 28672 * 6),
+            "operations_per_warp": "8",
+        },
     }
+
+
+def measure(folder: Path, quick: bool) -> list[Measurement]:
+    """Both on the paper's machine, which has 56 SMs."""
     return [
-        _rate(folder, "stream", stream, "memory_instructions", 5.0, COMPARISON_STREAM, quick),
-        _rate(folder, "random", random, "line_accesses", 10.0, COMPARISON_RANDOM, quick),
+        _rate(folder, "stream", "memory_instructions", 5.0, COMPARISON_STREAM, quick),
+        _rate(folder, "random", "line_accesses", 10.0, COMPARISON_RANDOM, quick),
     ]
 
 
-def _rate(
-    folder: Path, workload: str, settings: dict[str, str], counted: str, asked: float, comparison: str, quick: bool
-) -> Measurement:
+def _rate(folder: Path, workload: str, counted: str, asked: float, comparison: str, quick: bool) -> Measurement:
     path = folder / f"{workload}.bin"
-    make_trace(workload, path, settings)
+    make_trace(workload, path, settings(quick)[workload])
     with buddysim.open_trace(path) as trace:
         targets = profile(trace).targets
 

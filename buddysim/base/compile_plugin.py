@@ -19,7 +19,7 @@ def main() -> None:
     from setuptools import Distribution, Extension  # type: ignore[import-untyped]
     from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
-    from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, directives
+    from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, REPLAY_ARGS, directives
 
     source, module, target = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     folder = target.parent
@@ -30,7 +30,7 @@ def main() -> None:
         [str(copied)],
         include_dirs=sorted({str(header.parent) for header in PACKAGE.rglob("*.h")}),
         define_macros=[INLINE_ALL],
-        extra_compile_args=list(COMPILE_ARGS),
+        extra_compile_args=[*COMPILE_ARGS, *REPLAY_ARGS],
     )
     built = cythonize(  # type: ignore[no-untyped-call]
         [extension], compiler_directives=dict(directives()), include_path=[str(PACKAGE.parent)], quiet=True

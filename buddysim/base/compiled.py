@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from buddysim.base.build_flags import COMPILE_ARGS
+from buddysim.base.build_flags import COMPILE_ARGS, REPLAY_ARGS
 from buddysim.base.errors import BuddysimError
 from buddysim.base.terminal import say
 
@@ -104,7 +104,8 @@ def compiled_extension(source: Path, module: str) -> Path:
         content = source.read_bytes()
     except OSError as error:
         raise BuddysimError(f"{source}: can't read the plug-in: {error.strerror}") from None
-    key = [content, module.encode(), " ".join(COMPILE_ARGS).encode(), sys.version.encode(), platform.machine().encode()]
+    build = (module, *COMPILE_ARGS, *REPLAY_ARGS, sys.version, platform.machine())
+    key = [content, *(part.encode() for part in build)]
     key += [path.as_posix().encode() + b"\0" + (PACKAGE / path).read_bytes() for path in shared]
     suffix = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     return kept(source.stem, suffix, key, lambda target: _compile(source, module, target))

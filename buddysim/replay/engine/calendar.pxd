@@ -8,15 +8,14 @@ allows). So neither ever carries more than its rate, whatever the order in which
 from libc.stdint cimport int64_t, uint64_t
 
 from buddysim.replay.engine.division cimport high_product
-from buddysim.replay.engine.hints cimport likely, unlikely
+from buddysim.replay.engine.hints cimport unlikely
 
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 cdef extern from "calendar.h" nogil:
-    const int CALENDAR_WINDOW
-    uint64_t bits_from(const uint64_t* string, uint64_t bit) noexcept
-    void add_bits(uint64_t* string, uint64_t bit, uint64_t bits) noexcept
+    uint64_t bits_around(const uint64_t* string, uint64_t bit) noexcept
+    void set_bits_around(uint64_t* string, uint64_t bit, uint64_t bits) noexcept
 
 cdef enum:
     CALENDAR_WORDS = 256
@@ -31,7 +30,8 @@ cdef struct SlotGrid:           # what calendars of a kind share
 cdef struct Calendar:
     int64_t base_slot           # the oldest slot
     int64_t full_slot           # from this slot on
-    int64_t full_slots          # so many are taken
+    int64_t full_slots          # so many are taken,
+    int64_t full_end            # up to this one
     int64_t last_slot           # the latest slot taken: the next one is likely near it
     int64_t next_refresh_ps
     uint64_t[256] bits          # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
@@ -56,56 +56,43 @@ cdef inline int64_t slot_at(const SlotGrid* grid, int64_t t) noexcept nogil:
 cdef inline int64_t calendar_past_full(const Calendar* calendar, int64_t slot) noexcept nogil:
     """`slot`, or the first one after the slots known to be taken, where it is one of them."""
     if <uint64_t>(slot - calendar.full_slot) < <uint64_t>calendar.full_slots:
-        return calendar.full_slot + calendar.full_slots
+        return calendar.full_end
     return slot
 
 
 cdef inline void calendar_full(Calendar* calendar, int64_t slot, int64_t slots) noexcept nogil:
     """Remembers that so many slots from `slot` on are taken; of such runs the latest is kept."""
-    if slot != calendar.full_slot + calendar.full_slots:
+    if slot != calendar.full_end:
         calendar.full_slot = slot
-        calendar.full_slots = 0
-    calendar.full_slots += slots
+    calendar.full_end = slot + slots
+    calendar.full_slots = calendar.full_end - calendar.full_slot
 
 
 cdef inline int64_t calendar_place(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot, int slots,
                                    int64_t spacing, int64_t* first) noexcept nogil:
     """Takes the first free slots, the first at or after `slot`, each at least `spacing` after the one before; returns the last."""
-    cdef uint64_t open_slots, latest, taken     # bit i: slot + i
-    cdef uint64_t bit
-    cdef int64_t begin
-    begin = slot = calendar_past_full(calendar, slot)
-    while True:
-        bit = slot & (CALENDAR_SLOTS - 1)
-        if unlikely(bit > CALENDAR_SLOTS - 64 or <uint64_t>(slot - calendar.base_slot) >= CALENDAR_SLOTS - 64):
-            return calendar_search(grid, calendar, now_ps, begin, slots, spacing, first)
-        open_slots = ~bits_from(calendar.bits, bit) & ((<uint64_t>1 << CALENDAR_WINDOW) - 1)
-        if likely(open_slots):
-            break
-        calendar_full(calendar, slot, CALENDAR_WINDOW)
-        slot += CALENDAR_WINDOW
-    first[0] = slot + count_trailing_zeros(open_slots)
-    taken = latest = open_slots & -open_slots
+    cdef int64_t begin = calendar_past_full(calendar, slot)
+    cdef uint64_t bit = begin & (CALENDAR_SLOTS - 1)
+    cdef uint64_t before, after, taken
+    if unlikely(bit > CALENDAR_SLOTS - 64 or <uint64_t>(begin - calendar.base_slot) >= CALENDAR_SLOTS - 64):
+        return calendar_search(grid, calendar, now_ps, slot, slots, spacing, first)
+    before = bits_around(calendar.bits, bit)
+    after = before | before + (<uint64_t>1 << (bit & 7))    # the sum carries to the first free slot
+    taken = after ^ before
+    first[0] = (begin & ~<int64_t>7) + count_trailing_zeros(taken)
     for _ in range(1, slots):
-        open_slots &= -(latest << spacing)
-        if unlikely(not open_slots):
-            return calendar_search(grid, calendar, now_ps, begin, slots, spacing, first)
-        latest = open_slots & -open_slots
-        taken |= latest
-    add_bits(calendar.bits, bit, taken)
-    slot += count_trailing_zeros(latest)
+        before = after
+        after |= after + (taken << spacing)
+        taken = after ^ before
+    if unlikely(not taken):                                 # none was free, or not so many
+        return calendar_search(grid, calendar, now_ps, slot, slots, spacing, first)
+    set_bits_around(calendar.bits, bit, after)
+    slot = (begin & ~<int64_t>7) + count_trailing_zeros(taken)
     calendar.last_slot = slot if slot > calendar.last_slot else calendar.last_slot
     return slot
 
 
 cdef inline int64_t calendar_take_one(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot) noexcept nogil:
     """Takes the first free slot at or after `slot`."""
-    cdef int64_t first, past = calendar_past_full(calendar, slot)
-    cdef uint64_t* word = calendar.bits + ((past >> 6) & (CALENDAR_WORDS - 1))
-    cdef uint64_t open_slots = ~word[0] & (~<uint64_t>0 << (past & 63))
-    if unlikely(<uint64_t>(past - calendar.base_slot) >= CALENDAR_SLOTS or not open_slots):
-        return calendar_place(grid, calendar, now_ps, slot, 1, 1, &first)
-    word[0] |= open_slots & -open_slots
-    past = (past & ~<int64_t>63) + count_trailing_zeros(open_slots)
-    calendar.last_slot = past if past > calendar.last_slot else calendar.last_slot
-    return past
+    cdef int64_t first
+    return calendar_place(grid, calendar, now_ps, slot, 1, 1, &first)

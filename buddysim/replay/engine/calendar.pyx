@@ -104,6 +104,7 @@ cdef void calendar_release(const SlotGrid* grid, Calendar* calendar, int64_t slo
     if calendar_holds(calendar, slot) and not in_refresh(grid, slot):
         calendar.bits[(slot >> 6) & (CALENDAR_WORDS - 1)] &= ~(<uint64_t>1 << (slot & 63))
         if calendar_past_full(calendar, slot) != slot:
+            calendar.full_end = slot
             calendar.full_slots = slot - calendar.full_slot
 
 

@@ -12,7 +12,7 @@ from buddysim.replay.engine.division cimport divide
 from buddysim.replay.engine.dram cimport (
     DeviceLocation, dram_idle_ps, dram_location, dram_prefetch, dram_would_read, larger,
 )
-from buddysim.replay.engine.hints cimport prefetch, unlikely
+from buddysim.replay.engine.hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
     CODEC, DEMAND, METADATA_PORT, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITE_BACK,
     sectors_needed,
@@ -136,7 +136,11 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
             locate_metadata(m, left, &victim)
             device_write(m, &victim, m.metadata_sectors, METADATA_WRITE, larger(t, row.ready_ps[way]))
             row.lines[way] = 0
-        known_ps = row.ready_ps[way] = device_read(m, &location, m.metadata_sectors, METADATA_READ, t)
+        if likely(m.metadata_sectors == 1):
+            known_ps = device_read(m, &location, 1, METADATA_READ, t)
+        else:
+            known_ps = device_read(m, &location, m.metadata_sectors, METADATA_READ, t)
+        row.ready_ps[way] = known_ps
         guess = m.guess_on_miss
     if write:
         row.lines[way] = 1 << DIRTY
@@ -147,10 +151,12 @@ cdef inline void fetch_in_vain(MemorySystem* m, const DeviceLocation* location, 
                                const MetadataLookup* size) noexcept nogil:
     """Fetches what a guess asks for that is not needed: nothing waits for it. What has not begun may be cancelled."""
     cdef int i, fetched = sectors
+    cdef DeviceLocation copy
     m.count.wrong_guesses += 1
     if m.cancel_guesses:
         for i in range(sectors):
-            if dram_would_read(&m.dram, location, 1, size.begin_ps) - dram_idle_ps(&m.dram, 1) >= size.known_ps:
+            copy = location[0]
+            if dram_would_read(&m.dram, &copy, 1, size.begin_ps) - dram_idle_ps(&m.dram, 1) >= size.known_ps:
                 fetched = i
                 break
             device_read(m, location, 1, OVERFETCH, size.begin_ps)

@@ -12,14 +12,13 @@ Writes wait in a queue and are drained together, from a high mark to a low one o
 once. Refresh takes bus and activations for tRFC every tREFI and closes the rows.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memmove
 
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.calendar cimport CALENDAR_WORDS, Calendar, SlotGrid, calendar_place, calendar_take_one, slot_at
 from buddysim.replay.engine.hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.port cimport Port, port_pass
-from buddysim.replay.engine.setops cimport set_match
+from buddysim.replay.engine.setops cimport push_number, push_time, set_match
 
 cdef enum:
     NO_ROW = 0xffffffff
@@ -125,13 +124,15 @@ cdef inline int64_t last_refresh(Dram* dram, int64_t t) noexcept nogil:
 cdef inline int64_t place_activation(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
     """When a row wanted at `t` may be activated: in the first free slot, an interval after the latest one where that is before.
 
-    Which of the slots is the latest, a CPU can't predict: masks instead of branches.
+    Which of the slots is the latest, a CPU can't predict: a mask instead of a branch. The latest activation lies in the latest slot
+    taken: an interval after it is before the slot after next.
     """
-    cdef int64_t latest = channel.activations.last_slot, slot
+    cdef int64_t latest = channel.activations.last_slot, slot, after_latest
     slot = calendar_take_one(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t))
     t = larger(t, slot * dram.act_grid.slot_ps)
-    t = larger(t, channel.latest_act_ps + dram.act_grid.slot_ps & -<int64_t>(slot == latest + 1))
-    channel.latest_act_ps += t - channel.latest_act_ps & -<int64_t>(slot > latest)
+    after_latest = channel.latest_act_ps + dram.act_grid.slot_ps
+    t = larger(t, after_latest if slot > latest else t)
+    channel.latest_act_ps = larger(channel.latest_act_ps, t)
     return t
 
 
@@ -158,9 +159,8 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, ui
         act += timing.rp
     if likely(dram.limits_activations):
         act = place_activation(dram, channel, act)
-    memmove(bank.row + 1, bank.row, (BANK_ROWS - 1) * sizeof(uint32_t))
-    memmove(bank.begin_ps + 1, bank.begin_ps, (BANK_ROWS - 1) * sizeof(int64_t))
-    bank.row[0], bank.begin_ps[0] = row, act - timing.rp
+    push_number(bank.row, row)
+    push_time(bank.begin_ps, act - timing.rp)
     bank.col_ps = act + timing.rcd
     bank.ready_ps = act + timing.ras
     return bank.col_ps

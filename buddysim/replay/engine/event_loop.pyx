@@ -6,6 +6,8 @@ ended, and after a number of operations, so that progress can be shown and the r
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+cimport cython
+
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_most_held, l2_rewrite
 from buddysim.replay.engine.dram cimport larger
@@ -15,7 +17,7 @@ from buddysim.replay.engine.kinds cimport (
     WRITE_BACK,
 )
 from buddysim.replay.engine.locations cimport LineLocation
-from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init
+from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init, waits_init
 from buddysim.replay.engine.regions cimport region_begin, region_end, region_of_line, region_touch
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.sm cimport (
@@ -27,6 +29,7 @@ from buddysim.replay.engine.thread_blocks cimport (
     STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
     dispatch_on, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
 )
+from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
 cdef enum:
@@ -57,6 +60,7 @@ cdef class Engine:
     cdef object keep
 
     def __cinit__(self, dict numbers, regions, state, SchemeBase scheme, bint queueing=False):
+        cdef int64_t* waits = NULL
         self.scheme = scheme
         self.held = []
         gpu_init(&self.gpu, numbers)
@@ -65,7 +69,8 @@ cdef class Engine:
         self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, state, scheme.uses_sizes,
                                 scheme.uses_targets)
         if queueing:
-            self.gpu.m.waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
+            waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
+        waits_init(&self.gpu.m, waits)
         scheme.prepare(&self.gpu.m, &self.gpu.arena)
 
     def __dealloc__(self):
@@ -134,7 +139,7 @@ cdef class Engine:
         cdef Stop stop
         g.stop_kernel = -1
         with nogil:
-            stop = self.loop(operations)
+            stop = <Stop>self.loop_on_newer(operations) if cpu_is_newer() else self.loop_on_any(operations)
         self.release_chunks()
         words = {STOP_IDLE: "idle", STOP_PAUSE: "pause", STOP_CHUNK: "chunk", STOP_DONE: "done"}
         handle = g.kernels[g.stop_kernel].handle if g.stop_kernel >= 0 else -1
@@ -151,7 +156,16 @@ cdef class Engine:
 
     # The loop
 
-    cdef Stop loop(self, int64_t operations) noexcept nogil:
+    @cython.final
+    cdef Stop loop_on_any(self, int64_t operations) noexcept nogil:
+        return self.loop(operations)
+
+    @cython.final
+    cdef int64_on_newer loop_on_newer(self, int64_t operations) noexcept nogil:
+        return self.loop(operations)
+
+    @cython.final
+    cdef inline Stop loop(self, int64_t operations) noexcept nogil:
         cdef Gpu* g = &self.gpu
         cdef int leaf, sm, position, kernel
         cdef int64_t now, finish, busy_ps

@@ -11,14 +11,14 @@ from buddysim.replay.engine.cache cimport (
     cache_replace, cache_row, cache_touch, sector_count,
 )
 from buddysim.replay.engine.division cimport Divisor
-from buddysim.replay.engine.dram cimport DeviceLocation, Dram, dram_idle_ps, dram_read, dram_write, larger
+from buddysim.replay.engine.dram cimport DeviceLocation, Dram, banked_read, dram_write, larger
 from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
-    DRAM_READ, DRAM_WRITE, HISTOGRAM_BINS, L2_MSHR, LINK_READ, LINK_WRITE, REPLY_PORT, REQUEST_PORT,
+    DRAM_WRITE, HISTOGRAM_BINS, L2_MSHR, LINK_READ, LINK_WRITE, REPLY_PORT, REQUEST_PORT,
     SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
 )
 from buddysim.replay.engine.locations cimport LineLocation, LocationRules
-from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass
+from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass, port_take
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
@@ -197,6 +197,11 @@ cdef struct MemorySystem:
     int64_t n_live
     Counters count
     int64_t* waits              # [QUEUES][HISTOGRAM_BINS], or NULL: not asked for; of some only waits above 0 (`Engine`)
+    bint reads_apart            # do reads of device memory go through `device_fetch_apart`?
+
+
+cdef int64_t queue_wait(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil
+cdef int64_t device_fetch_apart(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
 
 
 cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
@@ -211,17 +216,19 @@ cdef inline void count_wait(MemorySystem* m, Queue queue, int64_t ps) noexcept n
 
 cdef inline int64_t queue_pass(MemorySystem* m, Queue queue, Port* port, int64_t t, int64_t cost) noexcept nogil:
     """`port_pass`, with the wait counted."""
-    cdef int64_t turn = port_pass(port, &m.now_ps, t, cost)
-    count_wait(m, queue, turn - t)
-    return turn
+    cdef int64_t bucket, turn
+    if port_take(port, t, cost, &bucket, &turn):
+        return larger(turn, t)
+    return queue_wait(m, queue, port, bucket, t, cost)
 
 
 cdef inline int64_t device_fetch(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     """`dram_read`, with the wait counted: what it takes longer than an open row of an idle channel does."""
-    cdef int64_t done = dram_read(&m.dram, location, bursts, t)
-    if unlikely(m.waits != NULL):
-        count_wait(m, DRAM_READ, larger(0, done - t - dram_idle_ps(&m.dram, bursts)))
-    return done
+    cdef DeviceLocation copy
+    if unlikely(m.reads_apart):
+        copy = location[0]      # so that the compiler need not keep `location` itself in memory
+        return device_fetch_apart(m, &copy, bursts, t)
+    return banked_read(&m.dram, location, bursts, t + m.dram.before_ps) + m.dram.after_ps
 
 
 cdef inline int64_t device_read(MemorySystem* m, const DeviceLocation* location, int bursts, Traffic kind,
@@ -448,5 +455,6 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
                         bint has_metadata)
+cdef void waits_init(MemorySystem* m, int64_t* waits) noexcept
 cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil

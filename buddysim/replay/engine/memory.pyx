@@ -3,10 +3,11 @@ from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
 from buddysim.replay.engine.compressed cimport prepare_moves
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.dram cimport dram_set_up
-from buddysim.replay.engine.kinds cimport HOST
+from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_set_up
+from buddysim.replay.engine.kinds cimport DRAM_READ, HOST
 from buddysim.replay.engine.locate cimport Spot, l2_spot
 from buddysim.replay.engine.locations cimport lane_divisor, locates_eight_at_a_time
+from buddysim.replay.engine.port cimport port_wait
 from buddysim.replay.engine.regions cimport regions_init
 from buddysim.replay.engine.setops cimport order_at
 
@@ -109,6 +110,28 @@ cdef int64_t l2_clean(MemorySystem* m, Slice* slice, const Row* row, int64_t t) 
             t = evict_line(m, slice, row.tags[way], row, way, t)
             row.lines[way] = <Line>(line & ~(15 << DIRTY | 15 << PARTIAL))
     return t
+
+
+cdef void waits_init(MemorySystem* m, int64_t* waits) noexcept:
+    """Has waits counted in `waits`, or none if it is NULL."""
+    m.waits = waits
+    m.reads_apart = waits != NULL or not m.dram.banked
+
+
+cdef int64_t queue_wait(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
+    """`queue_pass` where the port has no room at once, or where waits are counted."""
+    cdef int64_t turn = port_wait(port, &m.now_ps, bucket, t, cost)
+    if m.waits != NULL:
+        port.end = 0            # the next request comes here too, as the first one did
+        count_wait(m, queue, turn - t)
+    return turn
+
+
+cdef int64_t device_fetch_apart(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+    """`device_fetch` where waits are counted, or where device memory is `simple`."""
+    cdef int64_t done = dram_read(&m.dram, location, bursts, t)
+    count_wait(m, DRAM_READ, larger(0, done - t - dram_idle_ps(&m.dram, bursts)))
+    return done
 
 
 cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil:

@@ -18,7 +18,8 @@ cdef enum:
     BUCKET_FINE = 67108864      # cost units of a bucket
 
 cdef struct Port:
-    int64_t end                 # buckets from here on are not kept yet
+    int64_t end                 # requests of buckets from here on go to `port_wait`: those not kept yet, or all (`queue_wait`)
+    int64_t kept_end            # buckets from here on are not kept yet
     int64_t full_until          # all buckets before this one are full, or past
     uint32_t used[512]          # cost units taken of bucket b, at b % PORT_BUCKETS
 
@@ -32,24 +33,33 @@ cdef inline void port_prefetch(const Port* port, int64_t t) noexcept nogil:
     prefetch(&port.used[(t >> BUCKET_BITS) & (PORT_BUCKETS - 1)])
 
 
+cdef inline bint port_take(Port* port, int64_t t, int64_t cost, int64_t* bucket, int64_t* turn) noexcept nogil:
+    """Takes room in the bucket of a request that arrives at `t`, if it has room; `turn`: as `port_turn` returns it."""
+    cdef uint32_t* used
+    cdef uint64_t before
+    cdef int64_t after
+    bucket[0] = t >> BUCKET_BITS
+    bucket[0] = port.full_until if bucket[0] < port.full_until else bucket[0]
+    used = &port.used[bucket[0] & (PORT_BUCKETS - 1)]
+    before = used[0]
+    after = before + cost
+    if unlikely(after > BUCKET_FINE or bucket[0] >= port.end):
+        return False
+    used[0] = <uint32_t>after
+    turn[0] = (bucket[0] << BUCKET_BITS) + <int64_t>(before >> FINE_BITS)
+    return True
+
+
 cdef inline int64_t port_turn(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:
     """Sends a request of `cost` (1/1024 ps, at least 1) through a port at which it arrives at `t`.
 
     `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the port has passed what came before:
     the request's turn, or a time before `t`.
     """
-    cdef int64_t bucket = t >> BUCKET_BITS
-    cdef uint64_t before
-    cdef int64_t after
-    cdef uint32_t* used
-    bucket = port.full_until if bucket < port.full_until else bucket
-    used = &port.used[bucket & (PORT_BUCKETS - 1)]
-    before = used[0]
-    after = before + cost
-    if unlikely(after > BUCKET_FINE or bucket >= port.end):
-        return port_wait(port, now, bucket, t, cost)
-    used[0] = <uint32_t>after
-    return (bucket << BUCKET_BITS) + <int64_t>(before >> FINE_BITS)
+    cdef int64_t bucket, turn
+    if port_take(port, t, cost, &bucket, &turn):
+        return turn
+    return port_wait(port, now, bucket, t, cost)
 
 
 cdef inline int64_t port_pass(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:

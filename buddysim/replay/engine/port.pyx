@@ -5,13 +5,13 @@ from libc.stdint cimport int64_t, uint32_t
 cdef void port_rebase(Port* port, int64_t base) noexcept nogil:
     """Forgets the buckets before `base`."""
     cdef int64_t bucket
-    if base >= port.end:
+    if base >= port.kept_end:
         for bucket in range(PORT_BUCKETS):
             port.used[bucket] = 0
     else:
-        for bucket in range(port.end - PORT_BUCKETS, base):
+        for bucket in range(port.kept_end - PORT_BUCKETS, base):
             port.used[bucket & (PORT_BUCKETS - 1)] = 0
-    port.end = base + PORT_BUCKETS
+    port.end = port.kept_end = base + PORT_BUCKETS
     if port.full_until < base:
         port.full_until = base
 
@@ -20,10 +20,10 @@ cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t
     """`port_pass` for a request that does not fit in `bucket`, or lies beyond the buckets kept."""
     cdef int64_t turn, rest = cost
     cdef uint32_t* used
-    if (now[0] >> BUCKET_BITS) + PORT_BUCKETS > port.end:
+    if (now[0] >> BUCKET_BITS) + PORT_BUCKETS > port.kept_end:
         port_rebase(port, now[0] >> BUCKET_BITS)
     while True:
-        if bucket >= port.end:
+        if bucket >= port.kept_end:
             port_rebase(port, bucket - PORT_BUCKETS + 1)
         used = &port.used[bucket & (PORT_BUCKETS - 1)]
         if used[0] + rest <= BUCKET_FINE:

@@ -90,6 +90,31 @@ static inline int order_find(const uint16_t *order, int way)
 }
 #endif
 
+/* Four numbers move up by one place, the first of them becomes `first`, and the last one goes: without a call of memmove, and loaded as
+ * they were stored, so that a CPU forwards them. */
+static inline void push_number(uint32_t *four, uint32_t first)
+{
+#if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
+    const __m128i moved = _mm_slli_si128(_mm_loadu_si128((const __m128i *)four), 4);
+    _mm_storeu_si128((__m128i *)four, _mm_or_si128(moved, _mm_cvtsi32_si128((int)first)));
+#else
+    memmove(four + 1, four, 3 * sizeof *four);
+    four[0] = first;
+#endif
+}
+
+static inline void push_time(int64_t *four, int64_t first)
+{
+#if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
+    const __m128d low = _mm_loadu_pd((const double *)four), high = _mm_loadu_pd((const double *)four + 2);
+    _mm_storeu_pd((double *)four, _mm_unpacklo_pd(_mm_castsi128_pd(_mm_cvtsi64_si128(first)), low));
+    _mm_storeu_pd((double *)four + 2, _mm_shuffle_pd(low, high, 1));
+#else
+    memmove(four + 1, four, 3 * sizeof *four);
+    four[0] = first;
+#endif
+}
+
 /* The order in which a set's ways were last used, the latest first, in two bytes a way.
  * Up to 16 ways are a nibble each of one word, from the lowest one on; what is left above them is past. More are 16-bit numbers. */
 #define ORDER_NIBBLES 16

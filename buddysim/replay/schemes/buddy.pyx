@@ -7,21 +7,26 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.engine.kinds cimport COMPRESSED
-from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, region_of
+from buddysim.replay.engine.memory cimport FillOp, MemorySystem, Region, Slice, region_of
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
+from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
 
 ORDER = 30
 
 
-cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
-                  int64_t t) noexcept nogil:
+cdef inline int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors, int64_t t) noexcept nogil:
     cdef Region* region = region_of(m, at.entry)
     region.fills += 1
     if region.placement == COMPRESSED:
         return compressed_fill(m, region, slice, at, sectors, t, region.kept, False)
     return raw_fill(m, region, at, sectors, t)
+
+
+cdef int64_on_newer fill_on_newer(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
+                                  int64_t t) noexcept nogil:
+    return fill(m, slice, at, sectors, t)
 
 
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
@@ -39,4 +44,4 @@ cdef class Scheme(SchemeBase):
     needs_room = True
 
     def __cinit__(self):
-        self.fill, self.writeback = fill, writeback
+        self.fill, self.writeback = <FillOp>fill_on_newer if cpu_is_newer() else fill, writeback
