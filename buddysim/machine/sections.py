@@ -61,6 +61,15 @@ class Sm(Section):
         default=False,
         description="true: an atomic blocks its warp until it returns, even if its result is unused; false: as a load",
     )
+    atomics_by_thread: Switch = Field(
+        default=False,
+        description="true: threads of an atomic that meet at a word send a request each; false: one request a line",
+    )
+    unit_turns: Switch = Field(
+        default=False,
+        description="true: a warp that waits for a busy execution unit also waits for its own instructions there; "
+        "false: only those behind it do",
+    )
 
     @model_validator(mode="after")
     def _warps_fit_threads(self) -> Sm:
@@ -103,7 +112,17 @@ class L1(Section):
     lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
         description="lines of one instruction looked up per core cycle"
     )
+    sector_banks: Switch = Field(
+        default=False,
+        description="true: sector n of every line is in bank n, and lines of an instruction that need no bank twice "
+        "are looked up together; false: each by itself",
+    )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per SM")
+    merges: Annotated[int, fields.count(0, 14)] = Field(
+        default=0,
+        description="accesses that may wait for a line's sectors on their way; a further one blocks the L1 until they "
+        "are there; 0: any number",
+    )
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L1:
@@ -116,6 +135,11 @@ class Crossbar(Section):
 
     request_bandwidth: Rate = Field(description="SM to L2, per SM: store data and requests")
     reply_bandwidth: Rate = Field(description="L2 to SM, per SM: load data")
+    queues: Switch = Field(
+        default=False,
+        description="true: an SM's requests, one a sector, wait in one queue, where the first holds up all others; "
+        "false: ports with a bandwidth, where none holds up another",
+    )
 
 
 class L2(Section):

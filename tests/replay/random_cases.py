@@ -117,6 +117,8 @@ def _sm_keys(r: random.Random) -> dict[str, Any]:
         "sm.assumed_instruction": _cycles(r.choice([1, 6, "2.5"])),
         "sm.blocking_atomics": r.random() < 0.3,
         "sm.barrier_latency": _cycles(r.choice([0, 0, 5, 90])),
+        "sm.atomics_by_thread": r.random() < 0.4,
+        "sm.unit_turns": r.random() < 0.4,
         "kernel.launch_latency": r.choice(["0 ns", "100 ns", "1 us"]),
         "kernel.block_launch_interval": _cycles(r.choice([0, 1, 20, 300])),
         "kernel.block_latency": _cycles(r.choice([0, 0, 5, 200])),
@@ -138,7 +140,10 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         "l1.size": f"{128 * l1_ways * max(l1_sets, -(-4 // l1_ways))} B",
         "l1.load_to_use": _cycles(r.choice([10, 28, 82])),
         "l1.lines_per_cycle": r.choice([1, 1, 2, 4]),
+        "l1.sector_banks": r.random() < 0.4,
         "l1.mshrs": r.choice([1, 2, 3, 8, 64]),
+        "l1.merges": r.choice([0, 0, 1, 2, 7]),
+        "crossbar.queues": r.random() < 0.4,
         "crossbar.request_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
         "crossbar.reply_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
         "l2.slices": slices,
@@ -278,6 +283,8 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
     if kind == bt.OP_ATOMIC and r.random() < 0.4:
         fields["flags"] |= bt.FLAG_NO_RETURN
         fields["use_distance"] = 0
+    if kind == bt.OP_ATOMIC:
+        fields["flags"] |= r.choice([0, 0, 1, 3, 31]) << bt.REPEATS_SHIFT
     count = min(r.choices([1, 2, 4, 8, 40], style["widths"])[0], len(set(lines)))
     if style["sequential"]:
         chosen = [lines[(at + k) % len(lines)] for k in range(count)]

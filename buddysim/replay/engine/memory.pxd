@@ -10,6 +10,7 @@ from buddysim.replay.engine.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch,
     cache_replace, cache_row, cache_touch, sector_count,
 )
+from buddysim.replay.engine.calendar cimport Calendar, SlotGrid
 from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport DeviceLocation, Dram, banked_read, dram_write, larger
 from buddysim.replay.engine.hints cimport prefetch, unlikely
@@ -84,6 +85,8 @@ cdef struct Mshrs:              # a ring: the one taken first is next
 cdef struct SmPorts:            # an SM's at the crossbar
     Port requests
     Port replies
+    int64_t queue_free_ps       # of an SM with a queue: when the request at its head has left
+    Calendar* arrivals          # and of its replies, a sector a slot
 
 cdef struct Slice:              # of the L2, its lines apart
     Mshrs mshrs
@@ -91,6 +94,8 @@ cdef struct Slice:              # of the L2, its lines apart
     Port port
     Port codec                  # its (de)compressor
     Port atomics                # its atomic unit
+    Calendar* arrivals          # of requests from SMs with queues, a sector a slot; NULL: the crossbar has ports
+    Calendar* departures        # of replies
 
 cdef struct Split:              # where a compressed entry's sectors lie
     int device
@@ -144,6 +149,9 @@ cdef struct MemorySystem:
     int64_t slice_cost          # one sector through a slice's port
     int64_t rewrite_cost        # besides, a store's sector that is dirty already; 0: none
     int64_t atomic_cost         # one sector through a slice's atomic unit
+    SlotGrid slice_grid         # where SMs have queues: a sector into or out of a slice,
+    SlotGrid reply_grid         # into an SM,
+    int64_t queue_sector_ps     # and out of one
     SmPorts* sms                # [sms]
     # L2
     Slice* slices               # [slices]
@@ -382,6 +390,16 @@ cdef inline int64_t rewrite_pass(MemorySystem* m, Slice* slice, unsigned int rew
     return queue_pass(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.rewrite_cost) if rewritten else t
 
 
+cdef inline int64_t request_turn(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
+    """A line's request, of `n` sectors at its slice, `requests` of them sent by the SM; returns when its turn comes there."""
+    if unlikely(slice.arrivals != NULL):
+        m.at_slice_ps = queue_send(m, sm, slice, n, t) + m.request_ps
+        return m.at_slice_ps
+    t = queue_pass(m, REQUEST_PORT, &sm.requests, t, requests * m.request_cost)
+    m.at_slice_ps = t + m.request_ps
+    return queue_pass(m, SLICE_PORT, &slice.port, m.at_slice_ps, n * m.slice_cost)
+
+
 cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
                             int64_t t) noexcept nogil:
     """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
@@ -391,10 +409,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     cdef Slice* slice = &m.slices[at.slice]
     cdef Row row = cache_row(&m.l2, at.l2_set)
     cdef int64_t* ready_ps
-    t = queue_pass(m, REQUEST_PORT, &sm.requests, t, m.request_cost)
-    t += m.request_ps
-    m.at_slice_ps = t
-    t = queue_pass(m, SLICE_PORT, &slice.port, t, n * m.slice_cost)
+    t = request_turn(m, sm, slice, n, 1, t)
     if unlikely(m.access != NULL):
         t = m.access(m, at.entry, t)
     arrival = t
@@ -420,6 +435,10 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     row.lines[way] = <Line>line
     if for_atomic and unlikely(m.most_dirty != 0):
         l2_clean(m, slice, &row, arrival)
+    if unlikely(slice.arrivals != NULL):
+        arrival = queue_reply(m, sm, slice, n, data)
+        count_wait(m, REPLY_PORT, larger(0, arrival - (n - 1) * m.sector_ps - data))
+        return arrival + m.reply_ps
     data += m.reply_ps
     data = queue_pass(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
@@ -433,9 +452,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     cdef unsigned int line, partial
     cdef Slice* slice = &m.slices[at.slice]
     cdef Row row = cache_row(&m.l2, at.l2_set)
-    t = queue_pass(m, REQUEST_PORT, &sm.requests, t, n * m.request_cost)
-    arrival = t + m.request_ps
-    arrival = queue_pass(m, SLICE_PORT, &slice.port, arrival, n * m.slice_cost)
+    arrival = request_turn(m, sm, slice, n, n, t)
     if unlikely(m.access != NULL):
         arrival = m.access(m, at.entry, arrival)
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)
@@ -450,9 +467,13 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     l2_class(m, &row, way)[0] = <uint8_t>at.size_class
     if unlikely(m.most_dirty != 0):
         arrival = l2_clean(m, slice, &row, arrival)
+    if unlikely(slice.arrivals != NULL):
+        arrival = queue_reply(m, sm, slice, n, arrival)
     return arrival + m.reply_ps
 
 
+cdef int64_t queue_send(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil
+cdef int64_t queue_reply(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
                         bint has_metadata)
 cdef void waits_init(MemorySystem* m, int64_t* waits) noexcept

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Protocol
 
 from buddysim.replay.twins.machine.caches import Cache, CacheLine
+from buddysim.replay.twins.machine.calendar import Calendar
 from buddysim.replay.twins.machine.hashes import Places
 from buddysim.replay.twins.machine.histograms import Times
 from buddysim.replay.twins.machine.numbers import FINE, Numbers
@@ -31,6 +32,11 @@ class Below(Protocol):
         """A line was written by the kernel of an ordinal."""
 
 
+def slot_from(calendar: Calendar, t: int) -> int:
+    """When the first free slot from `t` on begins, which is taken; `t` at the earliest."""
+    return max(t, calendar.length * calendar.take(t // calendar.length))
+
+
 class L2:
     """All slices, with the ports of the crossbar.
 
@@ -52,6 +58,12 @@ class L2:
         self.reply_ports = [Port(clock, waits.reply_port) for _ in range(machine.sm.count)]
         self.slice_ports = [Port(clock, waits.slice_port) for _ in range(machine.l2.slices)]
         self.atomic_units = [Port(clock) for _ in range(machine.l2.slices)]
+        self.queues = machine.crossbar.queues
+        slices, sms = range(machine.l2.slices), range(machine.sm.count)
+        self.queue_free = [0 for _ in sms]
+        self.slice_arrivals = [Calendar(clock, numbers.slice_sector, 0, 0) for _ in slices]
+        self.slice_departures = [Calendar(clock, numbers.slice_sector, 0, 0) for _ in slices]
+        self.sm_arrivals = [Calendar(clock, numbers.sm_reply_sector, 0, 0) for _ in sms]
         self.atomic_cost = FINE * machine.ps(machine.l2.atomic_interval)
         self.rewrite_cost = FINE * machine.ps(machine.l2.rewrite_interval)
         self.most_dirty = machine.l2.dirty_limit * machine.l2.ways * 4 // machine.l2.size
@@ -61,8 +73,7 @@ class L2:
     def load(self, sm: int, entry: int, wanted: int, t: int, ordinal: int, *, atomic: bool) -> int:
         """A load or atomic of an SM; when its reply has arrived (ps)."""
         count, counts = wanted.bit_count(), self.counts
-        t = self.request_ports[sm].request(t, self.numbers.request_cost) + self.numbers.request_half
-        t = self._pass_slice(entry, t, count)
+        t = self._reach_slice(sm, entry, t, count, requests=1)
         line, t = self._way(entry, t)
         present, missing = wanted & line.valid, wanted & ~line.valid
         merged = line.merged(present, t)
@@ -77,14 +88,17 @@ class L2:
             data = self.atomic_units[self.places.slice_of(entry)].request(data, count * self.atomic_cost)
             self._make_dirty(entry, line, wanted, ordinal)
             self._clean(entry, t)
+        if self.queues:
+            left = self._reply(sm, entry, data, count)
+            self.times.waits.reply_port.add(max(0, left - (count - 1) * self.numbers.reply_sector - data))
+            return left + self.numbers.reply_half
         reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
         return reply + (count - 1) * self.numbers.reply_sector
 
     def store(self, sm: int, entry: int, touched: int, whole: int, t: int, ordinal: int) -> int:
         """A store of an SM; when it is acknowledged (ps)."""
         count = touched.bit_count()
-        t = self.request_ports[sm].request(t, count * self.numbers.request_cost) + self.numbers.request_half
-        t = self._pass_slice(entry, t, count)
+        t = self._reach_slice(sm, entry, t, count, requests=count)
         line, t = self._way(entry, t)
         rewritten = (touched & line.dirty).bit_count()
         if rewritten and self.rewrite_cost:
@@ -94,7 +108,10 @@ class L2:
         self._make_dirty(entry, line, touched, ordinal)
         line.valid |= whole
         line.partial = line.partial & ~line.valid | touched & ~line.valid
-        return self._clean(entry, t) + self.numbers.reply_half
+        t = self._clean(entry, t)
+        if self.queues:
+            t = self._reply(sm, entry, t, count)
+        return t + self.numbers.reply_half
 
     def evict(self, entry: int) -> None:
         """An entry's line leaves with its page: its dirty sectors count as written back."""
@@ -105,9 +122,30 @@ class L2:
             self.counts["um.evicted_dirty_sectors"] += line.dirty.bit_count()
             self.below.count_write_back(entry)
 
-    def _pass_slice(self, entry: int, t: int, count: int) -> int:
-        t = self.slice_ports[self.places.slice_of(entry)].request(t, count * self.numbers.slice_cost)
+    def _reach_slice(self, sm: int, entry: int, t: int, count: int, requests: int) -> int:
+        if self.queues:
+            t = self._leave_queue(sm, entry, t, count) + self.numbers.request_half
+        else:
+            t = self.request_ports[sm].request(t, requests * self.numbers.request_cost) + self.numbers.request_half
+            t = self.slice_ports[self.places.slice_of(entry)].request(t, count * self.numbers.slice_cost)
         return self.below.arrive(entry, t)
+
+    def _leave_queue(self, sm: int, entry: int, t: int, count: int) -> int:
+        """Sectors one after the other, each behind what is in the SM's queue before it."""
+        apart = self.numbers.request_sector
+        for _ in range(count):
+            left = slot_from(self.slice_arrivals[self.places.slice_of(entry)], max(t, self.queue_free[sm]))
+            self.queue_free[sm] = left + apart
+        left = max(t, left - (count - 1) * apart)
+        self.times.waits.request_port.add(left - t)
+        return left
+
+    def _reply(self, sm: int, entry: int, t: int, count: int) -> int:
+        left = t
+        for _ in range(count):
+            left = slot_from(self.slice_departures[self.places.slice_of(entry)], left)
+            left = slot_from(self.sm_arrivals[sm], left)
+        return left
 
     def _make_dirty(self, entry: int, line: CacheLine, sectors: int, ordinal: int) -> None:
         self.below.dirtied(entry, line, ordinal)
