@@ -24,7 +24,6 @@ from buddysim.trace.records import (
     OP_DTYPE,
     OP_LOAD,
     OP_STORE,
-    REPEATS_SHIFT,
     WARP_DTYPE,
 )
 from buddysim.trace.values import Contents, SizeMap, Snapshot
@@ -42,7 +41,6 @@ __all__ = [
     "OP_DTYPE",
     "OP_LOAD",
     "OP_STORE",
-    "REPEATS_SHIFT",
     "WARP_DTYPE",
     "Allocation",
     "Chunk",

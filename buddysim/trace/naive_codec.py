@@ -15,7 +15,6 @@ from buddysim.trace.records import (
     FLAG_NO_RETURN,
     FLAG_TIMED,
     LINE_DTYPE,
-    OP_ATOMIC,
     OP_BARRIER,
     OP_DTYPE,
     OP_LOAD,
@@ -197,8 +196,7 @@ def _lines(warps: Any, ops: Any, masks: Sequence[int], deltas: Sequence[int], wi
 def _check_shape(op: dict[str, int]) -> None:
     _require(op["kind"] <= OP_BARRIER, "an op's kind")
     _require(op["n_lines"] <= 64 and (op["n_lines"] == 0) == (op["kind"] == OP_BARRIER), "an op's lines")
-    known = 255 if op["kind"] == OP_ATOMIC else FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN
-    _require(op["flags"] & ~known == 0, "an op's flags")
+    _require(op["flags"] & ~(FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN) == 0, "an op's flags")
 
 
 def _require(condition: bool, what: str) -> None:
