@@ -32,7 +32,7 @@ TRAFFIC = {
     "l2_write": "sectors written to the L2",
 }
 
-MARKS = ((128, 64), (32, 16), (16, 8), (16, 15), (8, 4))
+MARKS = ((128, 64), (64, 16), (32, 16), (16, 8), (8, 4))
 """Other marks of the write queue, high and low, for the program that is bound by device memory."""
 BOUND_BY_MEMORY = "vectoradd-turing.bin"
 
@@ -221,6 +221,7 @@ def lines(validation: Validation) -> Iterator[str]:
     yield from EXPLANATION.format(
         step=machine.sm.step_latency,
         block=machine.kernel.block_latency,
+        l1=machine.l1.load_to_use,
         l2=machine.l2.load_to_use,
         dram=machine.dram.load_to_use,
         launch=reference["launch_cycles"],
@@ -254,8 +255,9 @@ def memory_bound(validation: Validation, machine: Machine) -> Iterator[str]:
         own = ", the machine's" if (high, low) == (dram.write_high, dram.write_low) else ""
         yield f"| {high} and {low}{own} | {cycles:,} | {cycles / row.theirs:.3f} |"
     yield ""
-    yield "The marks stay: they model a controller that drains writes, as DRAMsim3 does, whose shares of peak bandwidth"
-    yield "the tests hold the engine to. One queue for both is not modelled."
+    yield "The machine's marks are those that GPGPU-Sim has where writes have a queue of their own. One queue for both"
+    yield "is not modelled; no marks stand in for it everywhere: a stencil with many writes (fdtd) takes Accel-Sim's"
+    yield "time at marks of 32 and more."
 
 
 EXPLANATION = """
@@ -273,20 +275,21 @@ EXPLANATION = """
 
 ## What was fitted, and what was not
 
-Fitted to bfs, whose kernels are short and bound by latency:
+Measured in Accel-Sim by microbenchmarks, before the comparisons with programs (issue 24 of this project has them):
 
 - `sm.step_latency` ({step}), the time from a result to its use besides the execution latency;
 - `kernel.block_latency` ({block}), the time of a thread block besides its instructions;
-- the sums `l2.load_to_use` ({l2}) and `dram.load_to_use` ({dram}): the configuration gives 160 and 100 cycles, the
-  rest is the crossbar and the queues between.
+- `l1.load_to_use` ({l1}), and the sums `l2.load_to_use` ({l2}) and `dram.load_to_use` ({dram}): the configuration
+  gives 20, 160 and 100 cycles, the rest is pipelines, the crossbar and the queues between.
 
-Chosen with these programs' figures in view, of values that the configuration leaves open: `l1.lines_per_cycle` (2; 1
-made bfs kernel 8 a tenth too slow and 4 too fast, four banks with conflicts give 2.2). About fifteen sets of values
-were tried; before any fitting the sum was 12 % too low and the worst kernel 29 %. The marks of the write queue (64 and
-16) were not: they follow the configuration's queue of 64. Before, writes were drained 16 behind every read, which had
-been chosen so that vectorAdd came out within 3 %: small drains stood in for the one queue of the configuration.
+They replace 4, 38, 32, 198 and 316 cycles, which had been fitted to bfs and stood in for what was not modelled then:
+banks of the L1, queues of the crossbar, turns at execution units (`l1.sector_banks`, `l1.merges`, `crossbar.queues`,
+`sm.unit_turns`, `sm.atomics_by_thread`). Each of these is read from GPGPU-Sim's source or the configuration; no number
+of theirs was fitted.
 
-vectorAdd was run as well while this was done, so neither program is new to the engine; expect larger errors on others.
+Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the marks of the write queue, 28 and 16, at
+which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were run
+while the mechanisms were built, so expect larger errors on others.
 
 Taken from the configuration: counts, sizes, clocks, bandwidths, DRAM timings, execution latencies, and the launch
 latency of {launch:,} cycles. `python -m buddysim machines qv100-accelsim` shows each with its source; the few that
@@ -297,6 +300,9 @@ the configuration lacks are marked `assumed` there.
 - Arbitration of execution units between warps: the time that a warp's instructions occupy the busiest unit beyond
   their issue slots delays the scheduler's later instructions of any unit (docs/model.md), so kernels whose warps use
   different units at the same time come out too slow, by at most the difference between the units.
+- Units that instructions behind a warp's last memory operation keep busy.
+- Queues of replies (docs/model.md, crossbar); the L2's limit of four accesses to a sector on its way.
+- Stores that leave their line in the L1.
 - `MEMBAR` invalidating the L1 of its SM (its wait for the warp's loads is in the trace).
 - Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_latency` on average.
 - Register-bank conflicts, operand collectors, and the write-back ports of results.

@@ -217,5 +217,3 @@ def _misfits(machine: Machine) -> Iterator[str]:
         )
     if machine.exact_ps(timing.tREFI) and machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFC):
         yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFC, {timing.tRFC}"
-    if machine.dram.refresh == "single_bank" and 0 < machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFCSB):
-        yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFCSB, {timing.tRFCSB}"

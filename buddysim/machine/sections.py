@@ -61,9 +61,14 @@ class Sm(Section):
         default=False,
         description="true: an atomic blocks its warp until it returns, even if its result is unused; false: as a load",
     )
-    end_waits_for_stores: Switch = Field(
-        default=True,
-        description="true: a warp's end waits until its stores are acknowledged; false: only the kernel's does",
+    atomics_by_thread: Switch = Field(
+        default=False,
+        description="true: threads of an atomic that meet at a word send a request each; false: one request a line",
+    )
+    unit_turns: Switch = Field(
+        default=False,
+        description="true: a warp that waits for a busy execution unit also waits for its own instructions there; "
+        "false: only those behind it do",
     )
 
     @model_validator(mode="after")
@@ -107,7 +112,17 @@ class L1(Section):
     lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
         description="lines of one instruction looked up per core cycle"
     )
+    sector_banks: Switch = Field(
+        default=False,
+        description="true: sector n of every line is in bank n, and lines of an instruction that need no bank twice "
+        "are looked up together; false: each by itself",
+    )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per SM")
+    merges: Annotated[int, fields.count(0, 14)] = Field(
+        default=0,
+        description="accesses that may wait for a line's sectors on their way; a further one blocks the L1 until they "
+        "are there; 0: any number",
+    )
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L1:
@@ -120,6 +135,11 @@ class Crossbar(Section):
 
     request_bandwidth: Rate = Field(description="SM to L2, per SM: store data and requests")
     reply_bandwidth: Rate = Field(description="L2 to SM, per SM: load data")
+    queues: Switch = Field(
+        default=False,
+        description="true: an SM's requests, one a sector, wait in one queue, where the first holds up all others; "
+        "false: ports with a bandwidth, where none holds up another",
+    )
 
 
 class L2(Section):
@@ -151,22 +171,12 @@ class L2(Section):
         default=32,
         description="least that a read miss fetches of uncompressed memory: a 32 B sector, or an aligned 64 B pair",
     )
-    partitions: Annotated[int, fields.count(1, 16)] = Field(
-        default=1,
-        description="equal parts of the slices; an SM reads through its own part, which keeps what lies in the others",
-    )
-    partition_latency: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="what a request to another partition takes longer, there and back",
-    )
     fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L2:
         if self.fetch not in (32, 64):
             raise ValueError(f"fetch {self.fetch} B is not 32 B or 64 B")
-        if self.slices % self.partitions:
-            raise ValueError(f"slices {self.slices} are not a multiple of partitions {self.partitions}")
         _check_sets(self.size, self.slices, self.ways, self.line)
         least = SECTOR_BYTES * self.size // (self.ways * self.line)
         if 0 < self.dirty_limit < least:
@@ -232,9 +242,6 @@ class DramTiming(Section):
     tRTP: Duration = Field(description="read command to precharge")
     tRFC: Duration = Field(description="duration of a refresh, in which banks are closed")
     tREFI: Duration = Field(description="mean interval between refreshes; 0 switches refresh off")
-    tRFCSB: Duration = Field(
-        default=parse_time("160 ns"), description="duration of a refresh of one bank, where refresh is single_bank"
-    )
 
 
 class Dram(Section):
@@ -258,10 +265,6 @@ class Dram(Section):
     )
     write_low: Annotated[int, fields.count(0, 127)] = Field(
         description="queued write bursts down to which a drain goes while reads wait; as many start one where none does"
-    )
-    refresh: Annotated[str, fields.one_of("all_banks", "single_bank")] = Field(
-        default="all_banks",
-        description="all_banks: all banks refresh at once, for tRFC; single_bank: each in its turn, for tRFCSB",
     )
     timing: DramTiming
 

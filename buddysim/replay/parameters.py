@@ -45,7 +45,8 @@ def _sm_numbers(m: Machine) -> dict[str, object]:
         "schedulers": m.sm.schedulers,
         "round_robin": m.sm.policy == "lrr",
         "blocking_atomics": m.sm.blocking_atomics,
-        "end_waits_for_stores": m.sm.end_waits_for_stores,
+        "atomics_by_thread": m.sm.atomics_by_thread,
+        "unit_turns": m.sm.unit_turns,
         "sm_warps": m.sm.warps,
         "sm_blocks": m.sm.blocks,
         "sm_threads": m.sm.threads,
@@ -70,6 +71,8 @@ def _l1_numbers(m: Machine) -> dict[str, object]:
         "l1_ways": m.l1.ways,
         "l1_hit_ps": m.ps(m.l1.load_to_use),
         "l1_line_ps": line_ps,
+        "l1_banked": m.l1.sector_banks,
+        "l1_merges": m.l1.merges,
         "l1_mshrs": m.l1.mshrs,
         "l1_queue_ps": L1_QUEUE_LINES * line_ps,
     }
@@ -84,6 +87,10 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "sector_ps": max(_sector_ps(m, m.crossbar.reply_bandwidth), _sector_ps(m, m.l2.bandwidth)),
         "reply_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
         "request_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
+        "crossbar_queues": m.crossbar.queues,
+        "queue_sector_ps": _sector_ps(m, m.crossbar.request_bandwidth),
+        "reply_sector_ps": _sector_ps(m, m.crossbar.reply_bandwidth),
+        "slice_sector_ps": _sector_ps(m, m.l2.bandwidth),
         "slice_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
         "rewrite_cost": m.ps(m.l2.rewrite_interval) * COST_PER_PS,
         "atomic_cost": m.ps(m.l2.atomic_interval) * COST_PER_PS,
@@ -93,8 +100,6 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * ENTRY_BYTES),
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
-        "l2_partitions": m.l2.partitions,
-        "far_ps": m.ps(m.l2.partition_latency),
         "l2_fetches_pairs": m.l2.fetch == 2 * SECTOR_BYTES,
         "l2_most_dirty": m.l2.dirty_limit * m.l2.ways * (ENTRY_BYTES // SECTOR_BYTES) // m.l2.size,
     }
@@ -154,7 +159,6 @@ def _dram_numbers(m: Machine) -> dict[str, object]:
         "dram_after_ps": around_dram - around_dram // 2,
         "dram_simple_ps": first_burst,
         "dram_timing": _dram_timing(m, burst),
-        "dram_refreshes_single_banks": m.dram.refresh == "single_bank",
         "dram_bank_groups": m.dram.bank_groups,
         "piece_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // ENTRY_BYTES),
     }
@@ -180,7 +184,7 @@ def _dram_timing(m: Machine, burst: int) -> dict[str, int]:
         "read_to_write": max(0, m.ps(timing.tRTW) + m.ps(timing.tCWL) - m.ps(timing.tCL) - burst),
         "write_to_read": m.ps(timing.tWTR) + m.ps(timing.tCL),
         "rtp": m.ps(timing.tRTP),
-        "rfc": m.ps(timing.tRFCSB if m.dram.refresh == "single_bank" else timing.tRFC) if m.ps(timing.tREFI) else 0,
+        "rfc": m.ps(timing.tRFC) if m.ps(timing.tREFI) else 0,
         "refi": m.ps(timing.tREFI),
     }
 

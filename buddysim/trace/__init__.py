@@ -24,6 +24,7 @@ from buddysim.trace.records import (
     OP_DTYPE,
     OP_LOAD,
     OP_STORE,
+    REPEATS_SHIFT,
     WARP_DTYPE,
 )
 from buddysim.trace.values import Contents, SizeMap, Snapshot
@@ -41,6 +42,7 @@ __all__ = [
     "OP_DTYPE",
     "OP_LOAD",
     "OP_STORE",
+    "REPEATS_SHIFT",
     "WARP_DTYPE",
     "Allocation",
     "Chunk",

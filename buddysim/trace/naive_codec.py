@@ -15,6 +15,7 @@ from buddysim.trace.records import (
     FLAG_NO_RETURN,
     FLAG_TIMED,
     LINE_DTYPE,
+    OP_ATOMIC,
     OP_BARRIER,
     OP_DTYPE,
     OP_LOAD,
@@ -196,7 +197,8 @@ def _lines(warps: Any, ops: Any, masks: Sequence[int], deltas: Sequence[int], wi
 def _check_shape(op: dict[str, int]) -> None:
     _require(op["kind"] <= OP_BARRIER, "an op's kind")
     _require(op["n_lines"] <= 64 and (op["n_lines"] == 0) == (op["kind"] == OP_BARRIER), "an op's lines")
-    _require(op["flags"] & ~(FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN) == 0, "an op's flags")
+    known = 255 if op["kind"] == OP_ATOMIC else FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN
+    _require(op["flags"] & ~known == 0, "an op's flags")
 
 
 def _require(condition: bool, what: str) -> None:

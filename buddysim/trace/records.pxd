@@ -17,6 +17,9 @@ cdef enum OpFlag:
     FLAG_TIMED = 2          # chain_* and use_* are known, not to be assumed from gap
     FLAG_NO_RETURN = 4      # an atomic whose result nobody reads (RED)
 
+cdef enum:
+    REPEATS_SHIFT = 3       # from this bit of an atomic's flags on: how often its threads meet at a word
+
 cdef struct WarpOp:
     uint32_t first_line     # index of the op's first line in the chunk's lines
     uint32_t gap            # other instructions issued by the warp since its last op

@@ -6,6 +6,7 @@ import numpy as np
 
 OP_LOAD, OP_STORE, OP_ATOMIC, OP_BARRIER = range(4)
 FLAG_BYPASS_L1, FLAG_TIMED, FLAG_NO_RETURN = 1, 2, 4
+REPEATS_SHIFT = 3
 
 OP_DTYPE = np.dtype(
     [

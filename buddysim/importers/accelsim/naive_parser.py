@@ -6,7 +6,7 @@ It checks nothing and stores no values; local memory is left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from buddysim.importers.accelsim.header import KernelHeader
@@ -20,6 +20,7 @@ from buddysim.trace.records import (
     OP_BARRIER,
     OP_LOAD,
     OP_STORE,
+    REPEATS_SHIFT,
 )
 
 NOMINAL_STEP = 6
@@ -153,6 +154,15 @@ def advance(now: tuple[int, int], then: tuple[int, int]) -> tuple[int, int]:
     return max(now[0] - then[0], 0), max(now[1] - then[1], 0)
 
 
+def meetings(addresses: Sequence[int], width: int) -> int:
+    """How often lanes meet at a word: over the sectors, the lanes of the busiest word beyond the first."""
+    words = Counter((address // 32, address // width) for address in addresses)
+    busiest = Counter[int]()
+    for (sector, _), lanes in words.items():
+        busiest[sector] = max(busiest[sector], lanes)
+    return sum(busiest.values()) - len(busiest)
+
+
 def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHeader) -> None:
     """Issues a warp's instructions and fills in its operations."""
     stream = WarpStream(warp)
@@ -254,6 +264,8 @@ class WarpStream:
         returns = any(registers_of(name, 1) for name in instruction.destinations)
         if kind == OP_ATOMIC and (opcode.no_return or not returns):
             flags |= FLAG_NO_RETURN
+        if kind == OP_ATOMIC:
+            flags |= meetings(instruction.addresses, opcode.width) << REPEATS_SHIFT
         flags |= FLAG_BYPASS_L1 if opcode.bypass_l1 else 0
         words = [] if barrier else coalesce_op(instruction.addresses, opcode.width, kind == OP_STORE)
         chain = advance(self.now, self.last_op)

@@ -15,7 +15,8 @@ from buddysim.importers.accelsim.instruction cimport (
 from buddysim.importers.rows cimport Rows
 from buddysim.trace.coalesce cimport MAX_OP_LINES, coalesce_op
 from buddysim.trace.records cimport (
-    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE, WarpOp, WarpRecord,
+    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE, REPEATS_SHIFT, WarpOp,
+    WarpRecord,
 )
 
 cdef extern from *:
@@ -67,6 +68,35 @@ cdef int bank_conflicts(const Instruction* instruction) noexcept nogil:
             in_bank[words[lane] & 31] += 1
             most = max(most, in_bank[words[lane] & 31])
     return most
+
+
+cdef int meetings(const Instruction* instruction) noexcept nogil:
+    """How often an atomic's lanes meet at a word: over its sectors, the lanes of the busiest word beyond the first."""
+    cdef uint64_t width = instruction.opcode.width if instruction.opcode.width else 1
+    cdef int lane, other, at_word, busiest, total = 0
+    cdef bint first
+    for lane in range(instruction.n_lanes):         # the first of its sector counts for it
+        first = True
+        for other in range(lane):
+            if instruction.addresses[other] >> 5 == instruction.addresses[lane] >> 5:
+                first = False
+                break
+        if not first:
+            continue
+        busiest = 1
+        for other in range(lane, instruction.n_lanes):
+            if instruction.addresses[other] >> 5 == instruction.addresses[lane] >> 5:
+                at_word = lanes_at(instruction, instruction.addresses[other] // width, width)
+                busiest = max(busiest, at_word)
+        total += busiest - 1
+    return total
+
+
+cdef inline int lanes_at(const Instruction* instruction, uint64_t word, uint64_t width) noexcept nogil:
+    cdef int lane, n = 0
+    for lane in range(instruction.n_lanes):
+        n += instruction.addresses[lane] // width == word
+    return n
 
 
 cdef class WarpStream(InstructionReader):
@@ -287,6 +317,8 @@ cdef class WarpStream(InstructionReader):
             returns = returns or instruction.destinations[i] != NO_REGISTER
         if kind == OP_ATOMIC and (instruction.opcode.no_return or not returns):
             op.flags |= FLAG_NO_RETURN
+        if kind == OP_ATOMIC:
+            op.flags |= <uint8_t>(meetings(instruction) << REPEATS_SHIFT)
         if instruction.opcode.bypass_l1:
             op.flags |= FLAG_BYPASS_L1
         if role == ASYNC_COPY:

@@ -12,6 +12,7 @@ from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_most_held, l2_rewrite
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
+from buddysim.replay.engine.hints cimport unlikely
 from buddysim.replay.engine.kinds cimport (
     HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_PORT, METADATA_READ, QUEUES, REPLY_PORT,
     WRITE_BACK,
@@ -24,7 +25,9 @@ from buddysim.replay.engine.sm cimport (
     MAX_LATER, MAX_WARPS, LookAhead, Pending, Scheduler, Warp, locate_lines, look_ahead, scheduler_pick, scheduler_put,
     scheduler_take, scheduler_time, warp_access, warp_next,
 )
-from buddysim.replay.engine.stream cimport FILL_DONE, FILL_SIZES, OP_END, FillStop, stream_fill, stream_reserve
+from buddysim.replay.engine.stream cimport (
+    FILL_DONE, FILL_SIZES, OP_END, FillStop, repeated_lines, stream_fill, stream_reserve,
+)
 from buddysim.replay.engine.thread_blocks cimport (
     STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
     dispatch_on, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
@@ -87,7 +90,7 @@ cdef class Engine:
         False where as many kernels are running as the engine can hold
         """
         cdef ActiveKernel kernel = ActiveKernel(
-            1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0)
+            1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block)
         return kernel_add(&self.gpu, &kernel)
 
     def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,
@@ -108,13 +111,14 @@ cdef class Engine:
         The kernel has no chunk unless it was taken.
         """
         cdef Gpu* g = &self.gpu
-        cdef int64_t index = chunk_reserve(g), number = -1
+        cdef int64_t index = chunk_reserve(g), number = -1, repeated
         cdef FillStop stop = FILL_DONE
         cdef int64_t n_warps = warps.shape[0] // <int64_t>sizeof(WarpRecord), n_ops = ops.shape[0] // <int64_t>sizeof(WarpOp)
         cdef Chunk* chunk = &g.chunks[index]
         while len(self.held) < g.n_chunks:
             self.held.append(None)
-        stream_reserve(&chunk.streams, n_warps, n_ops, lines.shape[0])
+        repeated = repeated_lines(&g.core, <const WarpOp*>&ops[0], n_ops) if n_ops else 0
+        stream_reserve(&chunk.streams, n_warps, n_ops, lines.shape[0] + repeated)
         if n_warps:
             with nogil:
                 stop = stream_fill(&chunk.streams, &g.core, &g.m, &g.l1.cache, <const WarpRecord*>&warps[0], n_warps,
@@ -168,7 +172,7 @@ cdef class Engine:
     cdef inline Stop loop(self, int64_t operations) noexcept nogil:
         cdef Gpu* g = &self.gpu
         cdef int leaf, sm, position, kernel
-        cdef int64_t now, finish, busy_ps
+        cdef int64_t now, begun, finish, busy_ps
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef Pending* later
@@ -196,11 +200,15 @@ cdef class Engine:
             scheduler_take(scheduler, position)
             warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
             if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
-                finish = larger(scheduler.slots_free_ps, now - warp.op.chain_ps)
-                finish += warp.slots * g.core.cycle_ps
+                begun = now - warp.op.chain_ps
+                finish = larger(scheduler.slots_free_ps, begun) + warp.slots * g.core.cycle_ps
                 # A busy unit holds up those that come after, not this operation, whose chain has the warp's own waits for it.
                 busy_ps = warp.op.unit_slots * g.core.cycle_ps
-                scheduler.slots_free_ps = finish + busy_ps
+                if unlikely(g.core.unit_turns) and scheduler.slots_free_ps > begun:     # warps take turns there
+                    finish += busy_ps
+                    scheduler.slots_free_ps = finish
+                else:
+                    scheduler.slots_free_ps = finish + busy_ps
                 g.warp_instructions += warp.slots
                 g.issue_busy_ps += warp.slots * g.core.cycle_ps + busy_ps
                 warp.slots = 0

@@ -10,6 +10,7 @@ from buddysim.replay.engine.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch,
     cache_replace, cache_row, cache_touch, sector_count,
 )
+from buddysim.replay.engine.calendar cimport Calendar, SlotGrid
 from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport DeviceLocation, Dram, banked_read, dram_write, larger
 from buddysim.replay.engine.hints cimport prefetch, unlikely
@@ -84,6 +85,8 @@ cdef struct Mshrs:              # a ring: the one taken first is next
 cdef struct SmPorts:            # an SM's at the crossbar
     Port requests
     Port replies
+    int64_t queue_free_ps       # of an SM with a queue: when the request at its head has left
+    Calendar* arrivals          # and of its replies, a sector a slot
 
 cdef struct Slice:              # of the L2, its lines apart
     Mshrs mshrs
@@ -91,6 +94,8 @@ cdef struct Slice:              # of the L2, its lines apart
     Port port
     Port codec                  # its (de)compressor
     Port atomics                # its atomic unit
+    Calendar* arrivals          # of requests from SMs with queues, a sector a slot; NULL: the crossbar has ports
+    Calendar* departures        # of replies
 
 cdef struct Split:              # where a compressed entry's sectors lie
     int device
@@ -123,18 +128,12 @@ ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LineLocation* at
 ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class,
                                 int64_t t) noexcept nogil      # `new_class`: the entry's size from now on
 ctypedef int64_t (*AccessOp)(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil
-ctypedef int64_t (*NearOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
-                           int64_t t) noexcept nogil     # a load's or atomic's data, as `home_load`
-ctypedef int64_t (*FarOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at,
-                          unsigned int touched) noexcept nogil      # what a store takes longer; its sectors leave all copies
 ctypedef bint (*HoldOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 
 cdef struct MemorySystem:
     FillOp fill
     WritebackOp writeback
     AccessOp access             # when an access that comes at `t` may look into the L2, before it does; NULL: at once
-    NearOp near_load            # of a partitioned L2 (`partitions`), else NULL
-    FarOp far_store
     HoldOp may_hold             # may the L2 hold an entry that a copy or fill has written; NULL: it may
     void* scheme_state          # the scheme's own
     int64_t now_ps              # the time of the event at hand
@@ -150,6 +149,9 @@ cdef struct MemorySystem:
     int64_t slice_cost          # one sector through a slice's port
     int64_t rewrite_cost        # besides, a store's sector that is dirty already; 0: none
     int64_t atomic_cost         # one sector through a slice's atomic unit
+    SlotGrid slice_grid         # where SMs have queues: a sector into or out of a slice,
+    SlotGrid reply_grid         # into an SM,
+    int64_t queue_sector_ps     # and out of one
     SmPorts* sms                # [sms]
     # L2
     Slice* slices               # [slices]
@@ -157,10 +159,6 @@ cdef struct MemorySystem:
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
     int most_dirty              # sectors of a set that may be dirty; 0: all of them
-    uint32_t partitions
-    Divisor partition_slices    # slices of each
-    uint32_t partition_sms      # SMs of each, of the last one perhaps fewer
-    int64_t far_ps              # what a request to another partition takes longer, there and back
     bint fetch_pairs            # do misses fetch aligned pairs of sectors of uncompressed memory?
     unsigned int fetch_too      # of the fill at hand: sectors besides those wanted, from uncompressed device memory
     uint8_t* l2_classes         # of each way: what its entry's size class is after the last store to the line
@@ -392,15 +390,29 @@ cdef inline int64_t rewrite_pass(MemorySystem* m, Slice* slice, unsigned int rew
     return queue_pass(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.rewrite_cost) if rewritten else t
 
 
-cdef inline int64_t home_load(MemorySystem* m, const LineLocation* at, unsigned int wanted, bint for_atomic,
-                              int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of a line, past the slice's port at `t`; returns when the slice has the last of them."""
+cdef inline int64_t request_turn(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
+    """A line's request, of `n` sectors at its slice, `requests` of them sent by the SM; returns when its turn comes there."""
+    if unlikely(slice.arrivals != NULL):
+        m.at_slice_ps = queue_send(m, sm, slice, n, t) + m.request_ps
+        return m.at_slice_ps
+    t = queue_pass(m, REQUEST_PORT, &sm.requests, t, requests * m.request_cost)
+    m.at_slice_ps = t + m.request_ps
+    return queue_pass(m, SLICE_PORT, &slice.port, m.at_slice_ps, n * m.slice_cost)
+
+
+cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
+                            int64_t t) noexcept nogil:
+    """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
     cdef int n = sector_count(wanted)
-    cdef int64_t way, data, arrival = t
+    cdef int64_t way, data, arrival
     cdef unsigned int line, present, missing, merged
     cdef Slice* slice = &m.slices[at.slice]
     cdef Row row = cache_row(&m.l2, at.l2_set)
     cdef int64_t* ready_ps
+    t = request_turn(m, sm, slice, n, 1, t)
+    if unlikely(m.access != NULL):
+        t = m.access(m, at.entry, t)
+    arrival = t
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)
     ready_ps = row.ready_ps + way
     prefetch(ready_ps)
@@ -423,24 +435,10 @@ cdef inline int64_t home_load(MemorySystem* m, const LineLocation* at, unsigned 
     row.lines[way] = <Line>line
     if for_atomic and unlikely(m.most_dirty != 0):
         l2_clean(m, slice, &row, arrival)
-    return data
-
-
-cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
-                            int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
-    cdef int n = sector_count(wanted)
-    cdef int64_t data
-    t = queue_pass(m, REQUEST_PORT, &sm.requests, t, m.request_cost)
-    t += m.request_ps
-    m.at_slice_ps = t
-    if unlikely(m.near_load != NULL):
-        data = m.near_load(m, sm, at, wanted, for_atomic, t)
-    else:
-        t = queue_pass(m, SLICE_PORT, &m.slices[at.slice].port, t, n * m.slice_cost)
-        if unlikely(m.access != NULL):
-            t = m.access(m, at.entry, t)
-        data = home_load(m, at, wanted, for_atomic, t)
+    if unlikely(slice.arrivals != NULL):
+        arrival = queue_reply(m, sm, slice, n, data)
+        count_wait(m, REPLY_PORT, larger(0, arrival - (n - 1) * m.sector_ps - data))
+        return arrival + m.reply_ps
     data += m.reply_ps
     data = queue_pass(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
@@ -450,16 +448,11 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
                              int64_t t) noexcept nogil:
     """A store's sectors of a line; returns when the SM hears that the L2 has them."""
     cdef int n = sector_count(touched)
-    cdef int64_t way, arrival, far = 0
+    cdef int64_t way, arrival
     cdef unsigned int line, partial
     cdef Slice* slice = &m.slices[at.slice]
     cdef Row row = cache_row(&m.l2, at.l2_set)
-    t = queue_pass(m, REQUEST_PORT, &sm.requests, t, n * m.request_cost)
-    arrival = t + m.request_ps
-    if unlikely(m.far_store != NULL):
-        far = m.far_store(m, sm, at, touched)
-        arrival += far >> 1
-    arrival = queue_pass(m, SLICE_PORT, &slice.port, arrival, n * m.slice_cost)
+    arrival = request_turn(m, sm, slice, n, n, t)
     if unlikely(m.access != NULL):
         arrival = m.access(m, at.entry, arrival)
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)
@@ -474,9 +467,13 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     l2_class(m, &row, way)[0] = <uint8_t>at.size_class
     if unlikely(m.most_dirty != 0):
         arrival = l2_clean(m, slice, &row, arrival)
-    return arrival + m.reply_ps + (far - (far >> 1))
+    if unlikely(slice.arrivals != NULL):
+        arrival = queue_reply(m, sm, slice, n, arrival)
+    return arrival + m.reply_ps
 
 
+cdef int64_t queue_send(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil
+cdef int64_t queue_reply(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
                         bint has_metadata)
 cdef void waits_init(MemorySystem* m, int64_t* waits) noexcept

@@ -1,19 +1,51 @@
 """Set-up of the memory system."""
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
+from buddysim.replay.engine.calendar cimport calendar_init, calendar_take_one, slot_at, slot_grid
 from buddysim.replay.engine.compressed cimport prepare_moves
 from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_set_up
-from buddysim.replay.engine.kinds cimport DRAM_READ, HOST
+from buddysim.replay.engine.kinds cimport DRAM_READ, HOST, REQUEST_PORT
 from buddysim.replay.engine.locate cimport Spot, l2_spot
 from buddysim.replay.engine.locations cimport lane_divisor, locates_eight_at_a_time
-from buddysim.replay.engine.partitions cimport copies_leave, has_copy, partitions_init
 from buddysim.replay.engine.port cimport port_wait
 from buddysim.replay.engine.regions cimport regions_init
 from buddysim.replay.engine.setops cimport order_at
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
+
+
+cdef inline int64_t slot_turn(const MemorySystem* m, const SlotGrid* grid, Calendar* calendar, int64_t t) noexcept nogil:
+    """Takes the first free slot from `t` on; returns when it begins, at the earliest `t`."""
+    return larger(t, grid.slot_ps * calendar_take_one(grid, calendar, m.now_ps, slot_at(grid, t)))
+
+
+cdef int64_t queue_send(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil:
+    """Sends a line's requests, a sector each, to a slice, through their SM's queue, which they reach at `t`.
+
+    The one at the head leaves when those before it have left and its slice takes it; those behind it wait, wherever they go.
+    Returns when the last one leaves, less what it is behind the first where none waits.
+    """
+    cdef int64_t left = t
+    for _ in range(requests):
+        left = slot_turn(m, &m.slice_grid, slice.arrivals, larger(left, sm.queue_free_ps))
+        sm.queue_free_ps = left + m.queue_sector_ps
+    left = larger(t, left - (requests - 1) * m.queue_sector_ps)
+    count_wait(m, REQUEST_PORT, left - t)
+    return left
+
+
+cdef int64_t queue_reply(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil:
+    """Sends replies, a sector each, that a slice has at `t` to an SM; returns when the last one leaves.
+
+    In a slot one leaves a slice and one reaches an SM. Replies are booked out of order, so none holds up those behind it.
+    """
+    cdef int64_t left = t
+    for _ in range(replies):
+        left = slot_turn(m, &m.slice_grid, slice.departures, left)
+        left = slot_turn(m, &m.reply_grid, sm.arrivals, left)
+    return left
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
@@ -45,11 +77,22 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     m.reply_cost, m.request_cost, m.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
     m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
     m.fetch_pairs, m.most_dirty = n["l2_fetches_pairs"], n["l2_most_dirty"]
-    partitions_init(m, n)
+    m.queue_sector_ps = n["queue_sector_ps"]
+    m.slice_grid = slot_grid(n["slice_sector_ps"], 0, <int64_t>1 << 62)      # never refreshed
+    m.reply_grid = slot_grid(n["reply_sector_ps"], 0, <int64_t>1 << 62)
+    if n["crossbar_queues"]:
+        for i in range(<int>n["sms"]):
+            m.sms[i].arrivals = <Calendar*>arena_zeroed(arena, 1, sizeof(Calendar))
+            calendar_init(&m.reply_grid, m.sms[i].arrivals)
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
         mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
+        if n["crossbar_queues"]:
+            m.slices[i].arrivals = <Calendar*>arena_zeroed(arena, 1, sizeof(Calendar))
+            m.slices[i].departures = <Calendar*>arena_zeroed(arena, 1, sizeof(Calendar))
+            calendar_init(&m.slice_grid, m.slices[i].arrivals)
+            calendar_init(&m.slice_grid, m.slices[i].departures)
         m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
     cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
     m.l2_classes = <uint8_t*>arena_zeroed(arena, <size_t>n_slices * m.l2.sets.by, m.l2.padded_ways)
@@ -151,8 +194,6 @@ cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries
         l2_spot(m, entry, &spot)
         row = cache_row(&m.l2, spot.set)
         way = cache_find(&m.l2, &row, entry)
-        if m.partitions > 1 and has_copy(m, &spot, entry) and region_of(m, entry).placement != HOST:
-            copies_leave(m, &spot, entry, 15)
         if way >= 0:
             region = region_of(m, entry)
             if region.placement == HOST:

@@ -8,7 +8,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.cache cimport (
-    Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch, cache_replace, cache_row,
+    Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch, cache_replace, cache_row,
     cache_touch, sector_count,
 )
 from buddysim.replay.engine.dram cimport larger
@@ -81,8 +81,9 @@ cdef struct L1s:
     SectorCache cache
     int64_t hit_ps
     int64_t line_ps             # one line through the port
+    unsigned int merges         # that a line's MSHR takes; 0: any number
+    int banked                  # do lines whose sectors are in banks of their own go through it together?
     int64_t queue_ps            # work that may wait in front of the L1 before warps stop issuing to it
-    int64_t* stored_ps          # [resident blocks]: when the stores of each are acknowledged; NULL: warps' ends wait for theirs
     L1* sms                     # [sms]
 
 
@@ -246,6 +247,20 @@ cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* 
             port_prefetch(&m.slices[at.slice].codec, m.at_codec_ps)
 
 
+cdef enum:
+    MERGES = 4                  # an L1's line has no dirty sectors: instead, how many accesses have merged with those coming
+
+
+cdef inline unsigned int counted_merge(unsigned int line, unsigned int merges, unsigned int merged,
+                                       unsigned int coming) noexcept nogil:
+    """A line with the access at hand counted, up to one more than may merge; none where nothing is coming."""
+    if not coming:
+        return line & ~(15 << MERGES)
+    if merged and line >> MERGES & 15 <= merges:
+        return line + (1 << MERGES)
+    return line
+
+
 cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const LineLocation* at,
                             unsigned int wanted, int64_t t) noexcept nogil:
     """A load's sectors of a line; returns when the last of them can be used."""
@@ -264,6 +279,14 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
         present = line & wanted
         missing = wanted & ~present
         merged = cache_not_yet(line, ready_ps, t) & present
+        if unlikely(l1.merges):
+            line = counted_merge(line, l1.merges, merged, cache_not_yet(line, ready_ps, t))
+            row.lines[way] = <Line>line
+            if merged and line >> MERGES & 15 > l1.merges:
+                own.free_ps += ready_ps[0] - t
+                start = t = ready_ps[0]
+                hit = t + l1.hit_ps
+                merged = 0
         if merged:
             hit = larger(hit, ready_ps[0])
             m.count.l1_merged += sector_count(merged)
@@ -298,6 +321,12 @@ cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Lin
     return t
 
 
+cdef inline unsigned int conflict_on(unsigned int sectors, unsigned int banks) noexcept nogil:
+    """Of a line's sectors those from the first one on whose bank is taken."""
+    cdef unsigned int conflict = sectors & banks
+    return sectors & -(conflict & -conflict)
+
+
 cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* later, int sm, int64_t now) noexcept nogil:
     """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
     cdef const StreamOp* op = warp.op
@@ -305,7 +334,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     cdef LineLocation[256] locations      # in whole eights
     cdef int i, n = op.n_lines
     cdef int64_t arrival = now, t
-    cdef unsigned int sectors
+    cdef unsigned int sectors, banks = 15       # that the lines before have taken: an instruction begins anew
     cdef int asked = 0              # sectors of loads
     cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # what is loaded
     cdef L1* own = &l1.sms[sm]
@@ -322,11 +351,16 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
         if i + LINES_AHEAD < n:
             prefetch_line(l1, m, own, &at[LINES_AHEAD])
         sectors = at.masks & 15
-        t = now
-        if own.free_ps > now:
-            t = own.free_ps
-            count_wait(m, L1_PORT, t - now)
-        own.free_ps = t + l1.line_ps
+        if unlikely(l1.banked) and not sectors & banks:         # it goes with the line before
+            t = own.free_ps - l1.line_ps
+            banks |= sectors
+        else:
+            t = now
+            if own.free_ps > now:
+                t = own.free_ps
+                count_wait(m, L1_PORT, t - now)
+            own.free_ps = t + l1.line_ps
+            banks = conflict_on(sectors, banks)
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
             t = l1_store(m, own, ports, at, sectors, at.masks >> 4, t)
@@ -343,10 +377,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
         own.used = 1
         m.count.l1_accesses += asked
         m.count.l1_lines += n
-    if unlikely(l1.stored_ps != NULL) and op.kind == OP_STORE:
-        l1.stored_ps[warp.block] = larger(l1.stored_ps[warp.block], arrival)
-    else:
-        warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
+    warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
     # An operation that the L1 can't take yet holds its warp: it has not issued.
     warp_passed(warp, larger(now, own.free_ps - l1.queue_ps))
     if op.use_ps != NEVER_USED:

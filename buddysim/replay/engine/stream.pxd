@@ -35,7 +35,9 @@ cdef struct CoreTiming:
     int64_t scale_num           # gaps and chains are scaled by num / den
     int64_t scale_den
     int round_robin
+    int unit_turns              # who waits for a unit waits for its own instructions there, too
     int blocking_atomics        # an atomic is used by the next instruction
+    int atomics_by_thread       # threads of an atomic that meet at a word send a request each
 
 cdef enum FillStop:             # why `stream_fill` returns
     FILL_DONE = 0
@@ -70,6 +72,7 @@ cdef inline const StreamOp* stream_next(const StreamOp* op) noexcept nogil:
 
 
 cdef int core_init(CoreTiming* core, dict n) except -1
+cdef int64_t repeated_lines(const CoreTiming* core, const WarpOp* ops, int64_t n) noexcept nogil
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1
 cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
                           const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines, uint64_t ordinal,

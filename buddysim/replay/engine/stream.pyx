@@ -9,7 +9,9 @@ from buddysim.replay.engine.locate cimport locate_line
 from buddysim.replay.engine.locations cimport location_begin, locations_complete
 from buddysim.replay.engine.memory cimport Region
 from buddysim.replay.engine.regions cimport region_of_line
-from buddysim.trace.records cimport FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE
+from buddysim.trace.records cimport (
+    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE, REPEATS_SHIFT,
+)
 
 
 cdef int core_init(CoreTiming* core, dict n) except -1:
@@ -18,6 +20,7 @@ cdef int core_init(CoreTiming* core, dict n) except -1:
     core.issue_interval_ps, core.assumed_ps = n["issue_interval_ps"], n["assumed_ps"]
     core.barrier_ps = n["barrier_ps"]
     core.scale_num, core.scale_den = n["gap_scale_num"], n["gap_scale_den"]
+    core.atomics_by_thread, core.unit_turns = n["atomics_by_thread"], n["unit_turns"]
     core.round_robin, core.blocking_atomics = n["round_robin"], n["blocking_atomics"]
     return 0
 
@@ -42,6 +45,25 @@ cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, 
     return scaled(core, ps)
 
 
+cdef inline int repeats(const CoreTiming* core, const WarpOp* record) noexcept nogil:
+    """Requests of an atomic besides one for each line: threads that meet at a word."""
+    return record.flags >> REPEATS_SHIFT if core.atomics_by_thread and record.kind == OP_ATOMIC else 0
+
+
+cdef int64_t repeated_lines(const CoreTiming* core, const WarpOp* ops, int64_t n) noexcept nogil:
+    """Of operations, all `repeats`."""
+    cdef int64_t o, total = 0
+    if core.atomics_by_thread:
+        for o in range(n):
+            total += repeats(core, &ops[o])
+    return total
+
+
+cdef inline uint64_t first_sector(uint64_t line) noexcept nogil:
+    """A line's word with the first of its sectors alone."""
+    return line & ~<uint64_t>255 | line & 15 & -(line & 15)
+
+
 cdef uint32_t issue_slots(int64_t instructions) noexcept nogil:
     return <uint32_t>instructions if instructions < 0x7FFFFFFF else 0x7FFFFFFF
 
@@ -60,7 +82,7 @@ cdef StreamOp op_of(const CoreTiming* core, const WarpOp* record) noexcept nogil
     op.slots = issue_slots(scaled(core, gap) + 1)
     op.unit_slots = <uint16_t>smaller(scaled(core, record.unit_slots), 0xFFFF)
     op.kind = OP_LOAD_PAST_L1 if record.flags & FLAG_BYPASS_L1 and record.kind == OP_LOAD else record.kind
-    op.n_lines = record.n_lines
+    op.n_lines = <uint8_t>(record.n_lines + repeats(core, record))
     return op
 
 
@@ -165,7 +187,7 @@ cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const Me
     cdef Window window = Window(0, 0, 0, -1, False)
     cdef uint64_t word
     cdef int64_t w, o
-    cdef int i
+    cdef int i, n_lines
     cdef bint writes
     cdef RecentOp[16] recent
     memset(recent, 0, sizeof(recent))
@@ -181,19 +203,21 @@ cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const Me
             written = <char*>(at + 1)
             line = lines + op.first_line
             writes = m.sized and (op.kind == OP_STORE or op.kind == OP_ATOMIC)
-            for i in range(op.n_lines):
-                if unlikely(line[i] - window.first >= window.length):
-                    window = window_of(m, line[i], ordinal)
+            n_lines = at.n_lines
+            for i in range(n_lines):
+                word = line[i] if i < op.n_lines else first_sector(line[i % op.n_lines])
+                if unlikely(word - window.first >= window.length):
+                    window = window_of(m, word, ordinal)
                     if not window.length:
                         number[0] = line + i - lines
                         return FILL_OUTSIDE
-                word = line[i] + window.to_entry
+                word += window.to_entry
                 if writes:
                     if unlikely(not window.has_classes):
                         number[0] = window.region
                         return FILL_SIZES
                     word |= size_class(m, word)
-                if op.n_lines < MANY_LINES:
+                if n_lines < MANY_LINES:
                     location_begin(<LineLocation*>written, word)
                     locate_later(&unlocated, m, l1, <LineLocation*>written)
                     written += sizeof(LineLocation)

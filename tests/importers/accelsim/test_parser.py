@@ -14,7 +14,7 @@ from buddysim.importers.accelsim import naive_parser
 from buddysim.importers.accelsim.header import KernelHeader, parse_header
 from buddysim.importers.accelsim.opcodes import Opcode, classify, timing_of
 from buddysim.importers.accelsim.parser import KernelParser
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_LOAD, OP_STORE
+from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_LOAD, OP_STORE, REPEATS_SHIFT
 from tests.importers.accelsim.kernels import kernels
 
 DATA = Path(__file__).parent / "data"
@@ -183,6 +183,19 @@ def test_issue_slots_of_the_busiest_unit() -> None:
         found.append([op.unit_slots for op in ops])
     # A scheduler's unit takes an instruction every 2 cycles; the shared memory takes one per cycle of all 4 schedulers.
     assert found == [[2 * 10 - 11, 0], [0, 0], [4 * 10 - 11, 0], [0, 0], [0, 0]]
+
+
+def test_meetings_of_an_atomic_s_lanes_at_words() -> None:
+    """Over the sectors, the lanes of the busiest word less one; a word is as wide as the access."""
+    ops, _ = ops_of(
+        "0000 ffffffff 0 RED.E.ADD 2 R2 R4 4 1 0x1000 0",  # all on one word
+        "0010 ffffffff 0 RED.E.ADD 2 R2 R4 4 1 0x1000 4",  # none
+        "0020 0000000f 0 RED.E.ADD 2 R2 R4 4 2 0x1000 0 4 -4",  # three and one, in a sector
+        "0030 0000000f 0 RED.E.ADD 2 R2 R4 4 2 0x1000 0 32 0",  # two and two, in sectors of their own
+        "0040 00000003 0 RED.E.ADD.64 2 R2 R4 8 2 0x1000 8",  # neighbours
+        "0050 00000003 0 RED.E.ADD.64 2 R2 R4 8 2 0x1000 0",
+    )
+    assert [op.flags >> REPEATS_SHIFT for op in ops] == [31, 0, 2, 2, 0, 1]
 
 
 def test_kinds_widths_and_flags_of_operations() -> None:

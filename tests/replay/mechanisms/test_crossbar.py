@@ -4,6 +4,7 @@ Slow ports, a sector each 40 ns: what has used the bucket of a port (65.5 ns) ma
 bucket's start and the time used.
 """
 
+import numpy as np
 import pytest
 
 from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
@@ -80,3 +81,59 @@ def test_a_port_carries_no_more_than_a_bucket_in_a_bucket():
 def test_a_port_that_idles_delays_nobody():
     slow = machine(crossbar__request_bandwidth=SLOW)
     assert time_of(slow, [store(0), store(1, chain_cycles=200)]) == (201 + 100) * NS
+
+
+QUEUES = {"crossbar__queues": True, "l2__slices": 2, "l2__ways": 16}
+
+
+def of_two_sms(machine_of_two, *warps):
+    launch = Launch([grid(*([warp] for warp in warps))])
+    return run_launches(machine_of_two, [launch])[0]["now_ps"]
+
+
+def test_the_request_at_the_head_of_a_queue_holds_up_those_behind_it():
+    """A slice takes a sector each 40 ns. Both SMs send to entry 0's slice at 1; the second one's turn comes at 40. Its
+    store of entry 1, whose slice idles, leaves at 41; with ports at 2."""
+    two = {"sm__count": 2, "sm__blocks": 1, "l2__bandwidth": SLOW}
+    warps = [store(0)], [store(0, 1)]
+    assert of_two_sms(machine(**two, **QUEUES), *warps) == (41 + 100) * NS
+    assert of_two_sms(machine(**two, **QUEUES), [store(0)], [store(0)]) == (40 + 100) * NS
+    assert of_two_sms(machine(**two, **QUEUES), [store(0)], [store(1)]) == (1 + 100) * NS
+    assert of_two_sms(machine(**two, l2__slices=2, l2__ways=16), *warps) == (2 + 100) * NS
+
+
+def test_a_load_s_sectors_are_requests_of_their_own():
+    """Four sectors leave the queue at 301 and each 40 ns after; the last one's request is 120 ns behind the first."""
+    slow = machine(**{**QUEUES, "crossbar__request_bandwidth": SLOW})
+    assert time_of(slow, [store(0), load(0, chain_cycles=300)]) == (301 + 100) * NS
+    behind = [store((0, 15), 1), load((0, 15), use_distance=0, chain_cycles=300), load(1)]
+    assert time_of(slow, behind) == (301 + 160 + 100) * NS
+
+
+def test_replies_take_turns_at_their_slice_and_at_their_sm():
+    """Four sectors asked for at 301 are at the slice at 351, in the slot of 40 ns from 320 on; the next slots begin at
+    360, 400 and 440."""
+    stored = store((0, 15))
+    slice_slow = machine(**{**QUEUES, "l2__bandwidth": SLOW})
+    assert time_of(slice_slow, [stored, load(0, chain_cycles=600)]) == (601 + 100) * NS
+    sm_slow = machine(**{**QUEUES, "crossbar__reply_bandwidth": SLOW})
+    assert time_of(sm_slow, [stored, load((0, 15), chain_cycles=300)]) == (440 + 50) * NS
+
+
+def test_random_requests_of_80_queues_reach_what_karol_hluchyj_and_morgan_derive():
+    """IEEE Trans. Communications 35 (1987): an output's share u solves 80 / 64 = u + u^2 / (2 - 2 u); u = 0.649. Of two
+    runs the longer less the shorter, so that their ends don't count."""
+    wide = machine(
+        crossbar__queues=True, sm__count=80, sm__blocks=1, l1__mshrs=512, l2__slices=64, dram__channels=64,
+        l2__size="32 MiB", l2__ways=32,
+    )  # fmt: skip
+    random_entries = np.random.default_rng(1).integers(0, 65536, (80, 60, 32))
+
+    def duration(ops: int) -> int:
+        blocks = [[[store(*map(int, row)) for row in sm[:ops]]] for sm in random_entries]
+        count = run_launches(wide, [Launch([grid(*blocks)])], regions=((0, 65536, 0, 4),))[0]
+        return int(count["now_ps"])
+
+    requests = 80 * 40 * 32
+    share = requests / 64 / ((duration(60) - duration(20)) / NS)
+    assert share == pytest.approx(0.649, rel=0.03)

@@ -126,3 +126,47 @@ def test_l1s_are_empty_when_a_kernel_starts():
     starts = [0, 1000 * NS]
     _, _, ends = run_launches(M, [Launch([chunk], start_ps=start) for start in starts])
     assert ends == [201 * NS, (1001 + 100) * NS]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cycles"),
+    [
+        (((0, 1), (1, 2), (2, 4), (3, 8)), 1),  # every sector in a bank of its own
+        (((0, 1), (1, 1), (2, 1), (3, 1)), 4),  # a column
+        (((0, 15), (1, 15), (2, 15)), 3),
+        (((0, 3), (1, 6), (2, 12)), 3),
+        (((0, 3), (1, 6), (2, 9)), 2),  # the second line's cycle has banks 0 and 3 left
+        (((0, 4), (1, 5), (2, 1)), 2),  # the second line's sector 0 went with the first: bank 0 is left
+        (((0, 4), (1, 5), (2, 4)), 3),
+    ],
+)
+def test_lines_enter_banks_together_up_to_the_first_conflict(lines, cycles):
+    banked = machine(l1__sector_banks=True, crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
+    assert time_of(banked, [store(*lines), store(9)]) == (cycles + 1 + 100) * NS
+    plain = machine(crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
+    assert time_of(plain, [store(*lines), store(9)]) == (len(lines) + 1 + 100) * NS
+
+
+def test_every_instruction_begins_with_free_banks():
+    banked = machine(l1__sector_banks=True, crossbar__request_bandwidth="1024 GB/s")
+    assert time_of(banked, [store((0, 1)), store((1, 2))]) == (2 + 100) * NS
+
+
+@pytest.mark.parametrize(("merges", "used_ns"), [(0, 201), (1, 221), (2, 201)])
+def test_no_more_than_so_many_accesses_wait_for_a_line(merges, used_ns):
+    """The second warp's load merges; with one merge a line the third's waits until 201 and is a hit then."""
+    few = machine(l1__merges=merges)
+    assert time_of(few, [load(0)], [load(0)], [load(0), store(1)]) == (used_ns + 100) * NS
+
+
+def test_a_full_line_blocks_the_l1():
+    """The fourth warp's load of another line enters behind the third's, at 202."""
+    warps = [load(0)], [load(0)], [load(0)], [load(5)]
+    assert time_of(machine(l1__merges=1), *warps) == (202 + 200) * NS
+    assert time_of(machine(l1__merges=2), *warps) == (4 + 200) * NS
+
+
+def test_merges_are_counted_anew_when_all_have_arrived():
+    few = machine(l1__merges=1)
+    ops = [load((0, 1)), load((0, 3), chain_cycles=300), load((0, 2), use_distance=0), store(1)]
+    assert time_of(few, [load((0, 1))], ops) == time_of(machine(), [load((0, 1))], ops)

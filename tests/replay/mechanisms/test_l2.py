@@ -1,6 +1,8 @@
 """The L2: what waits for what (docs/model.md, L2)."""
 
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
+import pytest
+
+from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED, REPEATS_SHIFT
 from tests.replay.mechanisms.hand import BUCKET, NS, atomic, load, machine, run, store, time_of
 
 M = machine()
@@ -159,3 +161,21 @@ def test_a_store_waits_until_what_it_makes_leave_has_been_taken():
     assert one == (2 + 100) * NS
     bucket = (50 + 2 + 39) * NS // BUCKET * BUCKET
     assert time_of(slow, [store(0), store(1), store(2)]) == bucket + (1000 - 39 + 50) * NS
+
+
+@pytest.mark.parametrize(("meetings", "turns"), [(0, 1), (1, 2), (2, 3), (31, 32)])
+def test_threads_of_an_atomic_that_meet_at_a_word_send_a_request_each(meetings, turns):
+    """All sectors are in the L2. A request enters the L1, and its slice, 1 ns after the one before."""
+    met = FLAG_TIMED | meetings << REPEATS_SHIFT
+    ops = [store((0, 15)), atomic(0, flags=met, chain_cycles=300)]
+    assert time_of(machine(sm__atomics_by_thread=True), ops) == (301 + turns - 1 + 100) * NS
+    assert time_of(machine(), ops) == (301 + 100) * NS
+    count = run(machine(sm__atomics_by_thread=True), ops)
+    assert (count["load_sectors"], count["line_accesses"]) == (turns, 1 + turns)
+
+
+def test_requests_of_threads_that_meet_go_round_the_lines_first_sectors():
+    """Two lines of two sectors and three meetings: seven sectors, five requests."""
+    ops = [atomic((0, 6), (1, 12), flags=FLAG_TIMED | 3 << REPEATS_SHIFT)]
+    count = run(machine(sm__atomics_by_thread=True), ops)
+    assert (count["load_sectors"], count["line_accesses"], count["demanded"]) == (7, 5, 4)

@@ -93,3 +93,13 @@ def test_atomics_block_where_the_machine_says_so(blocking, time_ns):
     unused = atomic(0, use_distance=0)
     assert time_of(machine(sm__blocking_atomics=blocking), [unused, store(1)]) == time_ns * NS
     assert time_of(M, [atomic(0), store(1)]) == (201 + 100) * NS
+
+
+@pytest.mark.parametrize(("turns", "second_ns"), [(False, 1 + 20), (True, 1 + 20 + 20)])
+def test_a_warp_that_waits_for_a_unit_waits_for_its_own_instructions_there(turns, second_ns):
+    """Each warp keeps the unit busy for 20 slots besides its one: with turns the second is done after 42 in all."""
+    both = machine(sm__unit_turns=turns)
+    assert time_of(both, [store(0, unit_slots=20)]) == 101 * NS
+    busy = store(1, unit_slots=20)
+    assert time_of(both, [store(0, unit_slots=20)], [busy]) == (second_ns + 100) * NS
+    assert time_of(both, [store(0, unit_slots=20)], [store(1, chain_cycles=21)]) == (21 + 100) * NS

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 class CacheLine:
     """Masks of sectors; those that are `coming` are there at `ready`. The L1 has none that are dirty or partial.
 
-    `size_class` is the one that the last writer gives the entry.
+    `size_class` is the one that the last writer gives the entry; `merges`, in the L1, counts accesses that wait for
+    those coming.
     """
 
     valid: int = 0
@@ -20,6 +21,7 @@ class CacheLine:
     coming: int = 0
     ready: int = 0
     size_class: int | None = None
+    merges: int = 0
 
     def come(self, sectors: int, at: int, seen_from: int) -> None:
         """Sectors that weren't valid come at a time; one time for all sectors on their way."""
@@ -81,6 +83,6 @@ class Cache:
         """All lines leave."""
         self.sets.clear()
 
-    def all_lines(self) -> list[tuple[int, CacheLine]]:
-        """Every line, with its entry."""
-        return [(entry, line) for lines in self.sets.values() for entry, line in lines.items()]
+    def all_lines(self) -> dict[int, CacheLine]:
+        """Every line by its entry."""
+        return {entry: line for lines in self.sets.values() for entry, line in lines.items()}

@@ -13,6 +13,8 @@ from buddysim.replay.twins.machine.ports import Ring
 from buddysim.replay.twins.machine.program import Line, Op
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE
 
+ALL_SECTORS = 15
+
 
 class L1:
     """The L1 of one SM.
@@ -29,6 +31,8 @@ class L1:
         self.sm, self.numbers, self.l2, self.counts, self.times = sm, numbers, l2, counts, times
         machine = numbers.machine
         self.enabled = machine.l1.enabled
+        self.banked, self.most_merges = machine.l1.sector_banks, machine.l1.merges
+        self.by_thread = machine.sm.atomics_by_thread
         self.cache = Cache(machine.l1.ways, places.l1_set)
         self.load_mshrs, self.store_mshrs = Ring(machine.l1.mshrs), Ring(machine.l1.mshrs)
         self.free = 0
@@ -41,12 +45,26 @@ class L1:
         when the last of them has arrived or is acknowledged, and when the warp's instruction counts as issued (ps)
         """
         arrival = now
-        for line in op.lines:
-            t = max(now, self.free)
-            self.times.waits.l1_port.add(t - now)
-            self.free = t + self.numbers.l1_line
+        banks = ALL_SECTORS
+        for line in self._lines(op):
+            conflicts = [sector for sector in range(4) if line.sectors & banks & 1 << sector]
+            if self.banked and not conflicts:
+                t = self.free - self.numbers.l1_line
+                self.times.waits.l1_port.add(0)
+                banks |= line.sectors
+            else:
+                t = max(now, self.free)
+                self.times.waits.l1_port.add(t - now)
+                self.free = t + self.numbers.l1_line
+                banks = line.sectors >> conflicts[0] << conflicts[0] if self.banked else ALL_SECTORS
             arrival = max(arrival, self._line(op, line, t, ordinal))
         return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
+
+    def _lines(self, op: Op) -> list[Line]:
+        if op.kind != OP_ATOMIC or not self.by_thread:
+            return op.lines
+        again = [op.lines[number % len(op.lines)] for number in range(op.meetings)]
+        return op.lines + [line._replace(sectors=line.sectors & -line.sectors) for line in again]
 
     def _line(self, op: Op, line: Line, t: int, ordinal: int) -> int:
         self.counts["line_accesses"] += 1
@@ -76,6 +94,14 @@ class L1:
             self.counts["l1.line_hits"] += 1
         present, missing = line.sectors & entry.valid, line.sectors & ~entry.valid
         merged = entry.merged(present, t)
+        if entry.merged(entry.valid, t) == 0:
+            entry.merges = 0
+        if merged and self.most_merges:
+            if entry.merges == self.most_merges:
+                self.free += entry.ready - t
+                t, merged = entry.ready, 0
+            else:
+                entry.merges += 1
         self.counts["l1.sector_merged"] += merged.bit_count()
         self.counts["l1.sector_hits"] += (present & ~merged).bit_count()
         result = max(t + self.numbers.l1_hit, entry.ready if merged else 0)

@@ -56,6 +56,7 @@ class Numbers:
         self.request_cost = port_cost(SECTOR_BYTES, request)
         self.reply_cost = port_cost(SECTOR_BYTES, reply)
         self.slice_cost = port_cost(SECTOR_BYTES, l2)
+        self.request_sector, self.sm_reply_sector, self.slice_sector = map(sector_time, (request, reply, l2))
         self.reply_sector = max(sector_time(reply), sector_time(l2))
         self.l2_hit = m.ps(m.l2.load_to_use)
         self.request_half = self.l2_hit // 2

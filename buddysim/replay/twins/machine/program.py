@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, Kernel, Trace
+from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, REPEATS_SHIFT, Kernel, Trace
 
 
 class Line(NamedTuple):
@@ -38,6 +38,7 @@ class Op:
     bypasses_l1: bool
     timed: bool
     returns_nothing: bool
+    meetings: int
     lines: list[Line]
 
 
@@ -90,5 +91,6 @@ def _op(record: dict[str, int], lines: list[Line]) -> Op:
         bypasses_l1=bool(flags & FLAG_BYPASS_L1),
         timed=bool(flags & FLAG_TIMED),
         returns_nothing=bool(flags & FLAG_NO_RETURN),
+        meetings=flags >> REPEATS_SHIFT,
         lines=lines[first : first + record["n_lines"]],
     )
