@@ -217,3 +217,7 @@ def _misfits(machine: Machine) -> Iterator[str]:
         )
     if machine.exact_ps(timing.tREFI) and machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFC):
         yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFC, {timing.tRFC}"
+    if machine.l2.partitions > 1 and machine.crossbar.queues:
+        yield f"l2.partitions: {machine.l2.partitions} with crossbar.queues: expected 1"
+    if machine.dram.refresh == "single_bank" and 0 < machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFCSB):
+        yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFCSB, {timing.tRFCSB}"

@@ -70,6 +70,10 @@ class Sm(Section):
         description="true: a warp that waits for a busy execution unit also waits for its own instructions there; "
         "false: only those behind it do",
     )
+    end_waits_for_stores: Switch = Field(
+        default=True,
+        description="true: a warp's end waits until its stores are acknowledged; false: only the kernel's does",
+    )
 
     @model_validator(mode="after")
     def _warps_fit_threads(self) -> Sm:
@@ -171,12 +175,22 @@ class L2(Section):
         default=32,
         description="least that a read miss fetches of uncompressed memory: a 32 B sector, or an aligned 64 B pair",
     )
+    partitions: Annotated[int, fields.count(1, 16)] = Field(
+        default=1,
+        description="equal parts of the slices; an SM reads through its own part, which keeps what lies in the others",
+    )
+    partition_latency: Duration = Field(
+        default=parse_time("0 core_cycles"),
+        description="what a request to another partition takes longer, there and back",
+    )
     fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
 
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L2:
         if self.fetch not in (32, 64):
             raise ValueError(f"fetch {self.fetch} B is not 32 B or 64 B")
+        if self.slices % self.partitions:
+            raise ValueError(f"slices {self.slices} are not a multiple of partitions {self.partitions}")
         _check_sets(self.size, self.slices, self.ways, self.line)
         least = SECTOR_BYTES * self.size // (self.ways * self.line)
         if 0 < self.dirty_limit < least:
@@ -242,6 +256,9 @@ class DramTiming(Section):
     tRTP: Duration = Field(description="read command to precharge")
     tRFC: Duration = Field(description="duration of a refresh, in which banks are closed")
     tREFI: Duration = Field(description="mean interval between refreshes; 0 switches refresh off")
+    tRFCSB: Duration = Field(
+        default=parse_time("160 ns"), description="duration of a refresh of one bank, where refresh is single_bank"
+    )
 
 
 class Dram(Section):
@@ -265,6 +282,10 @@ class Dram(Section):
     )
     write_low: Annotated[int, fields.count(0, 127)] = Field(
         description="queued write bursts down to which a drain goes while reads wait; as many start one where none does"
+    )
+    refresh: Annotated[str, fields.one_of("all_banks", "single_bank")] = Field(
+        default="all_banks",
+        description="all_banks: all banks refresh at once, for tRFC; single_bank: each in its turn, for tRFCSB",
     )
     timing: DramTiming
 

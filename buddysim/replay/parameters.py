@@ -47,6 +47,7 @@ def _sm_numbers(m: Machine) -> dict[str, object]:
         "blocking_atomics": m.sm.blocking_atomics,
         "atomics_by_thread": m.sm.atomics_by_thread,
         "unit_turns": m.sm.unit_turns,
+        "end_waits_for_stores": m.sm.end_waits_for_stores,
         "sm_warps": m.sm.warps,
         "sm_blocks": m.sm.blocks,
         "sm_threads": m.sm.threads,
@@ -100,6 +101,8 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * ENTRY_BYTES),
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
+        "l2_partitions": m.l2.partitions,
+        "far_ps": m.ps(m.l2.partition_latency),
         "l2_fetches_pairs": m.l2.fetch == 2 * SECTOR_BYTES,
         "l2_most_dirty": m.l2.dirty_limit * m.l2.ways * (ENTRY_BYTES // SECTOR_BYTES) // m.l2.size,
     }
@@ -159,6 +162,7 @@ def _dram_numbers(m: Machine) -> dict[str, object]:
         "dram_after_ps": around_dram - around_dram // 2,
         "dram_simple_ps": first_burst,
         "dram_timing": _dram_timing(m, burst),
+        "dram_refreshes_single_banks": m.dram.refresh == "single_bank",
         "dram_bank_groups": m.dram.bank_groups,
         "piece_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // ENTRY_BYTES),
     }
@@ -184,7 +188,7 @@ def _dram_timing(m: Machine, burst: int) -> dict[str, int]:
         "read_to_write": max(0, m.ps(timing.tRTW) + m.ps(timing.tCWL) - m.ps(timing.tCL) - burst),
         "write_to_read": m.ps(timing.tWTR) + m.ps(timing.tCL),
         "rtp": m.ps(timing.tRTP),
-        "rfc": m.ps(timing.tRFC) if m.ps(timing.tREFI) else 0,
+        "rfc": m.ps(timing.tRFCSB if m.dram.refresh == "single_bank" else timing.tRFC) if m.ps(timing.tREFI) else 0,
         "refi": m.ps(timing.tREFI),
     }
 

@@ -31,6 +31,37 @@ LOADED = {
 """What each kernel loads: array, and the element's distance from the thread's own."""
 Kernel = Annotated[str, fields.one_of(*LOADED)]
 
+CODE = {
+    "sm_70": {
+        "init": (21, 2),
+        "read": (14, 9),
+        "scale": (14, 8, 2),
+        "triad": (16, 0, 8, 2),
+        "triad4": (18, 1, 0, 7, 2),
+        "3pt": (17, 0, 0, 11, 2),
+        "5pt": (17, 0, 0, 1, 0, 14, 1),
+    },
+    "sm_80": {
+        "init": (21, 2),
+        "read": (16, 7),
+        "scale": (16, 6, 2),
+        "triad": (18, 1, 5, 2),
+        "triad4": (20, 1, 1, 5, 1),
+        "3pt": (19, 0, 1, 9, 2),
+        "5pt": (18, 0, 0, 1, 1, 12, 1),
+    },
+    "sm_90": {
+        "init": (28, 2),
+        "read": (19, 11),
+        "scale": (20, 12, 2),
+        "triad": (23, 1, 11, 2),
+        "triad4": (26, 1, 0, 9, 2),
+        "3pt": (22, 0, 1, 10, 2),
+        "5pt": (19, 0, 0, 2, 0, 15, 2),
+    },
+}
+"""Instructions before each load and store, and after the last one, as NVRTC 12.9 compiles the benchmark's kernels."""
+
 
 def touched(distance: int, threads: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """Lines that a warp touches, from the one of its first element on, and their masks of sectors."""
@@ -60,6 +91,10 @@ class Occupancy(Workload):
         default=0,
         description="thread blocks of a kernel before these, which leaves the L2 as it is after a long run; 0: none",
     )
+    code: Annotated[str, fields.one_of("none", *CODE)] = Field(
+        default="none",
+        description="other instructions: none, or as many as NVRTC 12.9 makes of the benchmark for an architecture",
+    )
 
     def check(self) -> None:
         if self.threads % 16:
@@ -77,11 +112,14 @@ class Occupancy(Workload):
         accesses = [(1 + array, *touched(distance, lanes), 0) for array, distance in LOADED[self.op]]
         accesses += [(0, *touched(0, lanes), ALL_SECTORS)] * stores
         loads = len(accesses) - stores
+        *gaps, tail = CODE[self.code][self.op] if self.code != "none" else [0] * (len(accesses) + 1)
         operations = [
-            store(lines=len(lines), bytes_per_lane=ELEMENT)
+            store(lines=len(lines), bytes_per_lane=ELEMENT, gap=gap)
             if whole
-            else load(lines=len(lines), bytes_per_lane=ELEMENT, use_distance=max(1, loads - n))
-            for n, (_, lines, _, whole) in enumerate(accesses)
+            else load(
+                lines=len(lines), bytes_per_lane=ELEMENT, gap=gap, use_distance=max(1, loads - n + sum(gaps[n + 1 :]))
+            )
+            for n, ((_, lines, _, whole), gap) in enumerate(zip(accesses, gaps, strict=True))
         ]
         warp = np.arange(warps, dtype=np.int64).reshape(1, -1, 1, 1) * (lanes * ELEMENT // LINE_BYTES)
         first = 0
@@ -105,5 +143,6 @@ class Occupancy(Workload):
                 lines_of=lines_of,
                 threads=self.threads,
                 shared_memory=self.shared_memory,
+                tail_gap=tail,
             )
             first += blocks

@@ -76,7 +76,7 @@ def of_card(card: Card, curves: Sequence[Curve], options: Options) -> OfCard:
         if points:
             done.append(Replayed(curve, fitted.machine, points, fitted.used.get(curve.name, frozenset())))
             options.progress(f"{curve.name}: median error {percentile(done[-1].errors, 0.5):.1%}")
-    return OfCard(card, fitted, done, list(causes(card.machine, fitted.machine, curves)))
+    return OfCard(card, fitted, done, list(causes(fitted.machine, curves)))
 
 
 def judgements(one: OfCard) -> Iterator[Judged]:

@@ -101,6 +101,9 @@ def share(machine: Machine, stream: str) -> float:
     bare = machine.with_overrides(
         {
             "l1.enabled": False,
+            "l2.partitions": 1,  # copies of far lines have no room in eight sets
+            "l2.fetch": "32 B",  # DRAMsim3's streams are of single bursts too
+            "dram.refresh": "all_banks",
             "l2.size": f"{_SETS * 128 * machine.l2.slices * machine.l2.ways} B",
             "kernel.launch_latency": "0 ns",
         }

@@ -25,7 +25,7 @@ WIDTH = 80
 COUNTED = re.compile(
     r"accesses|allocations|blocks|bytes|chunks|cycles|entries|events|faults|fills|instructions|kernels|launch|layers|lines|"
     r"pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|"
-    r"default|value|points|flops|channels|slices|ways|count"
+    r"default|value|points|flops|channels|slices|partitions|ways|count"
 )
 UNITS = re.compile(r"\b(ms|us|ns|s|GiB|MiB|KiB|B|GB/s|FLOPs|ratio|%)\b|sector|share")
 NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")

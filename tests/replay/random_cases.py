@@ -119,6 +119,7 @@ def _sm_keys(r: random.Random) -> dict[str, Any]:
         "sm.barrier_latency": _cycles(r.choice([0, 0, 5, 90])),
         "sm.atomics_by_thread": r.random() < 0.4,
         "sm.unit_turns": r.random() < 0.4,
+        "sm.end_waits_for_stores": r.random() < 0.5,
         "kernel.launch_latency": r.choice(["0 ns", "100 ns", "1 us"]),
         "kernel.block_launch_interval": _cycles(r.choice([0, 1, 20, 300])),
         "kernel.block_latency": _cycles(r.choice([0, 0, 5, 200])),
@@ -134,6 +135,7 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
     l1_sets = r.choice([1, 2, 3, 8])
     l2_size = 128 * l2_ways * slices * -(-r.choice([32, 32, 33, 48, 96]) // (slices * l2_ways))
     meta_line = r.choice([32, 32, 64, 128])
+    partitions = r.choice([n for n in (1, 1, 2, 4) if slices % n == 0])
     return {
         "l1.enabled": r.random() < 0.85,
         "l1.ways": l1_ways,
@@ -143,7 +145,7 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         "l1.sector_banks": r.random() < 0.4,
         "l1.mshrs": r.choice([1, 2, 3, 8, 64]),
         "l1.merges": r.choice([0, 0, 1, 2, 7]),
-        "crossbar.queues": r.random() < 0.4,
+        "crossbar.queues": partitions == 1 and r.random() < 0.4,
         "crossbar.request_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
         "crossbar.reply_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
         "l2.slices": slices,
@@ -156,6 +158,8 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         "l2.rewrite_interval": _cycles(r.choice([0, 0, 1, 30])),
         "l2.dirty_limit": f"{r.choice([0, 0, 1, 3, 5]) * l2_size // (4 * l2_ways)} B",
         "l2.fetch": r.choice(["32 B", "64 B"]),
+        "l2.partitions": partitions,
+        "l2.partition_latency": _cycles(r.choice([0, 31, 100])),
         "l2.fill_on_memcpy": r.random() < 0.6,
         "metadata_cache.ways": meta_ways,
         "metadata_cache.slices": meta_slices,
@@ -192,6 +196,7 @@ def _dram_keys(r: random.Random, model: str) -> dict[str, Any]:
         "tRTW": r.choice(["12 dram_cycles", "1 dram_cycles", "50 ns"]),
         "tRTP": r.choice(["5 ns", "1 ns", "50 ns"]),
         "tRFC": r.choice(["260 ns", "20 ns", "100 ns"]),
+        "tRFCSB": r.choice(["160 ns", "20 ns", "300 ns"]),
         "tREFI": r.choice(["3.9 us", "500 ns", "1100 ns"]) if refresh else "0 ns",
     }
     return {
@@ -202,6 +207,7 @@ def _dram_keys(r: random.Random, model: str) -> dict[str, Any]:
         "dram.load_to_use": r.choice(["500 ns", "433 ns", "612 ns"]),
         "dram.row_bytes": r.choice(["1 KiB", "256 B", "128 B", "2 KiB"]),
         "dram.banks": banks,
+        "dram.refresh": r.choice(["all_banks", "single_bank"]),
         "dram.bank_groups": groups,
         "dram.write_high": write_high,
         "dram.write_low": r.randrange(write_high),

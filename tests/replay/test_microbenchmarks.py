@@ -35,12 +35,15 @@ def test_idle_latencies_of_every_machine(machine_name):
     machine = Machine.load(machine_name).with_overrides(
         {
             "dram.timing.tREFI": "0 ns", "dram.model": "simple", "kernel.launch_latency": "0 ns",
-            "l1.enabled": True, "l2.fetch": "32 B",
+            "l1.enabled": True, "l2.fetch": "32 B", "l2.partition_latency": "0 ns",
         }
     )  # fmt: skip
     assert chase(machine, 64, [0, 1, 2, 3]) == machine.ps(machine.l1.load_to_use)
     no_l1 = machine.with_overrides({"l1.enabled": False})
-    assert chase(no_l1, 500, list(range(500))) == machine.ps(machine.l2.load_to_use)
+    hits = no_l1.with_overrides(
+        {"l2.partitions": 1}
+    )  # a second lap from another SM would read the others' lines from afar
+    assert chase(hits, 500, list(range(500))) == machine.ps(machine.l2.load_to_use)
     cold = [7 * i for i in range(400)]
     assert chase(machine, 200, cold) == machine.ps(machine.dram.load_to_use)
     assert chase(machine, 200, cold, "host") == pytest.approx(machine.ps(machine.link.load_to_use), abs=1)

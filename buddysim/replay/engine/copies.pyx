@@ -2,10 +2,11 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport (
-    COMING, DIRTY, PARTIAL, Line, Row, cache_empty_way, cache_find, cache_replace, cache_row, cache_touch, sector_count,
+    Line, Row, cache_find, cache_replace, cache_row, cache_touch,
 )
 from buddysim.replay.engine.locate cimport Spot, l2_spot
 from buddysim.replay.engine.memory cimport evict_line, l2_class
+from buddysim.replay.engine.partitions cimport copies_leave, drop_from
 
 cdef enum:
     HELD_FACTOR = 2             # of what is larger than the L2 only the last part can stay there
@@ -26,16 +27,6 @@ cdef inline int64_t way_of(const MemorySystem* m, uint32_t entry, Spot* spot, Ro
     return cache_find(&m.l2, row, entry)
 
 
-cdef int drop_from(const MemorySystem* m, const Row* row, int64_t way, unsigned int sectors) noexcept nogil:
-    """Makes a line's sectors invalid; nothing is written back. Returns how many of them were dirty."""
-    cdef unsigned int line = row.lines[way], dropped
-    dropped = sectors | sectors << DIRTY | sectors << PARTIAL | sectors << COMING
-    row.lines[way] = <Line>(line & ~dropped)
-    if sectors and not row.lines[way]:
-        cache_empty_way(&m.l2, row, way)
-    return sector_count(line >> DIRTY & sectors)
-
-
 cdef int64_t l2_drop(MemorySystem* m, int64_t first_sector, int64_t end_sector) noexcept nogil:
     """Drops a range of sectors from the L2: their data in it are dead. Returns how many of them were dirty."""
     cdef int64_t way, entry, dropped = 0, first = first_sector >> 2, end = (end_sector + 3) >> 2
@@ -48,6 +39,7 @@ cdef int64_t l2_drop(MemorySystem* m, int64_t first_sector, int64_t end_sector) 
             way = way_of(m, <uint32_t>entry, &spot, &row)
             if way >= 0:
                 dropped += drop_from(m, &row, way, sectors_within(<uint32_t>entry, first_sector, end_sector))
+            copies_leave(m, &spot, <uint32_t>entry, sectors_within(<uint32_t>entry, first_sector, end_sector))
         return dropped
     for set in range(<uint32_t>sets):
         row = cache_row(&m.l2, set * m.l2.row_bytes)

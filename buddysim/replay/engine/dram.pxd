@@ -95,6 +95,7 @@ cdef struct Dram:
     int64_t simple_ps           # simple: command to the end of the first burst
     int64_t burst_cost          # simple: one burst through the bus
     int64_t refreshed_ps        # start of the refresh interval of the last request
+    bint refreshes_single_banks  # each in its turn; else all at once
     int64_t joined_ps           # a burst of a request to a row that was left, until the bank's next column command
     int64_t next_col_ps         # from the end of a read's data to the bank's next column command: negative
     int64_t read_to_pre_ps      # from the end of a read's data to the precharge: negative
@@ -142,8 +143,10 @@ cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, ui
     A row that the bank has scheduled and leaves after `t` only is joined: another column command after its activation.
     """
     cdef DramTiming* timing = &dram.timing
-    cdef int64_t act, i
-    act = last_refresh(dram, t)
+    cdef int64_t act, i, after = 0
+    if unlikely(dram.refreshes_single_banks):       # before time 0 the bank had its turn too
+        after = ((bank - dram.banks) & (dram.n_banks - 1)) * dram.timing.refi / dram.n_banks - dram.timing.refi
+    act = last_refresh(dram, t - after) + after
     if unlikely(bank.begin_ps[0] + timing.rp < act):     # activated before the refresh
         bank.row[0] = NO_ROW
         bank.ready_ps = act + timing.rfc

@@ -91,27 +91,30 @@ cdef void turn_bus(PseudoChannel* channel, int64_t first, int64_t end) noexcept 
 
 
 cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
-    """What `dram_read` would return: carried out on a copy of the channel and the bank."""
+    """What `dram_read` would return: carried out, and the channel and the bank are then as they were."""
     cdef PseudoChannel channel = location.channel[0]
     cdef Bank bank = location.bank[0]
     cdef Port port = location.channel.port[0]
-    cdef DeviceLocation copy = DeviceLocation(&channel, &bank, location.row)
-    channel.port = &port
-    return dram_read(dram, &copy, bursts, t)
+    t = dram_read(dram, location, bursts, t)
+    location.channel[0], location.bank[0], location.channel.port[0] = channel, bank, port
+    return t
 
 
 cdef int dram_init(Arena* arena, Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
+    cdef int64_t whole_refresh_ps       # that takes bus and activations
     dram.bank_bits = count_trailing_zeros(dram.n_banks)
     dram.joined_ps = dram.timing.ccd_slots * dram.burst_ps
     dram.next_col_ps = dram.joined_ps - dram.burst_ps - dram.timing.cl
     dram.read_to_pre_ps = dram.timing.rtp - dram.burst_ps - dram.timing.cl
     if not dram.timing.rfc:
         dram.timing.refi = <int64_t>1 << 62     # never
-    dram.bus_grid = slot_grid(dram.burst_ps, dram.timing.rfc, dram.timing.refi)
+        dram.refreshes_single_banks = False
+    whole_refresh_ps = 0 if dram.refreshes_single_banks else dram.timing.rfc
+    dram.bus_grid = slot_grid(dram.burst_ps, whole_refresh_ps, dram.timing.refi)
     dram.limits_activations = dram.timing.act_interval > dram.burst_ps
-    dram.act_grid = slot_grid(larger(dram.timing.act_interval, dram.burst_ps), dram.timing.rfc, dram.timing.refi)
+    dram.act_grid = slot_grid(larger(dram.timing.act_interval, dram.burst_ps), whole_refresh_ps, dram.timing.refi)
     dram.write_places = dram.write_high + MOST_BURSTS - 1
     dram.read_to_write_slots = (dram.timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
     dram.write_to_read_slots = (dram.timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
@@ -137,4 +140,5 @@ cdef int dram_set_up(Arena* arena, Dram* dram, dict n) except -1:
     dram.after_ps, dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
     dram.burst_cost = n["dram_burst_cost"]
     dram.timing = n["dram_timing"]
+    dram.refreshes_single_banks = n["dram_refreshes_single_banks"]
     return dram_init(arena, dram)

@@ -90,7 +90,7 @@ cdef class Engine:
         False where as many kernels are running as the engine can hold
         """
         cdef ActiveKernel kernel = ActiveKernel(
-            1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block)
+            1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0)
         return kernel_add(&self.gpu, &kernel)
 
     def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,

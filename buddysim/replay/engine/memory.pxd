@@ -128,12 +128,18 @@ ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LineLocation* at
 ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class,
                                 int64_t t) noexcept nogil      # `new_class`: the entry's size from now on
 ctypedef int64_t (*AccessOp)(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil
+ctypedef int64_t (*NearOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
+                           int64_t t) noexcept nogil     # a load's or atomic's data, as `home_load`
+ctypedef int64_t (*FarOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at,
+                          unsigned int touched) noexcept nogil      # what a store takes longer; its sectors leave all copies
 ctypedef bint (*HoldOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 
 cdef struct MemorySystem:
     FillOp fill
     WritebackOp writeback
     AccessOp access             # when an access that comes at `t` may look into the L2, before it does; NULL: at once
+    NearOp near_load            # of a partitioned L2 (`partitions`), else NULL
+    FarOp far_store
     HoldOp may_hold             # may the L2 hold an entry that a copy or fill has written; NULL: it may
     void* scheme_state          # the scheme's own
     int64_t now_ps              # the time of the event at hand
@@ -159,6 +165,10 @@ cdef struct MemorySystem:
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
     int most_dirty              # sectors of a set that may be dirty; 0: all of them
+    uint32_t partitions
+    Divisor partition_slices    # slices of each
+    uint32_t partition_sms      # SMs of each, of the last one perhaps fewer
+    int64_t far_ps              # what a request to another partition takes longer, there and back
     bint fetch_pairs            # do misses fetch aligned pairs of sectors of uncompressed memory?
     unsigned int fetch_too      # of the fill at hand: sectors besides those wanted, from uncompressed device memory
     uint8_t* l2_classes         # of each way: what its entry's size class is after the last store to the line
@@ -400,19 +410,15 @@ cdef inline int64_t request_turn(MemorySystem* m, SmPorts* sm, Slice* slice, int
     return queue_pass(m, SLICE_PORT, &slice.port, m.at_slice_ps, n * m.slice_cost)
 
 
-cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
-                            int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
+cdef inline int64_t home_load(MemorySystem* m, const LineLocation* at, unsigned int wanted, bint for_atomic,
+                              int64_t t) noexcept nogil:
+    """A load's or atomic's sectors of a line, past the slice's port at `t`; returns when the slice has the last of them."""
     cdef int n = sector_count(wanted)
-    cdef int64_t way, data, arrival
+    cdef int64_t way, data, arrival = t
     cdef unsigned int line, present, missing, merged
     cdef Slice* slice = &m.slices[at.slice]
     cdef Row row = cache_row(&m.l2, at.l2_set)
     cdef int64_t* ready_ps
-    t = request_turn(m, sm, slice, n, 1, t)
-    if unlikely(m.access != NULL):
-        t = m.access(m, at.entry, t)
-    arrival = t
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)
     ready_ps = row.ready_ps + way
     prefetch(ready_ps)
@@ -435,10 +441,27 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     row.lines[way] = <Line>line
     if for_atomic and unlikely(m.most_dirty != 0):
         l2_clean(m, slice, &row, arrival)
+    return data
+
+
+cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted, bint for_atomic,
+                            int64_t t) noexcept nogil:
+    """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
+    cdef int n = sector_count(wanted)
+    cdef int64_t data, left
+    cdef Slice* slice = &m.slices[at.slice]
+    if unlikely(m.near_load != NULL):
+        t = m.at_slice_ps = queue_pass(m, REQUEST_PORT, &sm.requests, t, m.request_cost) + m.request_ps
+        data = m.near_load(m, sm, at, wanted, for_atomic, t)
+    else:
+        t = request_turn(m, sm, slice, n, 1, t)
+        if unlikely(m.access != NULL):
+            t = m.access(m, at.entry, t)
+        data = home_load(m, at, wanted, for_atomic, t)
     if unlikely(slice.arrivals != NULL):
-        arrival = queue_reply(m, sm, slice, n, data)
-        count_wait(m, REPLY_PORT, larger(0, arrival - (n - 1) * m.sector_ps - data))
-        return arrival + m.reply_ps
+        left = queue_reply(m, sm, slice, n, data)
+        count_wait(m, REPLY_PORT, larger(0, left - (n - 1) * m.sector_ps - data))
+        return left + m.reply_ps
     data += m.reply_ps
     data = queue_pass(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
@@ -448,11 +471,16 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
                              int64_t t) noexcept nogil:
     """A store's sectors of a line; returns when the SM hears that the L2 has them."""
     cdef int n = sector_count(touched)
-    cdef int64_t way, arrival
+    cdef int64_t way, arrival, far = 0
     cdef unsigned int line, partial
     cdef Slice* slice = &m.slices[at.slice]
     cdef Row row = cache_row(&m.l2, at.l2_set)
-    arrival = request_turn(m, sm, slice, n, n, t)
+    if unlikely(m.far_store != NULL):
+        far = m.far_store(m, sm, at, touched)
+        arrival = queue_pass(m, REQUEST_PORT, &sm.requests, t, n * m.request_cost) + m.request_ps + (far >> 1)
+        arrival = queue_pass(m, SLICE_PORT, &slice.port, arrival, n * m.slice_cost)
+    else:
+        arrival = request_turn(m, sm, slice, n, n, t)
     if unlikely(m.access != NULL):
         arrival = m.access(m, at.entry, arrival)
     way = l2_way(m, slice, at.entry, &row, &line, &arrival)
@@ -469,7 +497,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
         arrival = l2_clean(m, slice, &row, arrival)
     if unlikely(slice.arrivals != NULL):
         arrival = queue_reply(m, sm, slice, n, arrival)
-    return arrival + m.reply_ps
+    return arrival + m.reply_ps + (far - (far >> 1))
 
 
 cdef int64_t queue_send(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil

@@ -8,6 +8,7 @@ from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_set_up
 from buddysim.replay.engine.kinds cimport DRAM_READ, HOST, REQUEST_PORT
 from buddysim.replay.engine.locate cimport Spot, l2_spot
 from buddysim.replay.engine.locations cimport lane_divisor, locates_eight_at_a_time
+from buddysim.replay.engine.partitions cimport copies_leave, has_copy, partitions_init
 from buddysim.replay.engine.port cimport port_wait
 from buddysim.replay.engine.regions cimport regions_init
 from buddysim.replay.engine.setops cimport order_at
@@ -84,6 +85,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
         for i in range(<int>n["sms"]):
             m.sms[i].arrivals = <Calendar*>arena_zeroed(arena, 1, sizeof(Calendar))
             calendar_init(&m.reply_grid, m.sms[i].arrivals)
+    partitions_init(m, n)
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
@@ -194,6 +196,8 @@ cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries
         l2_spot(m, entry, &spot)
         row = cache_row(&m.l2, spot.set)
         way = cache_find(&m.l2, &row, entry)
+        if m.partitions > 1 and has_copy(m, &spot, entry) and region_of(m, entry).placement != HOST:
+            copies_leave(m, &spot, entry, 15)
         if way >= 0:
             region = region_of(m, entry)
             if region.placement == HOST:

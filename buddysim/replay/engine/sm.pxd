@@ -84,6 +84,7 @@ cdef struct L1s:
     unsigned int merges         # that a line's MSHR takes; 0: any number
     int banked                  # do lines whose sectors are in banks of their own go through it together?
     int64_t queue_ps            # work that may wait in front of the L1 before warps stop issuing to it
+    int64_t* stored_ps          # [resident blocks]: when the stores of each are acknowledged; NULL: warps' ends wait for theirs
     L1* sms                     # [sms]
 
 
@@ -377,7 +378,10 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
         own.used = 1
         m.count.l1_accesses += asked
         m.count.l1_lines += n
-    warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
+    if unlikely(l1.stored_ps != NULL) and op.kind == OP_STORE:
+        l1.stored_ps[warp.block] = larger(l1.stored_ps[warp.block], arrival)
+    else:
+        warp.last_arrival_ps = larger(warp.last_arrival_ps, arrival)
     # An operation that the L1 can't take yet holds its warp: it has not issued.
     warp_passed(warp, larger(now, own.free_ps - l1.queue_ps))
     if op.use_ps != NEVER_USED:

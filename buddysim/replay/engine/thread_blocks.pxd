@@ -39,6 +39,7 @@ cdef struct ActiveKernel:
     int threads_per_block
     int64_t registers_per_block
     int64_t shared_per_block
+    int64_t stored_ps           # when the stores of the blocks that have ended are acknowledged
 
 cdef struct ResidentBlock:
     int kernel

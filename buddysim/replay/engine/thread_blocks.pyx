@@ -6,10 +6,10 @@ from libc.string cimport memset
 from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
 from buddysim.replay.engine.dram cimport larger
-from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_set
+from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_put, events_set
 from buddysim.replay.engine.sm cimport (
-    MAX_LATER, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_remove, scheduler_set, scheduler_time, warp_next,
-    warp_passed,
+    MAX_LATER, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_put, scheduler_remove, scheduler_set, scheduler_time,
+    warp_next, warp_passed,
 )
 from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free
 
@@ -63,6 +63,8 @@ cdef int rooms_init(Gpu* g, dict n) except -1:
     for i in range(g.n_sms * g.max_blocks):
         g.blocks[i].next_free = i + 1
     g.blocks[g.n_sms * g.max_blocks - 1].next_free = -1
+    if not n["end_waits_for_stores"]:
+        g.l1.stored_ps = <int64_t*>arena_zeroed(&g.arena, <size_t>g.n_sms * g.max_blocks, sizeof(int64_t))
     return 0
 
 
@@ -260,6 +262,8 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
     g.free_block = block.next_free
     block.kernel, block.chunk = index, kernel.chunk
     block.warps_left, block.at_barrier = <int>record.n_warps, 0
+    if g.l1.stored_ps != NULL:
+        g.l1.stored_ps[number] = 0
     room.blocks -= 1
     room.threads -= kernel.threads_per_block
     room.registers -= kernel.registers_per_block
@@ -291,6 +295,12 @@ cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t 
     cdef ResidentBlock* block = &g.blocks[warp.block]
     cdef ActiveKernel* kernel = &g.kernels[block.kernel]
     cdef Room* room = &g.rooms[sm]
+    if g.l1.stored_ps != NULL and block.warps_left == 1:
+        kernel.stored_ps = larger(kernel.stored_ps, g.l1.stored_ps[warp.block])
+        if kernel.stored_ps > now and kernel.blocks_running == 1 and kernel.blocks_left == 0:
+            scheduler_put(scheduler, position, kernel.stored_ps)        # the kernel's last warp waits for its stores
+            events_put(&g.events, leaf, scheduler_time(scheduler))
+            return STOP_IDLE
     room.free_slots |= <uint64_t>1 << scheduler.slot[position]
     scheduler_remove(scheduler, position)
     events_set(&g.events, leaf, scheduler_time(scheduler))

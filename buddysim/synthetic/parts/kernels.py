@@ -106,6 +106,7 @@ def write_kernel(
     lines_of: LinesOf,
     threads: int | None = None,
     shared_memory: int = 0,
+    tail_gap: int = 0,
 ) -> None:
     """Writes a kernel in which each warp does `operations` in turn, `repeats` times.
 
@@ -120,6 +121,7 @@ def write_kernel(
         shape that broadcasts to (blocks, warps, repeats, lines of a turn), those of the first operation first
     threads : of each block, where the last warp is not whole
     shared_memory : bytes that each block takes
+    tail_gap : instructions of each warp after its last operation
     """
     turn = np.concatenate(operations)
     lines_per_turn = int(turn["n_lines"].sum())
@@ -136,7 +138,9 @@ def write_kernel(
         lines = lines_of(numbers.reshape(-1, 1, 1, 1))
         shape = (len(numbers), warps_per_block, repeats, lines_per_turn)
         lines = np.ascontiguousarray(np.broadcast_to(lines, shape), dtype=np.uint64).reshape(-1)
-        writer.add_blocks(*frames(numbers, warps_per_block, repeats * len(turn)), ops, lines)
+        block_records, warps = frames(numbers, warps_per_block, repeats * len(turn))
+        warps["tail_gap"] = warps["tail_cycles"] = tail_gap
+        writer.add_blocks(block_records, warps, ops, lines)
     writer.end_kernel()
 
 

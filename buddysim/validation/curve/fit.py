@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from buddysim.machine import Machine
+from buddysim.synthetic.occupancy import CODE
 from buddysim.validation.curve.measured import CHASE, PER_SM, SHARED, STREAM, Curve
-from buddysim.validation.curve.measures import levels, plateau
+from buddysim.validation.curve.measures import far_partition, levels, plateau
 from buddysim.validation.curve.replays import chase, stream_shape
 
 _FITTED_CHASE = "RRZE-HPC"
@@ -50,6 +51,11 @@ def fit(machine: Machine, curves: Sequence[Curve]) -> Fit:
             else:
                 latency = value / hz * 1e9
                 keys["dram.load_to_use"] = f"{latency:.1f} ns"
+        far = plateau(list(zip(chased.x, chased.y, strict=True)), far_partition(machine))
+        if machine.l2.partitions == 2 and far is not None and latency is not None:  # 7
+            near = machine.ps(machine.with_overrides(keys).l2.load_to_use) * hz / 1e12
+            used[chased.name] |= {x for x in chased.x if far_partition(machine).has(x)}
+            keys["l2.partition_latency"] = f"{max(0.0, 2 * (2 * far - near - latency * hz / 1e9)):.0f} core_cycles"
         if latency is not None:
             above = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9 - latency
             keys["dram.load_to_use"] = f"{latency - above:.1f} ns"
@@ -66,9 +72,12 @@ def fit(machine: Machine, curves: Sequence[Curve]) -> Fit:
     if read := _first(curves, f"{STREAM}read"):  # 6
         blocks, threads = stream_shape(machine, read, read.x[0])
         turn = blocks * threads * 8 * sms / read.y[0]  # ns
-        known = latency if latency is not None else machine.ps(machine.dram.load_to_use) / 1000
+        known = latency  # ns
+        if known is None:
+            known = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9
         used[read.name] = frozenset(read.x[:1])
-        keys["kernel.block_latency"] = f"{max(0.0, (turn - known) * hz / 1e9):.0f} core_cycles"
+        code = sum(CODE[read.code]["read"]) if read.code in CODE else 0
+        keys["kernel.block_latency"] = f"{max(0.0, (turn - known) * hz / 1e9 - code):.0f} core_cycles"
     return Fit(machine.with_overrides(keys), keys, used)
 
 

@@ -36,6 +36,7 @@ class Card:
     about : what it is
     clocks : keys of the machine file that its clocks change
     sources : of the clocks
+    code : its architecture, as NVIDIA's compilers call it; "none": not known
     """
 
     name: str
@@ -43,6 +44,7 @@ class Card:
     about: str
     clocks: Mapping[str, str]
     sources: Mapping[str, str]
+    code: str = "none"
 
     def at_its_clocks(self) -> Machine:
         """The preset at the clocks of the card."""
@@ -57,6 +59,7 @@ class Curve:
     ----------
     card, source, benchmark : which
     x, y : its points, in order of x
+    code : architecture of the card's code, of which STREAM's kernels have their instructions; "none": not known
     """
 
     card: str
@@ -64,6 +67,7 @@ class Curve:
     benchmark: str
     x: Sequence[float]
     y: Sequence[float]
+    code: str = "none"
 
     @property
     def name(self) -> str:
@@ -83,7 +87,7 @@ def cards() -> dict[str, Card]:
     """Every card of which curves are known, by name."""
     stated = tomllib.loads((_DATA / "cards.toml").read_text(encoding="utf-8"))
     return {
-        name: Card(name, card["machine"], card["about"], card["clocks"], card["sources"])
+        name: Card(name, card["machine"], card["about"], card["clocks"], card["sources"], card["code"])
         for name, card in stated.items()
     }
 
@@ -106,10 +110,12 @@ def curves(path: Path | None = None) -> list[Curve]:
     points: dict[tuple[str, str, str], dict[float, float]] = {}
     for number, cells in rows:
         points.setdefault(tuple(cells[:3]), {}).update([_point(cells, f"{where}: line {number}")])  # type: ignore[arg-type]
-    return [
-        Curve(*key, *(tuple(values) for values in zip(*sorted(found.items()), strict=True)))
-        for key, found in points.items()
-    ]
+    known = cards()
+    found = []
+    for (card, source, benchmark), of_curve in points.items():
+        x, y = zip(*sorted(of_curve.items()), strict=True)
+        found.append(Curve(card, source, benchmark, x, y, known[card].code if card in known else "none"))
+    return found
 
 
 def _point(cells: Sequence[str], where: str) -> tuple[float, float]:

@@ -38,6 +38,12 @@ def levels(machine: Machine) -> tuple[Level, Level, Level]:
     )
 
 
+def far_partition(machine: Machine) -> Level:
+    """The footprints at which a chase finds half of its lines in the far partition of the L2, and no others."""
+    l2 = machine.l2.size / KIB
+    return Level("far partition", 0.65 * l2, 0.9 * l2)
+
+
 def plateau(points: Points, level: Level) -> float | None:
     """The median of a curve where a level answers; None where it has no points there."""
     values = [y for x, y in points if level.has(x)]

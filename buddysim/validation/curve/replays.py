@@ -134,6 +134,7 @@ def stream(machine: Machine, curve: Curve, occupancy: float) -> float:
         "blocks": few,
         "more": more,
         "shared_memory": f"{machine.sm.shared_memory // per_sm} B",
+        "code": curve.code,
         "first": 0 if op == "read" else -(-_L2S_MOVED * machine.l2.size // (arrays * threads * 8)),
     }
     *_, short, long = kernel_times(machine, "occupancy", settings)

@@ -100,3 +100,15 @@ def test_a_closed_bank_is_not_activated_during_a_refresh(chain_ns, open_ns):
     """Nor where the bus alone limits activations, so that they have no calendar."""
     chosen = machine(**ONE_BANK, **REFRESH, dram__timing__tRRD_S="1 ns", dram__timing__tFAW="4 ns")
     assert time_of(chosen, [load(0, chain_cycles=chain_ns)]) == (open_ns + 22 + 89) * NS
+
+
+@pytest.mark.parametrize(("entry", "begins_ns"), [(0, 1000), (1, 250), (3, 750)])
+def test_single_banks_refresh_one_after_the_other(entry, begins_ns):
+    """Bank n of four at n x 250 and every 1000 from there on, for 200; whoever comes before that is served."""
+    single = {"dram__refresh": "single_bank", "dram__timing__tRFCSB": "200 ns"}
+    chosen = machine(**FOUR_BANKS, **REFRESH, **single)
+    at = begins_ns - 89  # issued then, it is at the channel when its bank's refresh begins
+    assert time_of(chosen, [load(entry, chain_cycles=at - 1)]) == (at - 1 + 200) * NS
+    assert time_of(chosen, [load(entry, chain_cycles=at)]) == (begins_ns + 200 + 22 + 89) * NS
+    other = (entry + 2) % 4
+    assert time_of(chosen, [load(other, chain_cycles=at)]) == (at + 200) * NS

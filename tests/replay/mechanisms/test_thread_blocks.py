@@ -124,3 +124,22 @@ def test_warps_of_an_sm_start_one_after_the_other():
     late = machine(kernel__warp_launch_interval="30 ns")
     two = grid(*[[[store(2 * i)], [store(2 * i + 1)]] for i in range(2)])
     assert ends(late, Launch([two], warps=2)) == [(3 * 30 + 1 + 1 + 100) * NS]
+
+
+def test_a_block_that_need_not_wait_for_its_stores_makes_room_at_once():
+    """The first block's store issues at 1 and the block ends a cycle later; the kernel ends with the last store."""
+    blocks = grid([[store(0)]], [[store(1)]])
+    assert ends(machine(sm__blocks=1), Launch([blocks])) == [(101 + 1 + 100) * NS]
+    free = {"sm__blocks": 1, "sm__end_waits_for_stores": False}
+    assert ends(machine(**free), Launch([blocks])) == [(2 + 1 + 100) * NS]
+    loads = grid([[load(0, use_distance=0)]], [[store(1)]])
+    assert ends(machine(**free), Launch([loads])) == [(201 + 1 + 100) * NS]
+
+
+def test_a_kernel_ends_when_all_its_stores_have_been_acknowledged():
+    """Those of blocks that ended before, too: of the second block nothing is left at 101."""
+    free = machine(sm__blocks=1, sm__end_waits_for_stores=False)
+    blocks = grid([[store(0)]], [[barrier()]])
+    assert ends(free, Launch([blocks])) == [101 * NS]
+    assert ends(free, Launch([grid([[store(0)]], [[barrier(chain_cycles=97)]])])) == [101 * NS]
+    assert ends(free, Launch([grid([[store(0)]], [[barrier(chain_cycles=120)]])])) == [123 * NS]

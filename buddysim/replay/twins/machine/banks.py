@@ -26,6 +26,9 @@ class Timing:
     trtp: int
     trfc: int
     trefi: int
+    trfcsb: int
+    single_banks: bool
+    banks: int
     interval: int
     ccd: int
 
@@ -78,21 +81,28 @@ class Bank:
     ----------
     timing : of the machine
     activations : of its pseudo-channel
+    number : in its pseudo-channel
     """
 
     timing: Timing
     activations: Activations
+    number: int
     row: int | None = None
     col: int = 0
     ready: int = 0
     left: list[RowLeft] = field(default_factory=lambda: [RowLeft(None, 0)] * (ROWS_LEFT + 1))
 
+    @property
+    def _turn(self) -> int:
+        """When its first refresh begins (ps)."""
+        return self.number * self.timing.trefi // self.timing.banks if self.timing.single_banks else 0
+
     def open(self, row: int, t: int) -> Opened:
         """A request for a row reaches the channel at `t`."""
         timing = self.timing
-        began = t - t % timing.trefi if timing.trefi else 0
+        began = t - (t - self._turn) % timing.trefi if timing.trefi else 0
         if self.left[0].at + timing.trp < began:
-            self.row, self.ready = None, began + timing.trfc
+            self.row, self.ready = None, began + (timing.trfcsb if timing.single_banks else timing.trfc)
         if self.row == row:
             return Opened(max(t, self.col), "hit")
         newest = next((i for i, other in enumerate(self.left[:ROWS_LEFT]) if other.row == row), None)

@@ -22,6 +22,7 @@ class RunningKernel:
     waiting: list[BlockProgram]
     started: bool = False
     running_blocks: int = 0
+    stored: int = 0
     before: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -47,6 +48,14 @@ class Block:
     owner: RunningKernel
     left: int
     warps: list[Warp] = field(default_factory=list)
+    stored: int = 0
+
+    def end_of_stores(self) -> int:
+        """When its last warp may end, as far as stores are concerned for which warps' ends don't wait (ps)."""
+        if self.left > 1:
+            return 0
+        self.owner.stored = max(self.owner.stored, self.stored)
+        return 0 if self.owner.waiting or self.owner.running_blocks > 1 else self.owner.stored
 
 
 class Sm:

@@ -83,6 +83,6 @@ class Cache:
         """All lines leave."""
         self.sets.clear()
 
-    def all_lines(self) -> dict[int, CacheLine]:
-        """Every line by its entry."""
-        return {entry: line for lines in self.sets.values() for entry, line in lines.items()}
+    def all_lines(self) -> list[tuple[int, CacheLine]]:
+        """Every line, with its entry."""
+        return [(entry, line) for lines in self.sets.values() for entry, line in lines.items()]

@@ -39,10 +39,11 @@ class BankedChannel:
 
     def __init__(self, keys: DramKeys, clock: Clock, timing: Timing, counts: Counter[str]) -> None:
         self.keys, self.clock, self.timing, self.counts = keys, clock, timing, counts
-        self.bus = Calendar(clock, timing.burst, timing.trefi, timing.trfc)
-        slots = Calendar(clock, timing.interval, timing.trefi, timing.trfc) if timing.interval > timing.burst else None
+        whole = 0 if timing.single_banks else timing.trefi
+        self.bus = Calendar(clock, timing.burst, whole, timing.trfc)
+        slots = Calendar(clock, timing.interval, whole, timing.trfc) if timing.interval > timing.burst else None
         activations = Activations(timing.interval, slots)
-        self.banks = [Bank(timing, activations) for _ in range(keys.banks)]
+        self.banks = [Bank(timing, activations, number) for number in range(keys.banks)]
         self.latest_slot, self.turned, self.turning = -1, -2, 0
         self.queue: list[QueuedRow] = []
         self.queued = self.bytes = 0

@@ -35,9 +35,11 @@ def covered_sectors(written: range, placed: Placed) -> dict[int, int]:
     return covered
 
 
-def overwrite(cache: Cache, covered: dict[int, int], counts: Counter[str]) -> None:
+def overwrite(l2: L2, covered: dict[int, int], counts: Counter[str]) -> None:
     """Covered sectors leave the L2: memory has newer ones."""
+    cache = l2.cache
     for entry, mask in covered.items():
+        l2.drop_copies(entry, mask)
         line = cache.peek(entry)
         if line is None:
             continue
@@ -76,9 +78,10 @@ def leave_in_l2(l2: L2, covered: dict[int, int], now: int, most: int, resident: 
         line.coming &= ~covered[entry]
 
 
-def free(cache: Cache, placed: Placed, counts: Counter[str]) -> None:
+def free(l2: L2, placed: Placed, counts: Counter[str]) -> None:
     """The allocation's lines leave the L2, and nothing is written back."""
     for entry in range(placed.first, placed.end):
-        line = cache.drop(entry)
+        l2.drop_copies(entry, 15)
+        line = l2.cache.drop(entry)
         if line is not None:
             counts["l2.freed_sectors"] += line.dirty.bit_count()

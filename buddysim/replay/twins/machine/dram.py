@@ -149,6 +149,9 @@ def timing_of(numbers: Numbers) -> Timing:
         trtp=machine.ps(keys.tRTP),
         trfc=machine.ps(keys.tRFC),
         trefi=machine.ps(keys.tREFI),
+        trfcsb=machine.ps(keys.tRFCSB),
+        single_banks=machine.dram.refresh == "single_bank",
+        banks=machine.dram.banks,
         interval=max(machine.ps(keys.tRRD_S), machine.ps(keys.tFAW) // 4),
         ccd=max(1, round(Fraction(machine.ps(keys.tCCD_L), burst))),
     )

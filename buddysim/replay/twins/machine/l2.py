@@ -69,15 +69,100 @@ class L2:
         self.most_dirty = machine.l2.dirty_limit * machine.l2.ways * 4 // machine.l2.size
         self.mshrs = [Ring(machine.l2.mshrs) for _ in range(machine.l2.slices)]
         self.cache = Cache(machine.l2.ways, lambda entry: (places.slice_of(entry), places.l2_set(entry)))
+        self.far = machine.ps(machine.l2.partition_latency)
+        self.slices = machine.l2.slices // machine.l2.partitions
+        self.sms = -(-machine.sm.count // machine.l2.partitions)
+        self.copies = [self._copies(partition) for partition in range(machine.l2.partitions)]
+
+    def _copies(self, partition: int) -> Cache:
+        """Lines that a partition keeps of others: in the slices and sets of its own lines."""
+        copies = Cache(self.cache.ways, lambda entry: (self._slice_in(partition, entry), self.places.l2_set(entry)))
+        copies.sets = self.cache.sets
+        return copies
+
+    def _slice_in(self, partition: int, entry: int) -> int:
+        """The slice of a partition that holds an entry, or its copy."""
+        return partition * self.slices + self.places.slice_of(entry) % self.slices
+
+    def _home(self, entry: int) -> int:
+        """The partition of an entry's home."""
+        return self.places.slice_of(entry) // self.slices
+
+    def _way_there(self, sm: int, entry: int) -> int:
+        """What a request to the entry's home takes longer, there and back (ps)."""
+        return 0 if sm // self.sms == self._home(entry) else self.far
+
+    def drop_copies(self, entry: int, sectors: int) -> None:
+        """Sectors leave the copies of all other partitions than the home."""
+        for partition, copies in enumerate(self.copies):
+            copy = copies.peek(entry) if partition != self._home(entry) else None
+            if copy is None:
+                continue
+            copy.valid &= ~sectors
+            copy.coming &= ~sectors
+            if not copy.valid:
+                copies.drop(entry)
 
     def load(self, sm: int, entry: int, wanted: int, t: int, ordinal: int, *, atomic: bool) -> int:
         """A load or atomic of an SM; when its reply has arrived (ps)."""
+        count, far = wanted.bit_count(), self._way_there(sm, entry)
+        self.counts["l2.read_sectors"] += count
+        if atomic:
+            self.drop_copies(entry, wanted)
+        if len(self.copies) == 1:
+            t = self._reach_slice(sm, entry, t, count, requests=1)
+            data = self._load_at_home(entry, wanted, t, ordinal, atomic=atomic)
+            return self._back(sm, entry, data, count)
+        t = self.request_ports[sm].request(t, self.numbers.request_cost) + self.numbers.request_half
+        if not atomic and sm // self.sms != self._home(entry):
+            data = self._load_through_copy(sm // self.sms, entry, wanted, t, ordinal)
+        else:
+            t = self._pass_slice(entry, t + far // 2, count)
+            data = self._load_at_home(entry, wanted, t, ordinal, atomic=atomic) + far - far // 2
+        return self._back(sm, entry, data, count)
+
+    def _back(self, sm: int, entry: int, data: int, count: int) -> int:
+        """When the sectors of a reply that leaves its slice at `data` have arrived (ps)."""
+        if self.queues:
+            left = self._reply(sm, entry, data, count)
+            self.times.waits.reply_port.add(max(0, left - (count - 1) * self.numbers.reply_sector - data))
+            return left + self.numbers.reply_half
+        reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
+        return reply + (count - 1) * self.numbers.reply_sector
+
+    def _load_through_copy(self, partition: int, entry: int, wanted: int, t: int, ordinal: int) -> int:
+        """A load through a partition that is not the line's home; when the partition has the last sector (ps)."""
+        place, copies = self._slice_in(partition, entry), self.copies[partition]
+        t = self.slice_ports[place].request(t, wanted.bit_count() * self.numbers.slice_cost)
+        t = self.below.arrive(entry, t)
+        line = copies.find(entry)
+        if line is None:
+            t = self.make_room(entry, t, copies)
+            line = copies.add(entry)
+        present, missing = wanted & line.valid, wanted & ~line.valid
+        merged = line.merged(present, t)
+        self.counts["l2.sector_merged"] += merged.bit_count()
+        self.counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
+        data = max(t, line.ready if merged else 0)
+        if not missing:
+            self.counts["l2.line_accesses"] += 1
+            self.counts["l2.line_hits"] += 1
+            return data
+        ring = self.mshrs[place]
+        begin = max(t, ring.take()) + self.far // 2
+        home = self.slice_ports[self.places.slice_of(entry)]
+        begin = home.request(begin, missing.bit_count() * self.numbers.slice_cost)
+        done = self._load_at_home(entry, missing, begin, ordinal, atomic=False) + self.far - self.far // 2
+        ring.hold(done)
+        line.come(missing, done, seen_from=t)
+        return max(data, done)
+
+    def _load_at_home(self, entry: int, wanted: int, t: int, ordinal: int, *, atomic: bool) -> int:
+        """A load or atomic that has passed its home slice's port at `t`; when the slice has the last sector (ps)."""
         count, counts = wanted.bit_count(), self.counts
-        t = self._reach_slice(sm, entry, t, count, requests=1)
         line, t = self._way(entry, t)
         present, missing = wanted & line.valid, wanted & ~line.valid
         merged = line.merged(present, t)
-        counts["l2.read_sectors"] += count
         counts["l2.sector_merged"] += merged.bit_count()
         counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
         data = max(t, line.ready if merged else 0)
@@ -88,17 +173,17 @@ class L2:
             data = self.atomic_units[self.places.slice_of(entry)].request(data, count * self.atomic_cost)
             self._make_dirty(entry, line, wanted, ordinal)
             self._clean(entry, t)
-        if self.queues:
-            left = self._reply(sm, entry, data, count)
-            self.times.waits.reply_port.add(max(0, left - (count - 1) * self.numbers.reply_sector - data))
-            return left + self.numbers.reply_half
-        reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
-        return reply + (count - 1) * self.numbers.reply_sector
+        return data
 
     def store(self, sm: int, entry: int, touched: int, whole: int, t: int, ordinal: int) -> int:
         """A store of an SM; when it is acknowledged (ps)."""
-        count = touched.bit_count()
-        t = self._reach_slice(sm, entry, t, count, requests=count)
+        count, far = touched.bit_count(), self._way_there(sm, entry)
+        self.drop_copies(entry, touched)
+        if len(self.copies) == 1:
+            t = self._reach_slice(sm, entry, t, count, requests=count)
+        else:
+            t = self.request_ports[sm].request(t, count * self.numbers.request_cost) + self.numbers.request_half
+            t = self._pass_slice(entry, t + far // 2, count)
         line, t = self._way(entry, t)
         rewritten = (touched & line.dirty).bit_count()
         if rewritten and self.rewrite_cost:
@@ -111,16 +196,21 @@ class L2:
         t = self._clean(entry, t)
         if self.queues:
             t = self._reply(sm, entry, t, count)
-        return t + self.numbers.reply_half
+        return t + self.numbers.reply_half + far - far // 2
 
     def evict(self, entry: int) -> None:
         """An entry's line leaves with its page: its dirty sectors count as written back."""
+        self.drop_copies(entry, 15)
         line = self.cache.drop(entry)
         if line is not None and line.dirty:
             self.counts["l2.writebacks"] += 1
             self.counts["l2.writeback_sectors"] += line.dirty.bit_count()
             self.counts["um.evicted_dirty_sectors"] += line.dirty.bit_count()
             self.below.count_write_back(entry)
+
+    def _pass_slice(self, entry: int, t: int, count: int) -> int:
+        t = self.slice_ports[self.places.slice_of(entry)].request(t, count * self.numbers.slice_cost)
+        return self.below.arrive(entry, t)
 
     def _reach_slice(self, sm: int, entry: int, t: int, count: int, requests: int) -> int:
         if self.queues:
@@ -175,9 +265,9 @@ class L2:
         t = self.make_room(entry, t)
         return self.cache.add(entry), t
 
-    def make_room(self, entry: int, t: int) -> int:
-        """Takes out the line that a new one replaces: when its way is free (ps)."""
-        victim = self.cache.make_room(entry)
+    def make_room(self, entry: int, t: int, where: Cache | None = None) -> int:
+        """Takes out the line that a new one, or a copy, replaces: when its way is free (ps)."""
+        victim = (where or self.cache).make_room(entry)
         if victim is None or not victim[1].dirty:
             return t
         self.counts["l2.writebacks"] += 1

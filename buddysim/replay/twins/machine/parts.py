@@ -62,10 +62,10 @@ class Parts:
 
     def _leave_caches(self, entries: range) -> None:
         """Lines leave with their page; the L2 keeps those of host memory."""
-        for entry in self.l2.cache.all_lines():
+        for entry, _ in self.l2.cache.all_lines():
             if entry in entries and not self.below.on_host(entry):
                 self.l2.evict(entry)
         for l1 in self.l1s:
-            for entry in l1.cache.all_lines():
+            for entry, _ in l1.cache.all_lines():
                 if entry in entries:
                     l1.cache.drop(entry)

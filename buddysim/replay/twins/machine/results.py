@@ -87,7 +87,7 @@ def results_of(run: Run, capacity: Capacity) -> dict[str, Any]:
         "cycles": time_ps // cycle,
         "l2.sector_accesses": counts["l2.read_sectors"] + counts["l2.write_sectors"],
         "l2.sector_hits": counts["l2.read_sector_hits"] + counts["l2.write_sector_hits"],
-        "l2.dirty_sectors_left": sum(line.dirty.bit_count() for line in parts.l2.cache.all_lines().values()),
+        "l2.dirty_sectors_left": sum(line.dirty.bit_count() for _, line in parts.l2.cache.all_lines()),
         "device.read_bytes": sum(
             counts[f"device.{kind}_bytes"] for kind in ("demand", "overfetch", "read_modify_write")
         ),

@@ -72,6 +72,9 @@ class Run:
             return
         op = warp.op
         if op is None:
+            if warp.block.end_of_stores() > now:
+                warp.ready = warp.block.end_of_stores()
+                return
             scheduler.ended(warp)
             self._warp_ended(sm, warp)
             return
@@ -158,7 +161,7 @@ class Run:
     def _frees_and_births(self) -> None:
         below = self.parts.below
         for placed in self.space.freed(self.position):
-            copies.free(self.parts.l2.cache, placed, self.counts)
+            copies.free(self.parts.l2, placed, self.counts)
             below.live.remove(next(region for region in below.live if region.placed is placed))
         for placed in self.space.born(self.position):
             target = self.targets.of(placed.allocation.index)
@@ -200,7 +203,7 @@ class Run:
             return
         parts, placed = self.parts, self.space.placed[allocation.index]
         covered = copies.covered_sectors(copies.written_range(event, placed), placed)
-        copies.overwrite(parts.l2.cache, covered, self.counts)
+        copies.overwrite(parts.l2, covered, self.counts)
         if parts.below.uses_sizes and self.any_started:
             before = [e for e in self.trace.events[: self.position] if isinstance(e, KernelLaunch)]
             launches = 1 + self.trace.kernels[before[-1].kernel].ordinal if before else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.replay.twins.machine.numbers import Numbers
 from buddysim.replay.twins.machine.program import Op, WarpProgram
-from buddysim.trace import OP_ATOMIC, OP_BARRIER, OP_LOAD
+from buddysim.trace import OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
 
 if TYPE_CHECKING:
     from buddysim.replay.twins.machine.blocks import Block
@@ -98,7 +98,10 @@ class Warp:
     def issued(self, op: Op, at: int, arrival: int) -> None:
         """Its instruction issued at `at`; its lines have all arrived at `arrival`."""
         self.shift = at - self.clock
-        self.last = max(self.last, arrival)
+        if op.kind == OP_STORE and not self.numbers.machine.sm.end_waits_for_stores:
+            self.block.stored = max(self.block.stored, arrival)
+        else:
+            self.last = max(self.last, arrival)
         use = self._use(op)
         if use is None:
             return

@@ -1,0 +1,78 @@
+"""An L2 in partitions: whose lines are near, and what leaves copies (docs/model.md, L2).
+
+Two slices are two partitions: entry 0 lies in the first, entry 1 in the second. There is one SM, which is of the first.
+A request to the second partition takes 40 ns longer, there and back.
+"""
+
+from buddysim.replay.twins.machine.hashes import place
+from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
+from tests.replay.bare import Launch, run_launches
+from tests.replay.mechanisms.hand import NS, atomic, grid, load, machine, run, store, time_of
+
+TWO = {
+    "l2__slices": 2,
+    "l2__size": "8 KiB",
+    "l2__partitions": 2,
+    "l2__partition_latency": "40 ns",
+    "dram__channels": 2,
+}
+M = machine(**TWO)
+PAST_L1 = {"flags": FLAG_TIMED | FLAG_BYPASS_L1}
+
+
+def test_the_far_partition_takes_longer():
+    assert time_of(M, [load(0)]) == 201 * NS
+    assert time_of(M, [load(1)]) == (201 + 40) * NS
+    assert time_of(M, [store(0)]) == 101 * NS
+    assert time_of(M, [store(1)]) == (101 + 40) * NS
+    assert time_of(M, [atomic(1)]) == (201 + 40) * NS
+
+
+def test_what_was_read_from_afar_is_near():
+    count = run(M, [load(1), load(1, **PAST_L1)])
+    assert count["now_ps"] == (241 + 100) * NS
+    assert (count["l2_read_hits"], count["demanded"], count["l2_lines"]) == (1, 1, 2)
+
+
+def test_the_home_has_it_too():
+    """The copy lacks sector 1, which the home has since the store: 40 more than a near hit."""
+    assert time_of(M, [store((1, 2)), load(1), load((1, 2), **PAST_L1)]) == (242 + 140) * NS
+
+
+def test_who_asks_for_what_is_coming_waits_for_it():
+    """It is at the near slice at 191; asked for at 2, from there on with the first."""
+    count = run(M, [load(1, use_distance=0), load(1, **PAST_L1)])
+    assert count["now_ps"] == 241 * NS
+    assert (count["l2_read_merged"], count["demanded"]) == (1, 1)
+
+
+def test_a_store_takes_its_sectors_out_of_copies():
+    far = [load((1, 3)), store((1, 1)), load((1, 1), chain_cycles=300, **PAST_L1)]
+    assert time_of(M, far) == (244 + 300 + 140) * NS
+    other = [load((1, 3)), store((1, 1)), load((1, 2), chain_cycles=300, **PAST_L1)]
+    assert time_of(M, other) == (244 + 300 + 100) * NS
+
+
+def test_an_atomic_takes_its_sectors_out_of_copies():
+    assert time_of(M, [load(1), atomic(1), load(1, chain_cycles=300, **PAST_L1)]) == (241 + 140 + 299 + 140) * NS
+
+
+def test_a_copy_needs_an_mshr_of_its_slice():
+    """Both lines lie in the second partition; the copy of the second waits until the first has come, at 191."""
+    assert time_of(machine(**TWO, l2__mshrs=1), [load(1, 2)]) == (191 + 20 + 100 + 20 + 50) * NS
+    assert time_of(machine(**TWO, l2__mshrs=2), [load(1, 2)]) == (2 + 240) * NS
+
+
+def test_sms_of_the_second_half_are_of_the_second_partition():
+    chosen = machine(**TWO, sm__count=2)
+    for second, ns in ((1, 201), (3, 241)):  # entry 3 lies in the first partition
+        assert run_launches(chosen, [Launch([grid([[load(0)]], [[load(second)]])])])[2] == [ns * NS]
+
+
+def test_copies_take_room_in_their_slice():
+    """A slice has 16 ways: with 15 copies the first line is still there."""
+    small = machine(**{**TWO, "l2__size": "4 KiB"}, l2__ways=16)
+    far = [entry for entry in range(64) if place(entry, 2) == 1]
+    for copies, ns in ((15, 100), (16, 200)):
+        ops = [load(0), *[load(entry) for entry in far[:copies]], load(0, **PAST_L1)]
+        assert time_of(small, ops) == (201 + copies * 240 + ns) * NS
