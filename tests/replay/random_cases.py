@@ -238,6 +238,8 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
         "um.serial": r.choice([False, False, True]),
         "um.fault_latency": r.choice(["30 us", "1 us", "100 ns"]),
         "um.fault_batch": r.choice([1, 2, 4, 256]),
+        "um.service": r.choice(["fault", "block"]),
+        "um.zero_fill": r.choice([False, True]),
     }
 
 

@@ -69,6 +69,7 @@ cdef class Engine:
         gpu_init(&self.gpu, numbers)
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
         self.gpu.m.access, self.gpu.m.may_hold = scheme.access, scheme.may_hold
+        self.gpu.m.wake, self.gpu.m.written = scheme.wake, scheme.written
         self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, state, scheme.uses_sizes,
                                 scheme.uses_targets)
         if queueing:
@@ -216,6 +217,14 @@ cdef class Engine:
                     scheduler_put(scheduler, position, finish - g.core.cycle_ps)
                     events_put(&g.events, leaf, scheduler_time(scheduler))
                     continue
+            if unlikely(g.m.wake != NULL):
+                g.m.warp = warp.number
+                g.m.now_ps = g.m.dram.now_ps = now
+                finish = g.m.wake(&g.m, warp.number, now)
+                if finish > now:
+                    scheduler_put(scheduler, position, finish)
+                    events_put(&g.events, leaf, scheduler_time(scheduler))
+                    continue
             if warp.op.kind == OP_END:
                 stop = exit_warp(g, leaf, sm, position, warp, now)
                 if stop != STOP_IDLE:
@@ -307,6 +316,8 @@ cdef class Engine:
         cdef MemorySystem* m = &self.gpu.m
         with nogil:
             m.count.overwritten_sectors += l2_drop(m, first_sector, end_sector)
+            if m.written != NULL:
+                m.written(m, <uint32_t>first_entry, <uint32_t>end_entry)
             l2_rewrite(m, <uint32_t>first_entry)
             l2_rewrite(m, <uint32_t>(end_entry - 1))
             if hold:

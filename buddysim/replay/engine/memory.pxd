@@ -133,6 +133,8 @@ ctypedef int64_t (*NearOp)(MemorySystem* m, const SmPorts* sm, const LineLocatio
 ctypedef int64_t (*FarOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at,
                           unsigned int touched) noexcept nogil      # what a store takes longer; its sectors leave all copies
 ctypedef bint (*HoldOp)(MemorySystem* m, uint32_t entry) noexcept nogil
+ctypedef int64_t (*WakeOp)(MemorySystem* m, int warp, int64_t t) noexcept nogil
+ctypedef void (*WrittenOp)(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil
 
 cdef struct MemorySystem:
     FillOp fill
@@ -141,6 +143,9 @@ cdef struct MemorySystem:
     NearOp near_load            # of a partitioned L2 (`partitions`), else NULL
     FarOp far_store
     HoldOp may_hold             # may the L2 hold an entry that a copy or fill has written; NULL: it may
+    WakeOp wake                 # when a warp whose turn comes at `t` can go on, `t` or before: now; NULL: at once
+    WrittenOp written           # a copy or fill has written these entries; NULL: the scheme need not know
+    int warp                    # whose instruction is at hand, where there is `wake`
     void* scheme_state          # the scheme's own
     int64_t now_ps              # the time of the event at hand
     # When the last request came to these ports: the next ones come at about that time.

@@ -5,9 +5,9 @@ cdef class SchemeBase:
     """A memory configuration: what an L2 miss and a write-back do.
 
     A scheme is one file: a module with a class `Scheme` derived from this one, whose name is the module's (with ``-`` for ``_``).
-    Its `__cinit__` sets `fill` and `writeback`, and, where lines may be in memory that can't be accessed at once, `access` and
-    `may_hold` (`MemorySystem` says what they are); what it says of itself are the class attributes. Its state, its parameters and
-    its counters are in the file too:
+    Its `__cinit__` sets `fill` and `writeback`, and, where lines may be in memory that can't be accessed at once, `access`,
+    `may_hold`, `wake` and `written` (`MemorySystem` says what they are; `configure` may set them too); what it says of itself
+    are the class attributes. Its state, its parameters and its counters are in the file too:
 
     - parameters: `SECTION`, the machine file's table of the scheme's name, which `configure` takes over in picoseconds;
     - state: `prepare` takes it from the run's arena and keeps it in `m.scheme_state`, where `fill` and `writeback` find it;

@@ -8,7 +8,10 @@ one least recently accessed at the L2, or the one into which a page came the lon
 the link whole, and their lines leave the caches. The run begins with the frames of lowest address resident, as many as fit, or
 with none (`um.begin`). With `um.serial` evictions and migrations follow each other, and batches wait for them, as in NVIDIA's
 driver.
-docs/model-rules.md has the exact rules.
+`um.service` "block" serves the faults of a batch together, sorted by address, a block at a time; all of them can be used when the
+batch ends. When that is, is known only once the batch has started: an access is told when to look again, and its warp does so in its
+turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. `um.zero_fill` moves no page that nothing
+has written yet. docs/model-rules.md has the exact rules.
 
 What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
 before: the frames resident from the beginning on that nothing has used since are the least recently used ones, in the order of
@@ -18,7 +21,8 @@ from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport qsort
 from pydantic import Field, model_validator
 
 from buddysim.machine import fields
@@ -28,13 +32,14 @@ from buddysim.replay.untouched import untouched_bytes
 
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.dram cimport larger
-from buddysim.replay.engine.events cimport smaller
+from buddysim.replay.engine.events cimport NEVER, smaller
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
 from buddysim.replay.engine.memory cimport (
     MemorySystem, Region, lines_leave, link_bytes, link_cost, link_read, link_write, region_of,
 )
 from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.sm cimport MAX_WARPS
 from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 ORDER = 40
@@ -44,6 +49,7 @@ cdef enum:                      # states of a page
     AWAY = -1                   # in host memory
     NOT_MANAGED = -2            # no allocation of device memory lies there
     CALLED = -3                 # in host memory, to be brought with the fault at hand
+    FAULTED = -4                # in host memory, to be brought with the batch that is open
     FIRST = 1                   # resident from the beginning on, and not used since
     USED = 2                    # and all above: resident, of a frame of the list; when it came, in ps, added
 
@@ -51,6 +57,14 @@ cdef enum:                      # states of a frame
     UNLISTED = 0                # not used yet, or evicted
     LISTED = 1                  # of the list
     PASSED = 2                  # evicted, though nothing had used it
+
+cdef enum:
+    MOST_AWAITED = 64           # places that a warp waits for at once, beyond which it goes on without
+    FAULT_SHIFT = 5             # log2 of the entries of 4 KiB, which is how the fault buffer tells addresses
+
+cdef struct Awaited:            # 4 KiB that an instruction of a warp waits for
+    int64_t place               # entry >> FAULT_SHIFT
+    int64_t until_ps            # the warp has been told that it comes then: time to look again
 
 cdef struct Span:               # pages in which allocations of device memory lie, one behind the other
     int64_t first
@@ -76,14 +90,23 @@ cdef struct Pages:
     int fault_batch             # most faults of a batch
     int64_t batch_start_ps
     int64_t batch_end_ps
-    int batch_faults
+    int batch_faults            # by block: 0 where no batch is open
+    int batch_pages             # by block: how many pages they are in
     int64_t batches
+    bint by_block               # a batch is served when it starts, block by block
+    int64_t* batch              # [fault_batch]: by block, the pages of the batch that is open
+    int64_t came_ps             # when the page migrated last can be used
+    Awaited* awaited            # [warps * MOST_AWAITED]
+    int8_t* n_awaited           # [warps]
+    int64_t* replayed_ps        # [n]: by block, when the latest batch ended that has brought the page and left it there
+    int8_t* exists              # [n]: of each page, that it has been written, or in device memory; NULL: all are moved
     int32_t* newer              # LRU list over the used frames, in which frame f has the number f + 1; 0 is the sentinel
     int32_t* older
     int8_t* listed              # state of each frame
     int64_t* state
     int64_t faults
     int64_t prefetched
+    int64_t zeroed
     int64_t evicted
     int64_t dirty_sectors       # of the L2, that left it with their pages
 
@@ -162,6 +185,8 @@ cdef inline int64_t evict_oldest(MemorySystem* m, Pages* pages, int64_t t) noexc
         entries = smaller(m.n_entries - first_entry, 1 << pages.entries_shift)
         pages.state[page] = AWAY
         pages.evicted += 1
+        if pages.exists != NULL:
+            pages.exists[page] = 1
         pages.dirty_sectors += lines_leave(m, <uint32_t>first_entry, <uint32_t>entries)
         gone_ps = link_write(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t) + pages.page_ps
     pages.resident -= 1
@@ -179,8 +204,14 @@ cdef inline void migrate_in(MemorySystem* m, Pages* pages, int64_t page, int64_t
                 t = gone_ps
         pages.resident += 1
     make_newest(pages, frame)
-    came_ps = link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
+    if pages.exists == NULL or pages.exists[page]:
+        came_ps = link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
+    else:
+        came_ps = t
+        pages.exists[page] = 1
+        pages.zeroed += 1
     pages.state[page] = USED + came_ps
+    pages.came_ps = larger(pages.came_ps, came_ps)
     if pages.serial:
         pages.batch_end_ps = came_ps
 
@@ -197,15 +228,16 @@ cdef inline int64_t join_batch(Pages* pages, int64_t t) noexcept nogil:
 
 
 cdef inline void find_subtree(Pages* pages, int64_t page, int64_t* first, int64_t* end) noexcept nogil:
-    """The largest subtree of which more than half is resident with `page`; else the page alone."""
-    cdef int64_t begin, stop, other, resident, size = 2
+    """The largest subtree of which more than half is resident with `page`, or faulted; else the page alone."""
+    cdef int64_t begin, stop, other, resident, state, size = 2
     first[0], end[0] = page, page + 1
     while size <= pages.pages_per_block:
         begin = page / size * size
         stop = smaller(begin + size, pages.n)
         resident = 1
         for other in range(begin, stop):
-            resident += state_of(pages, other) >= FIRST
+            state = state_of(pages, other)
+            resident += state >= FIRST or (state == FAULTED and other != page)
         if 2 * resident > size:
             first[0], end[0] = begin, stop
         size *= 2
@@ -227,6 +259,141 @@ cdef inline void fault(MemorySystem* m, Pages* pages, int64_t page, int64_t t) n
         if pages.state[other] == CALLED:
             migrate_in(m, pages, other, end_ps)
             pages.prefetched += 1
+
+
+cdef int order_of_pages(const void* one, const void* other) noexcept nogil:
+    cdef int64_t a = (<const int64_t*>one)[0], b = (<const int64_t*>other)[0]
+    return (a > b) - (a < b)
+
+
+cdef void serve_batch(MemorySystem* m, Pages* pages) noexcept nogil:
+    """Serves the open batch: in the order of addresses, what faulted of a block and what the tree adds. All can be used at its end.
+
+    What later blocks of the batch evict again is not there then: who waits for it will fault anew.
+    """
+    cdef int64_t* called = pages.batch
+    cdef int64_t page, first, end, begin, stop
+    cdef int i, k, past = 0, n = pages.batch_pages
+    qsort(called, n, sizeof(int64_t), order_of_pages)
+    pages.batch_end_ps = larger(pages.batch_start_ps + pages.fault_ps, m.now_ps)
+    pages.came_ps = pages.batch_end_ps
+    pages.batch_faults = pages.batch_pages = 0
+    while past < n:
+        i = past
+        begin = called[i] / pages.pages_per_block * pages.pages_per_block
+        stop = smaller(begin + pages.pages_per_block, pages.n)
+        while past < n and called[past] < stop:
+            past += 1
+        for k in range(i, past):
+            find_subtree(pages, called[k], &first, &end)
+            for page in range(first, end):
+                if pages.state[page] == AWAY:
+                    pages.state[page] = CALLED
+        for k in range(i, past):
+            migrate_in(m, pages, called[k], pages.batch_end_ps)
+            pages.state[called[k]] = NEVER
+        for page in range(begin, stop):
+            if pages.state[page] == CALLED:
+                migrate_in(m, pages, page, pages.batch_end_ps)
+                pages.state[page] = NEVER
+                pages.prefetched += 1
+    begin = -1
+    for k in range(n):
+        if called[k] < begin:
+            continue
+        begin = called[k] / pages.pages_per_block * pages.pages_per_block
+        stop = smaller(begin + pages.pages_per_block, pages.n)
+        for page in range(begin, stop):
+            if pages.state[page] == NEVER:          # it came with this batch, and is still there
+                pages.state[page] = USED + pages.came_ps
+                pages.replayed_ps[page] = pages.came_ps
+        begin = stop
+
+
+cdef inline int64_t fault_for_batch(Pages* pages, int64_t page, int64_t t) noexcept nogil:
+    """A fault in an absent page, for the batch that is open at `t`, unless that is full; returns when it is time to look again."""
+    if pages.batch_faults == pages.fault_batch:
+        return pages.batch_start_ps + pages.fault_ps
+    if not pages.batch_faults:
+        pages.batch_start_ps = larger(t, pages.batch_end_ps)
+        pages.batches += 1
+    if pages.state[page] != FAULTED:
+        pages.batch[pages.batch_pages] = page
+        pages.batch_pages += 1
+        pages.state[page] = FAULTED
+    pages.batch_faults += 1
+    pages.faults += 1
+    return pages.batch_start_ps + pages.fault_ps
+
+
+cdef inline void serve_what_is_due(MemorySystem* m, Pages* pages, int64_t t) noexcept nogil:
+    if pages.batch_faults and t > pages.batch_start_ps:
+        serve_batch(m, pages)
+
+
+cdef inline int64_t await_place(MemorySystem* m, Pages* pages, uint32_t entry, int64_t t) noexcept nogil:
+    """A fault, unless the open batch has one of this warp at this place; returns when it is time to look again."""
+    cdef int64_t place = entry >> FAULT_SHIFT, page = entry >> pages.entries_shift, until_ps
+    cdef Awaited* own = pages.awaited + <int64_t>m.warp * MOST_AWAITED
+    cdef int i = 0, n = pages.n_awaited[m.warp]
+    while i < n and own[i].place != place:
+        i += 1
+    if i < n and pages.state[page] == FAULTED:
+        until_ps = pages.batch_start_ps + pages.fault_ps
+    else:
+        until_ps = fault_for_batch(pages, page, t)
+    if i < MOST_AWAITED:
+        own[i].place, own[i].until_ps = place, until_ps
+        pages.n_awaited[m.warp] = <int8_t>(n + (i == n))
+    return until_ps
+
+
+cdef int64_t access_by_block(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
+    """When the page of an entry can be used by an access that comes at `t`; or when its warp has to look again."""
+    cdef Pages* pages = <Pages*>m.scheme_state
+    cdef int64_t page = entry >> pages.entries_shift, state
+    if region_of(m, entry).placement == HOST:
+        return t
+    serve_what_is_due(m, pages, t)
+    state = state_of(pages, page)
+    if state < FIRST:
+        return await_place(m, pages, entry, t)
+    if not pages.by_fault:
+        if state == FIRST:
+            pages.state[page] = USED
+        make_newest(pages, page >> pages.frame_shift)
+    return larger(t, pages.state[page] - USED)
+
+
+cdef int64_t wake_by_block(MemorySystem* m, int warp, int64_t t) noexcept nogil:
+    """When a warp whose turn comes at `t` can go on: what it waits for may have come later, or gone again before it was used."""
+    cdef Pages* pages = <Pages*>m.scheme_state
+    cdef Awaited* own
+    cdef int i, kept = 0, n = pages.n_awaited[warp]
+    cdef int64_t page, go_on_ps = t
+    if not n:
+        return t
+    own = pages.awaited + <int64_t>warp * MOST_AWAITED
+    serve_what_is_due(m, pages, t)
+    for i in range(n):
+        if own[i].until_ps <= t:
+            page = own[i].place >> pages.entries_shift - FAULT_SHIFT
+            if pages.replayed_ps[page] >= own[i].until_ps:
+                go_on_ps = larger(go_on_ps, pages.replayed_ps[page])
+                continue
+            own[i].until_ps = fault_for_batch(pages, page, t)
+            go_on_ps = larger(go_on_ps, own[i].until_ps)
+        own[kept] = own[i]
+        kept += 1
+    pages.n_awaited[warp] = <int8_t>kept
+    return go_on_ps
+
+
+cdef void written(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil:
+    cdef Pages* pages = <Pages*>m.scheme_state
+    cdef int64_t page
+    for page in range(first_entry >> pages.entries_shift, (<int64_t>end_entry - 1 >> pages.entries_shift) + 1):
+        pages.exists[page] = 1
 
 
 cdef int64_t access(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
@@ -278,6 +445,14 @@ class Um(Section):
     )
     fault_latency: Duration = Field(default=parse_time("30 us"), description="cost of one fault batch")
     fault_batch: Annotated[int, fields.count(1, 1_000_000)] = Field(default=256, description="most faults of a batch")
+    service: Annotated[str, fields.one_of("fault", "block")] = Field(
+        default="fault",
+        description="faults are served as they come; or those of a batch when it starts, in the order of addresses, a block of "
+        "`prefetch` at once, and who waits goes on when the batch ends",
+    )
+    zero_fill: Annotated[bool, fields.switch()] = Field(
+        default=False, description="pages that neither a copy nor a kernel has written yet are filled with zeros, not moved"
+    )
 
     @model_validator(mode="after")
     def _pages_are_whole(self):
@@ -297,19 +472,22 @@ cdef class Scheme(SchemeBase):
     SUMMARY = "Unified Memory, pages migrating on fault into device memory that is too small"
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
-        "the run begins with the lowest pages resident",
+        "the run begins with the pages where `um.begin` says: the lowest ones resident, as many as fit, or all on the host",
     }
     COUNTERS = {
         "um.page_faults": "faults: loads, stores and atomics to a page that was neither in device memory nor on its way",
         "um.resident_bytes": "B: device memory for pages of the program's device allocations: what fits without oversubscription",
         "um.fault_batches_busy_ps": "ps: for which batches of faults were handled, one after the other, `um.fault_latency` each",
         "um.pages_prefetched": "pages: migrated in with a faulting one",
+        "um.pages_zeroed": "pages: filled with zeros in device memory, as nothing had been written to them (`um.zero_fill`)",
         "um.pages_evicted": "pages: written back to make room",
         "um.evicted_dirty_sectors": "sectors: of `l2.writeback_sectors`, those that left the L2 with their page",
         "link.migration_in_bytes": "B: pages that Unified Memory migrated in",
         "link.migration_out_bytes": "B: pages that it evicted",
     }
     cdef Pages shape            # what the machine says of the pages
+    cdef int64_t warps          # that the machine holds
+    cdef bint zero_fill
     cdef object kept            # the memory of their states
 
     def __cinit__(self):
@@ -327,6 +505,12 @@ cdef class Scheme(SchemeBase):
         self.shape.first_frames = self.shape.capacity if machine.um.begin == "resident" else 0
         self.shape.pages_per_block = machine.um.prefetch // machine.um.page
         self.shape.fault_ps, self.shape.fault_batch = machine.ps(machine.um.fault_latency), machine.um.fault_batch
+        self.shape.by_block, self.zero_fill = machine.um.service == "block", machine.um.zero_fill
+        self.warps = machine.sm.count * MAX_WARPS
+        if self.shape.by_block:
+            self.access, self.wake = access_by_block, wake_by_block
+        if self.zero_fill:
+            self.written = written
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Makes the frames of lowest address resident, if any."""
@@ -334,6 +518,7 @@ cdef class Scheme(SchemeBase):
         cdef int64_t[::1] state
         cdef int32_t[::1] newer, older
         cdef int8_t[::1] listed
+        cdef uint8_t[::1] awaited, n_awaited, batch, replayed, exists
         cdef int64_t frames
         pages[0] = self.shape
         pages.n = (m.n_entries >> pages.entries_shift) + 1
@@ -343,7 +528,18 @@ cdef class Scheme(SchemeBase):
         newer, older = (untouched_bytes((frames + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
         listed = untouched_bytes(frames).view(np.int8)
         pages.state, pages.newer, pages.older, pages.listed = &state[0], &newer[0], &older[0], &listed[0]
-        self.kept = state, newer, older, listed
+        self.kept = [state, newer, older, listed]
+        if pages.by_block:
+            awaited = untouched_bytes(self.warps * MOST_AWAITED * sizeof(Awaited))
+            n_awaited = untouched_bytes(self.warps)
+            batch, replayed = (untouched_bytes(n * sizeof(int64_t)) for n in (pages.fault_batch, pages.n))
+            pages.replayed_ps = <int64_t*>&replayed[0]
+            pages.awaited, pages.n_awaited, pages.batch = <Awaited*>&awaited[0], <int8_t*>&n_awaited[0], <int64_t*>&batch[0]
+            self.kept += [awaited, n_awaited, batch, replayed]
+        if self.zero_fill:
+            exists = untouched_bytes(pages.n)
+            pages.exists = <int8_t*>&exists[0]
+            self.kept.append(exists)
         pages.first_frames = smaller(pages.first_frames, self.find_spans(m, pages, arena))
         pages.resident = pages.first_frames
         pages.page_ps = link_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << pages.entries_shift)) >> FINE_BITS
@@ -384,6 +580,7 @@ cdef class Scheme(SchemeBase):
             "um.resident_bytes": (pages.capacity << pages.entries_shift + pages.frame_shift) * ENTRY_BYTES,
             "um.fault_batches_busy_ps": pages.batches * pages.fault_ps,
             "um.pages_prefetched": pages.prefetched,
+            "um.pages_zeroed": pages.zeroed,
             "um.pages_evicted": pages.evicted,
             "um.evicted_dirty_sectors": pages.dirty_sectors,
             "link.migration_in_bytes": m.count.link_read[<int>SCHEME_TRAFFIC],

@@ -39,8 +39,9 @@ def kernel(name: str, threads: int, block: int, steps: list[Step]) -> Kernel:
 
 def fdtd(space: Space, side: int = 1200, steps: int = 5) -> Iterator[Kernel]:
     """FDTD-2D: per step one kernel for each field, of blocks of 8 rows of 32 threads."""
-    words = {"fict": steps, "ex": side * (side + 1), "ey": (side + 1) * side, "hz": side * side}
-    fict, ex, ey, hz = (space.array(name, WORD * number) for name, number in words.items())
+    fict = space.array("fict", WORD * steps)
+    words = {"ex": side * (side + 1), "ey": (side + 1) * side, "hz": side * side}
+    ex, ey, hz = (space.array(name, WORD * number, WORD * side * side) for name, number in words.items())
     by, bx, ty, tx = np.indices((-(-side // 8), -(-side // 32), 8, 32), dtype=np.int64)
     i, j = 8 * by + ty, 32 * bx + tx
     inside, at, wide = (i < side) & (j < side), WORD * (i * side + j), WORD * (i * (side + 1) + j)
@@ -65,7 +66,8 @@ def fdtd(space: Space, side: int = 1200, steps: int = 5) -> Iterator[Kernel]:
 
 def hotspot(space: Space, side: int = 1024, iterations: int = 8, pyramid: int = 2) -> Iterator[Kernel]:
     """hotspot: blocks of 16 x 16 threads that overlap by what `pyramid` iterations need."""
-    source, target, power = (space.array(name, WORD * side * side) for name in ("temp0", "temp1", "power"))
+    words = WORD * side * side
+    source, target, power = space.array("temp0", words), space.array("temp1", words, 0), space.array("power", words)
     small = 16 - 2 * pyramid
     blocks = -(-side // small)
     by, bx, ty, tx = np.indices((blocks, blocks, 16, 16), dtype=np.int64)
@@ -81,7 +83,8 @@ def hotspot(space: Space, side: int = 1024, iterations: int = 8, pyramid: int = 
 
 def ra(space: Space, words: int = 1 << 20) -> Iterator[Kernel]:
     """ra: every 100th thread reads a number, looks it up at random and writes there."""
-    read, written, table = (space.array(name, WORD * words) for name in ("input", "output", "table"))
+    read, written, table = (space.array("input", WORD * words), space.array("output", WORD * words, 0),
+                            space.array("table", WORD * words))
     thread = np.arange(words, dtype=np.int64)
     active = thread % 100 == 0
     index = WORD * below(thread.astype(np.uint64), words, 0).astype(np.int64)

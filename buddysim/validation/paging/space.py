@@ -20,8 +20,14 @@ class Space:
         self.writer, self._next = writer, FIRST_BASE
         self._shared, self._shared_end = 0, 0
 
-    def array(self, name: str, size: int) -> int:
-        """A new array's address."""
+    def array(self, name: str, size: int, written: int | None = None) -> int:
+        """A new array's address.
+
+        Parameters
+        ----------
+        name, size : of the array
+        written : bytes that the CPU initialises, from the array's beginning on; None: all
+        """
         rounded = -(-size // PIECE) * PIECE
         if rounded >= BLOCK:
             base, self._next = self._next, self._next + -(-rounded // BLOCK) * BLOCK
@@ -31,4 +37,6 @@ class Space:
                 self._shared_end = self._next
             base, self._shared = self._shared, self._shared + rounded
         self.writer.add_allocation(name, base, size)
+        if written != 0:
+            self.writer.memcpy("htod", base, size if written is None else written)
         return base

@@ -70,6 +70,10 @@ class Run:
         warp = scheduler.choose(now)
         if warp is None:
             return
+        until = self.parts.below.wake(warp, now)
+        if until > now:
+            warp.ready = until
+            return
         op = warp.op
         if op is None:
             if warp.block.end_of_stores() > now:
@@ -204,6 +208,7 @@ class Run:
         parts, placed = self.parts, self.space.placed[allocation.index]
         covered = copies.covered_sectors(copies.written_range(event, placed), placed)
         copies.overwrite(parts.l2, covered, self.counts)
+        parts.below.written(range(min(covered), max(covered) + 1))
         if parts.below.uses_sizes and self.any_started:
             before = [e for e in self.trace.events[: self.position] if isinstance(e, KernelLaunch)]
             launches = 1 + self.trace.kernels[before[-1].kernel].ordinal if before else 0

@@ -18,6 +18,7 @@ from buddysim.replay.twins.machine.ports import Clock, Port
 from buddysim.replay.twins.machine.sizes import Sizes
 from buddysim.replay.twins.machine.space import Placed
 from buddysim.replay.twins.machine.um import Pages
+from buddysim.replay.twins.machine.warps import Warp
 
 SECTORS_NEEDED = (0, 1, 1, 1, 2, 3, 3, 4)
 LARGEST = 7
@@ -108,6 +109,15 @@ class Below:
     def is_resident(self, entry: int) -> bool:
         """Whether an entry can be in the L2."""
         return self.pages is None or self.pages.is_resident(entry)
+
+    def wake(self, warp: Warp, t: int) -> int:
+        """When a warp whose turn comes at `t` can go on."""
+        return t if self.pages is None else self.pages.wake(warp, t)
+
+    def written(self, entries: range) -> None:
+        """A copy or fill writes entries."""
+        if self.pages is not None:
+            self.pages.written(entries)
 
     def arrive(self, entry: int, t: int) -> int:
         """When an access that has passed its slice's port at `t` looks for its line."""

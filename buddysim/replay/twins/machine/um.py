@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buddysim.replay.twins.machine.link import Link
 from buddysim.replay.twins.machine.numbers import LINE_BYTES, Numbers
 from buddysim.replay.twins.machine.space import Placed
+
+if TYPE_CHECKING:
+    from buddysim.replay.twins.machine.warps import Warp
+
+MOST_AWAITED = 64
+FAULT_ENTRIES = 32  # of 4 KiB
 
 
 def page_room(numbers: Numbers, allocated: int) -> int:
@@ -63,6 +69,11 @@ class Pages:
             self.frames.clear()
         self.resident = {page: 0 for page in self.managed if page // self.frame_pages in self.frames}
         self.batch_start, self.batch_end, self.batch_faults = -1, 0, 0
+        self.by_block = machine.um.service == "block"
+        self.batch: list[int] = []
+        self.exists = set(self.resident)
+        self.replayed: dict[int, int] = {}
+        self.asking: Warp | None = None
         counts["um.resident_bytes"] = room * self.frame_pages * machine.um.page
 
     def is_resident(self, entry: int) -> bool:
@@ -72,11 +83,87 @@ class Pages:
     def access(self, entry: int, t: int) -> int:
         """When an access to an entry of a managed page can go on (ps)."""
         page = entry // self.page_entries
-        if page not in self.resident:
+        if self.by_block:
+            self._serve_what_is_due(t)
+            if page not in self.resident:
+                assert self.asking is not None
+                own, place = self.asking.awaited, entry // FAULT_ENTRIES
+                known = place in own
+                until = self.batch_start + self.fault_latency if known and page in self.batch else self._join(page, t)
+                if known or len(own) < MOST_AWAITED:
+                    own[place] = until
+                return until
+        elif page not in self.resident:
             self._fault(page, t)
-        elif self.keys.order == "access":
+        if self.keys.order == "access":
             self.frames.move_to_end(page // self.frame_pages)
         return max(t, self.resident[page])
+
+    def wake(self, warp: Warp, t: int) -> int:
+        """When a warp whose turn comes at `t` can go on: then, or later."""
+        own, go_on = warp.awaited, t
+        self.asking = warp
+        if not own:
+            return t
+        self._serve_what_is_due(t)
+        for place in [place for place, until in own.items() if until <= t]:
+            page = place * FAULT_ENTRIES // self.page_entries
+            if self.replayed.get(page, -1) >= own[place]:
+                del own[place]
+                go_on = max(go_on, self.replayed[page])
+            else:
+                own[place] = self._join(page, t)
+                go_on = max(go_on, own[place])
+        return go_on
+
+    def written(self, entries: range) -> None:
+        """A copy or fill writes entries."""
+        self.exists.update(range(entries[0] // self.page_entries, entries[-1] // self.page_entries + 1))
+
+    def _serve_what_is_due(self, t: int) -> None:
+        if self.batch and t > self.batch_start:
+            self._serve()
+
+    def _join(self, page: int, t: int) -> int:
+        """A fault in a page, for the batch that is open; when it is time to look again."""
+        if self.batch_faults == self.keys.fault_batch:
+            return self.batch_start + self.fault_latency
+        if not self.batch:
+            self.batch_start = max(t, self.batch_end)
+            self.counts["um.fault_batches_busy_ps"] += self.fault_latency
+        if page not in self.batch:
+            self.batch.append(page)
+        self.batch_faults += 1
+        self.counts["um.page_faults"] += 1
+        return self.batch_start + self.fault_latency
+
+    def _serve(self) -> None:
+        """Serves the open batch, block by block."""
+        self.batch_end = end = max(self.batch_start + self.fault_latency, self.link.inwards.clock.now)
+        self.batch_faults = 0
+        size = self.keys.prefetch // self.keys.page
+        faulted, self.batch, came = sorted(self.batch), [], set()
+        for block in sorted({page // size for page in faulted}):
+            own = [page for page in faulted if page // size == block]
+            there = {*own, *self.resident}
+            tree = {other for page in own for other in self._subtree(page, there)}
+            added = sorted(page for page in tree - there if page in self.managed)
+            self.counts["um.pages_prefetched"] += len(added)
+            for page in [*own, *added]:
+                self._bring(page)
+                end = max(end, self.resident[page])
+                came.add(page)
+        for page in came & self.resident.keys():
+            self.resident[page] = self.replayed[page] = end
+
+    def _subtree(self, page: int, there: set[int]) -> range:
+        best, size = range(page, page + 1), 2
+        while size <= self.keys.prefetch // self.keys.page:
+            group = range(page // size * size, page // size * size + size)
+            if 2 * sum(other in there for other in group) > size:
+                best = group
+            size *= 2
+        return best
 
     def _fault(self, page: int, t: int) -> None:
         if t > self.batch_start or self.batch_faults == self.keys.fault_batch:
@@ -110,8 +197,13 @@ class Pages:
                 came = gone if self.keys.serial else came
             self.frames[frame] = None
         self.frames.move_to_end(frame)
-        self.counts["link.migration_in_bytes"] += self.keys.page
-        self.resident[page] = self.link.read(self.keys.page, came)
+        if self.keys.zero_fill and page not in self.exists:
+            self.counts["um.pages_zeroed"] += 1
+            self.resident[page] = came
+        else:
+            self.counts["link.migration_in_bytes"] += self.keys.page
+            self.resident[page] = self.link.read(self.keys.page, came)
+        self.exists.add(page)
         if self.keys.serial:
             self.batch_end = self.resident[page]
 

@@ -35,6 +35,7 @@ class Warp:
     block : its thread block
     slot : its warp slot on the SM
     begin : when its first instruction may issue, but for its chain
+    awaited : 4 KiB of pages that it waits for, each with the time to look again
     """
 
     numbers: Numbers
@@ -52,6 +53,7 @@ class Warp:
     unit_slots: int = field(init=False)
     slots_taken: bool = field(init=False)
     pending: list[Pending] = field(default_factory=list)
+    awaited: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begins with the first instruction."""

@@ -1,0 +1,164 @@
+"""Unified Memory by block: what a batch brings, when those who wait go on, and who has to fault again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import buddysim
+import buddysim.trace as bt
+from buddysim.replay.parameters import engine_numbers
+from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.events import BASE, load_block, provenance
+from tests.trace.builders import records
+
+PAGE = 512  # entries of 64 KiB
+BYTES = 64 * 1024
+REGIONS = [(0, 16 * PAGE, 0, 4)]
+HOST = {"um__begin": "host", "um__serial": True, "um__capacity": "1 MiB"}
+
+
+def machine(service="block", **overrides):
+    """Nothing is prefetched and all sixteen pages fit, unless overridden."""
+    return tiny_machine(
+        **{"um__prefetch": "64 KiB", "dram__capacity": "1 GiB", "sm__count": 1, "um__service": service, **HOST, **overrides}
+    )
+
+
+def load(*entries):
+    """A load of a line each, in one instruction."""
+    return 0, [(entry, 1, 0) for entry in entries]
+
+
+def run(warps, service="block", **overrides):
+    """Counters of warps of these instructions, one to a thread block."""
+    return run_warps(machine(service, **overrides), warps, "um", regions=REGIONS)[0]
+
+
+def pages(count):
+    """Faults, pages that came, pages that left."""
+    scheme = count["scheme"]
+    moved = (scheme[f"link.migration_{way}_bytes"] // BYTES for way in ("in", "out"))
+    return scheme["um.page_faults"], *moved
+
+
+def batches(count, m):
+    return count["scheme"]["um.fault_batches_busy_ps"] // m.ps(m.um.fault_latency)
+
+
+@pytest.mark.parametrize("latency", ["20 us", "30 us"])
+def test_a_lone_fault_takes_its_latency_and_the_page(latency):
+    resident = run([[load(0)]], um__begin="resident")["now_ps"]
+    m = machine(um__fault_latency=latency)
+    numbers = engine_numbers(m, 1)
+    transfer = BYTES * 10**12 // numbers["link_bytes_per_s"] + numbers["link_read_ps"]
+    faulted = run([[load(0)]], um__fault_latency=latency)["now_ps"]
+    assert faulted == pytest.approx(resident + m.ps(m.um.fault_latency) + transfer, abs=1)
+
+
+@pytest.mark.parametrize("service", ["fault", "block"])
+def test_all_go_on_when_the_batch_ends(service):
+    """Pages 1 and 2 are of the second batch. A load behind page 1, which comes first, ends the run only by block."""
+    first, last = [load(PAGE)], [load(2 * PAGE)]
+    without, longer = (run([[load(0)], ops, last], service)["now_ps"] for ops in (first, [*first, load(7)]))
+    one_load = run([[load(0), load(7)]], um__begin="resident")["now_ps"] - run([[load(0)]], um__begin="resident")["now_ps"]
+    assert longer - without == pytest.approx(one_load if service == "block" else 0, abs=2_000)
+    assert one_load > 200_000
+
+
+@pytest.mark.parametrize(("service", "found"), [("fault", (5, 5, 4)), ("block", (7, 4, 3))])
+def test_a_page_comes_once_per_batch_and_those_who_lost_it_fault_again(service, found):
+    """Room for a page; after page 0, warps want 1, 2, 1, 2. By block 1 comes, then 2 in its place, then 1 for its two warps."""
+    wanted = [1, 2, 1, 2]
+    warps = [[load(0)], *([load(page * PAGE + 32 * n)] for n, page in enumerate(wanted))]
+    assert pages(run(warps, service, um__capacity="64 KiB")) == found
+
+
+@pytest.mark.parametrize(("faulted", "added"), [((4,), 0), ((4, 5), 0), ((4, 6), 0), ((4, 5, 6), 1), ((4, 6, 7), 1)])
+def test_the_tree_sees_what_faulted_together(faulted, added):
+    """Blocks of four pages: three that fault in one batch bring the fourth; what the tree adds does not add more."""
+    warps = [[load(0)], *([load(page * PAGE)] for page in faulted)]
+    count = run(warps, um__prefetch="256 KiB", um__frame="256 KiB")
+    assert count["scheme"]["um.pages_prefetched"] == added
+
+
+def test_blocks_are_served_in_the_order_of_addresses():
+    """Room for a page: of 3, 1 and 2, which fault in this order, 3 stays, and the warp that wants it goes on first."""
+    ends = [run([[load(0)], *([load(page * PAGE)] for page in order)], um__capacity="64 KiB") for order in ((3, 1, 2), (1, 2, 3))]
+    assert pages(ends[0]) == pages(ends[1]) == (1 + 3 + 2 + 1, 1 + 3 + 2 + 1, 3 + 2 + 1)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, 4), (2, 3), (3, 2)])
+def test_a_batch_is_full_by_places_of_4_kib(most, expected):
+    """Behind the first batch: two places of page 1, and page 2."""
+    warps = [[load(0)], [load(PAGE)], [load(PAGE + 32)], [load(2 * PAGE)]]
+    limits = {"um__fault_batch": most}
+    found = batches(run(warps, **limits), machine(**limits))
+    assert found == (expected if most > 1 else 3)  # full with page 1, so that its other place needs no more
+
+
+@pytest.mark.parametrize(("lines", "faults"), [((0, 31), 1), ((0, 32), 2), ((31, 32, 33), 2)])
+def test_a_warp_faults_once_per_place(lines, faults):
+    count = run([[load(0)], [load(*(PAGE + line for line in lines))]])
+    assert pages(count) == (1 + faults, 2, 0)
+
+
+def test_pages_that_nothing_has_written_are_not_moved():
+    """Room for a page: 0 and 1 are new, then 0 comes back with what it left with."""
+    ops = [[load(0), load(PAGE), load(1)]]
+    count = run(ops, um__capacity="64 KiB", um__zero_fill=True)
+    assert pages(count)[1:] == (1, 2)
+    assert count["scheme"]["um.pages_zeroed"] == 2
+    saved = run(ops, um__capacity="64 KiB")["now_ps"] - count["now_ps"]
+    numbers = engine_numbers(machine(), 1)
+    one = BYTES * 10**12 // numbers["link_bytes_per_s"] + numbers["link_read_ps"]
+    assert saved == pytest.approx(2 * one, abs=4)
+
+
+@pytest.mark.parametrize("service", ["fault", "block"])
+def test_a_copy_writes_pages(service, tmp_path):
+    """Page 1 is written from the host, page 6 is not."""
+    with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        writer.add_allocation("data", BASE, 16 * BYTES)
+        writer.memcpy("htod", BASE + BYTES, 8 * 128)
+        writer.begin_kernel("reads", (1, 1, 1), (32, 1, 1))
+        writer.add_blocks(*records([load_block([BASE + page * BYTES for page in (1, 6)])]))
+        writer.end_kernel()
+    keys = {"um.service": service, "um.zero_fill": True, "um.begin": "host", "um.prefetch": "64 KiB"}
+    counters = buddysim.simulate(
+        tmp_path / "t.bin", buddysim.Machine.load("p100-nvlink2").with_overrides(keys), "um"
+    ).counters
+    assert (counters["link.migration_in_bytes"], counters["um.pages_zeroed"]) == (BYTES, 1)
+
+
+@given(
+    warps=st.lists(
+        st.lists(st.lists(st.integers(0, 16 * PAGE - 1), min_size=1, max_size=4), min_size=1, max_size=6),
+        min_size=1,
+        max_size=8,
+    ),
+    room=st.integers(1, 8),
+    frame=st.sampled_from([0, 4]),
+    prefetch=st.sampled_from([1, 2, 4]),
+    most=st.sampled_from([1, 3, 256]),
+    zero_fill=st.booleans(),
+)
+@settings(deadline=None, max_examples=60)
+def test_what_came_left_or_is_there(warps, room, frame, prefetch, most, zero_fill):
+    """A law: pages that came or were filled with zeros are those that left and at most what fits; nobody waits for ever."""
+    if frame == 0:
+        frame = 1
+    keys = {
+        "um__capacity": f"{64 * frame * room} KiB", "um__frame": f"{64 * frame if frame > 1 else 0} KiB",
+        "um__prefetch": f"{64 * prefetch} KiB", "um__fault_batch": most, "um__zero_fill": zero_fill,
+    }  # fmt: skip
+    count = run([[load(*dict.fromkeys(lines)) for lines in ops] for ops in warps], **keys)
+    scheme = count["scheme"]
+    came = scheme["link.migration_in_bytes"] // BYTES + scheme["um.pages_zeroed"]
+    left = scheme["link.migration_out_bytes"] // BYTES
+    touched = {entry // PAGE for ops in warps for lines in ops for entry in lines}
+    assert left == scheme["um.pages_evicted"]
+    assert 1 <= came - left <= room * frame
+    assert came >= len(touched)
+    assert came <= scheme["um.page_faults"] + scheme["um.pages_prefetched"]
