@@ -209,22 +209,25 @@ def number(value: float) -> str:
 _LIMITS = """
 ### Why goals are missed
 
-- **ra** (the log is incomplete): at 125 and 150 % the fault groups of the log take 76 and 23 % of the kernel's time, in
-  the ten other logs 96 to 138 %; 207 MB came in and 2.5 MB left a card with less than 10 MB free. What a GPU evicts, the
-  driver copies to the host (uvm_va_block.c), and its queue of events for profilers drops what does not fit
-  (uvm_tools.c, `enqueue_event`). A group has 3.1 and 3.0 MB in the log: 131.8 ms at the 1.0 to 1.1 ms that a group takes
-  are 120 to 130 groups and some 370 MB each way, not 89 and 22. No model of the driver can meet these two rows.
-- **bfs** (the cause is open): 1.0 to 1.3 MB come in a batch, replayed and measured, but 5 to 21 times fewer batches are
-  needed. Per batch 4,400, 1,800 and 1,300 lines are accessed here and 850, 250 and 60 on the card: after a replay all
-  warps go on whose page is there, 1,792 of them, on the card seemingly some hundred. Served fault by fault (`um.service`
-  `fault`), a run moves 12.9, 44.1 and 97.4 GB in.
-  Not the cause: pages pinned on the host (thrashing detection leaves evictions out, uvm_perf_thrashing.c, so with one GPU
-  and a CPU that only initialises no page is found to thrash); at most 56 faults in flight for each SM (the limit of a
-  TLB that Allen and Ge, SC21, are remembered to give, not checked: tried in earlier versions of the model, 1.0 to 1.4 GB
-  at 100 %). The graph itself is drawn, not the one measured.
-- **Time**: replayed batches take 45 us and their transfers; logs have 95 to 190 us of a group outside transfers, and
-  those of bfs and ra copies of 17 to 25 KB (a page of 4 KiB that faulted, then what the tree adds around it) at 7.4 to
-  8.7 GB/s. So all times are short, by 28 to 57 % for fdtd and hotspot; the slowdown of hotspot is short because its second part, the
-  measured 169 and 187 groups against 125, is.
-- **125 and 150 %** of hotspot and ra leave the same three whole frames here; measured they differ by 6 and 37 % in time.
+- **ra** (the log is incomplete): at 125 and 150 % the fault groups of the log take 76 and 23 % of the kernel's
+  time, in the ten other logs 96 to 138 %; 207 MB came in and 2.5 MB left a card with less than 10 MB free. What a
+  GPU evicts, the driver copies to the host (uvm_va_block.c), and its queue of events for profilers drops what does
+  not fit (uvm_tools.c, `enqueue_event`). A group has 3.1 and 3.0 MB in the log: 131.8 ms at the 1.0 to 1.1 ms that
+  a group takes are 120 to 130 groups and some 370 MB each way, not 89 and 22. No model of the driver can meet these
+  two rows.
+- **bfs** (the cause is open): 0.8 to 1.0 MB come in a batch, measured 1.3 to 1.6, but 5 to 21 times fewer batches
+  are needed. Per batch 4,400, 1,800 and 1,300 lines are accessed here and 850, 250 and 60 on the card: after a
+  replay all warps go on whose page is there, 1,792 of them, on the card seemingly some hundred. Served fault by
+  fault (`um.service` `fault`), a run moves 12.9, 44.1 and 97.4 GB in. Not the cause: pages pinned on the host
+  (thrashing detection leaves evictions out, uvm_perf_thrashing.c, so with one GPU and a CPU that only initialises
+  no page is found to thrash); at most 56 faults in flight for each SM (the limit of a TLB that Allen and Ge, SC21,
+  are remembered to give, not checked: tried in earlier versions of the model, 1.0 to 1.4 GB at 100 %). The graph
+  itself is drawn, not the one measured.
+- **Time**: replayed batches take 45 us and their transfers; logs have 95 to 190 us of a group outside transfers,
+  and those of bfs and ra copies of 17 to 25 KB (a page of 4 KiB that faulted, then what the tree adds around it) at
+  7.4 to 8.7 GB/s. So all times are short, by 28 to 57 % for fdtd and hotspot; the slowdown of hotspot is short
+  because its second part, the measured 169 and 187 groups against 125, is.
+- **ra and hotspot at 100 %** are exact to the byte, in and, with the 4 MiB that the CPU reads back afterwards, out.
+- **125 and 150 %** of hotspot and ra leave the same three whole frames here; measured they differ by 6 and 37 % in
+  time.
 """.strip()

@@ -9,8 +9,8 @@ the link whole, and their lines leave the caches. The run begins with the frames
 with none (`um.begin`). With `um.serial` evictions and migrations follow each other, and batches wait for them, as in NVIDIA's
 driver.
 `um.service` "block" serves the faults of a batch together, sorted by address, a block at a time; all of them can be used when the
-batch ends. When that is, is known only once the batch has started: an access is told when to look again, and its warp does so in its
-turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. `um.zero_fill` moves no page that nothing
+batch ends. When that is, is known only once the batch has started: an access is told when to look again, and its warp does so
+in its turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. `um.zero_fill` moves no page that nothing
 has written yet. docs/model-rules.md has the exact rules.
 
 What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
@@ -106,7 +106,6 @@ cdef struct Pages:
     int64_t* state
     int64_t faults
     int64_t prefetched
-    int64_t zeroed
     int64_t evicted
     int64_t dirty_sectors       # of the L2, that left it with their pages
 
@@ -209,7 +208,6 @@ cdef inline void migrate_in(MemorySystem* m, Pages* pages, int64_t page, int64_t
     else:
         came_ps = t
         pages.exists[page] = 1
-        pages.zeroed += 1
     pages.state[page] = USED + came_ps
     pages.came_ps = larger(pages.came_ps, came_ps)
     if pages.serial:
@@ -479,7 +477,6 @@ cdef class Scheme(SchemeBase):
         "um.resident_bytes": "B: device memory for pages of the program's device allocations: what fits without oversubscription",
         "um.fault_batches_busy_ps": "ps: for which batches of faults were handled, one after the other, `um.fault_latency` each",
         "um.pages_prefetched": "pages: migrated in with a faulting one",
-        "um.pages_zeroed": "pages: filled with zeros in device memory, as nothing had been written to them (`um.zero_fill`)",
         "um.pages_evicted": "pages: written back to make room",
         "um.evicted_dirty_sectors": "sectors: of `l2.writeback_sectors`, those that left the L2 with their page",
         "link.migration_in_bytes": "B: pages that Unified Memory migrated in",
@@ -580,7 +577,6 @@ cdef class Scheme(SchemeBase):
             "um.resident_bytes": (pages.capacity << pages.entries_shift + pages.frame_shift) * ENTRY_BYTES,
             "um.fault_batches_busy_ps": pages.batches * pages.fault_ps,
             "um.pages_prefetched": pages.prefetched,
-            "um.pages_zeroed": pages.zeroed,
             "um.pages_evicted": pages.evicted,
             "um.evicted_dirty_sectors": pages.dirty_sectors,
             "link.migration_in_bytes": m.count.link_read[<int>SCHEME_TRAFFIC],

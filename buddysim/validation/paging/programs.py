@@ -83,8 +83,11 @@ def hotspot(space: Space, side: int = 1024, iterations: int = 8, pyramid: int = 
 
 def ra(space: Space, words: int = 1 << 20) -> Iterator[Kernel]:
     """ra: every 100th thread reads a number, looks it up at random and writes there."""
-    read, written, table = (space.array("input", WORD * words), space.array("output", WORD * words, 0),
-                            space.array("table", WORD * words))
+    read, written, table = (
+        space.array("input", WORD * words),
+        space.array("output", WORD * words, 0),
+        space.array("table", WORD * words),
+    )
     thread = np.arange(words, dtype=np.int64)
     active = thread % 100 == 0
     index = WORD * below(thread.astype(np.uint64), words, 0).astype(np.int64)

@@ -67,7 +67,6 @@ COUNTED = [
     "um.resident_bytes",
     "um.fault_batches_busy_ps",
     "um.pages_prefetched",
-    "um.pages_zeroed",
     "um.pages_evicted",
     "um.evicted_dirty_sectors",
     "link.migration_in_bytes",

@@ -56,7 +56,7 @@ class Pages:
     ) -> None:
         machine: Any = numbers.machine  # with the scheme's section
         self.keys, self.link, self.counts, self.room, self.leave_caches = machine.um, link, counts, room, leave_caches
-        self.fault_latency = machine.ps(machine.um.fault_latency)
+        self.fault_latency: int = machine.ps(machine.um.fault_latency)
         self.page_entries = machine.um.page // LINE_BYTES
         self.managed = {
             page
@@ -198,7 +198,6 @@ class Pages:
             self.frames[frame] = None
         self.frames.move_to_end(frame)
         if self.keys.zero_fill and page not in self.exists:
-            self.counts["um.pages_zeroed"] += 1
             self.resident[page] = came
         else:
             self.counts["link.migration_in_bytes"] += self.keys.page
