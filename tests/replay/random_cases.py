@@ -218,6 +218,7 @@ def _dram_keys(r: random.Random, model: str) -> dict[str, Any]:
 def _scheme_keys(r: random.Random) -> dict[str, Any]:
     page = r.choice([4, 4, 8])
     prefetch = page * r.choice([1, 2, 8])
+    frame = r.choice([0, 0, prefetch, 2 * prefetch])
     return {
         "link.bandwidth": r.choice(["150 GB/s", "5 GB/s", "1.1 GB/s"]),
         "link.load_to_use": r.choice(["430 ns", "900 ns"]),
@@ -231,14 +232,14 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
         "um.oversubscription": r.choice([0, 0.3, 0.5, 0.9]),
         "um.page": f"{page} KiB",
         "um.prefetch": f"{prefetch} KiB",
-        "um.frame": f"{r.choice([0, 0, prefetch, 2 * prefetch])} KiB",
+        "um.frame": f"{frame} KiB",
         "um.capacity": f"{r.choice([0, 0, 0, 3, 20]) * page} KiB",
         "um.begin": r.choice(["resident", "resident", "host"]),
         "um.order": r.choice(["access", "access", "fault"]),
         "um.serial": r.choice([False, False, True]),
         "um.fault_latency": r.choice(["30 us", "1 us", "100 ns"]),
         "um.fault_batch": r.choice([1, 2, 4, 256]),
-        "um.service": r.choice(["fault", "block"]),
+        "um.service": r.choice(["fault", "block"] if (frame or page) >= prefetch else ["fault"]),
         "um.zero_fill": r.choice([False, True]),
     }
 

@@ -461,6 +461,8 @@ class Um(Section):
             raise ValueError(f"prefetch {format_size(self.prefetch)} is smaller than page {format_size(self.page)}")
         if self.frame not in (0, self.page) and self.frame < self.prefetch:
             raise ValueError(f"frame {format_size(self.frame)} is neither a page nor at least prefetch")
+        if self.service == "block" and (self.frame or self.page) < self.prefetch:   # pages of a block would evict each other
+            raise ValueError("service block needs a frame of at least prefetch")
         return self
 
 

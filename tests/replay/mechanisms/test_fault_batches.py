@@ -141,6 +141,11 @@ def test_a_copy_writes_pages(service, tmp_path):
     assert (counters["link.migration_in_bytes"], counters["um.page_faults"]) == (BYTES, 2)
 
 
+def test_frames_hold_a_block():
+    with pytest.raises(buddysim.BuddysimError, match="frame"):
+        machine(um__prefetch="256 KiB")
+
+
 @given(
     warps=st.lists(
         st.lists(st.lists(st.integers(0, 16 * PAGE - 1), min_size=1, max_size=4), min_size=1, max_size=6),
@@ -149,15 +154,15 @@ def test_a_copy_writes_pages(service, tmp_path):
     ),
     room=st.integers(1, 8),
     frame=st.sampled_from([1, 4]),
-    prefetch=st.sampled_from([1, 2, 4]),
+    blocks=st.sampled_from([1, 2, 4]),
     most=st.sampled_from([1, 3, 256]),
 )
 @settings(deadline=None, max_examples=60)
-def test_what_came_left_or_is_there(warps, room, frame, prefetch, most):
+def test_what_came_left_or_is_there(warps, room, frame, blocks, most):
     """A law: pages that came are those that left and at most what fits; nobody waits for ever."""
     keys = {
         "um__capacity": f"{64 * frame * room} KiB", "um__frame": f"{64 * frame if frame > 1 else 0} KiB",
-        "um__prefetch": f"{64 * prefetch} KiB", "um__fault_batch": most,
+        "um__prefetch": f"{64 * min(blocks, frame)} KiB", "um__fault_batch": most,
     }  # fmt: skip
     count = run([[load(*dict.fromkeys(lines)) for lines in ops] for ops in warps], **keys)
     scheme = count["scheme"]
