@@ -220,7 +220,7 @@ cdef class Engine:
             if unlikely(g.m.wake != NULL):
                 g.m.warp = warp.number
                 g.m.now_ps = g.m.dram.now_ps = now
-                finish = g.m.wake(&g.m, warp.number, now)
+                finish = g.m.wake(&g.m, warp.number, warp.op.kind == OP_END, now)
                 if finish > now:
                     scheduler_put(scheduler, position, finish)
                     events_put(&g.events, leaf, scheduler_time(scheduler))

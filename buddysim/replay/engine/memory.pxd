@@ -133,7 +133,7 @@ ctypedef int64_t (*NearOp)(MemorySystem* m, const SmPorts* sm, const LineLocatio
 ctypedef int64_t (*FarOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at,
                           unsigned int touched) noexcept nogil      # what a store takes longer; its sectors leave all copies
 ctypedef bint (*HoldOp)(MemorySystem* m, uint32_t entry) noexcept nogil
-ctypedef int64_t (*WakeOp)(MemorySystem* m, int warp, int64_t t) noexcept nogil
+ctypedef int64_t (*WakeOp)(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil
 ctypedef void (*WrittenOp)(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil
 
 cdef struct MemorySystem:

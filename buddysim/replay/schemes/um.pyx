@@ -363,7 +363,7 @@ cdef int64_t access_by_block(MemorySystem* m, uint32_t entry, int64_t t) noexcep
     return larger(t, pages.state[page] - USED)
 
 
-cdef int64_t wake_by_block(MemorySystem* m, int warp, int64_t t) noexcept nogil:
+cdef int64_t wake_by_block(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
     """When a warp whose turn comes at `t` can go on: what it waits for may have come later, or gone again before it was used."""
     cdef Pages* pages = <Pages*>m.scheme_state
     cdef Awaited* own
@@ -380,6 +380,8 @@ cdef int64_t wake_by_block(MemorySystem* m, int warp, int64_t t) noexcept nogil:
                 go_on_ps = larger(go_on_ps, pages.replayed_ps[page])
                 continue
             own[i].until_ps = fault_for_batch(pages, page, t)
+            go_on_ps = larger(go_on_ps, own[i].until_ps)
+        elif at_end:            # a warp ends with all its accesses, whichever it waits for otherwise
             go_on_ps = larger(go_on_ps, own[i].until_ps)
         own[kept] = own[i]
         kept += 1

@@ -93,19 +93,21 @@ class Pages:
                 if known or len(own) < MOST_AWAITED:
                     own[place] = until
                 return until
-        elif page not in self.resident:
+        if page not in self.resident:
             self._fault(page, t)
-        if self.keys.order == "access":
+        elif self.keys.order == "access":
             self.frames.move_to_end(page // self.frame_pages)
         return max(t, self.resident[page])
 
-    def wake(self, warp: Warp, t: int) -> int:
+    def wake(self, warp: Warp, at_end: bool, t: int) -> int:
         """When a warp whose turn comes at `t` can go on: then, or later."""
         own, go_on = warp.awaited, t
         self.asking = warp
         if not own:
             return t
         self._serve_what_is_due(t)
+        if at_end:
+            go_on = max(t, *own.values())
         for place in [place for place, until in own.items() if until <= t]:
             page = place * FAULT_ENTRIES // self.page_entries
             if self.replayed.get(page, -1) >= own[place]:
