@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -60,7 +61,10 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     metadata = folder / "metadata"
     metadata.mkdir()
-    command("setup.py", "-q", "egg_info", "--egg-base", str(metadata), "sdist", "-d", str(folder), folder=ROOT)
+    # Setuptools lays the files out in the checkout: two of the tests' workers must not do so at once.
+    with (tmp_path_factory.getbasetemp().parent / "sdist.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command("setup.py", "-q", "egg_info", "--egg-base", str(metadata), "sdist", "-d", str(folder), folder=ROOT)
     (archive,) = folder.glob("buddysim-*.tar.gz")
     return archive
 
