@@ -132,7 +132,7 @@ def document(found: Sequence[Share]) -> Iterator[str]:
     yield "The rule: [validation-rules.md](validation-rules.md#device-memory). Shares of peak bandwidth: replayed, then"
     yield "DRAMsim3's with short and long queues, and the error against the nearer end of that range. Goals: 5 % for"
     yield "reads or writes in order, 10 % for all else; bold: missed. `random_64`: runs of 64 B in lines drawn at"
-    yield "random; mixed: a third are writes; `stride_4`: a sector of every 4th line. `qv100-accelsim` drains its writes"
+    yield "random; mixed: a third are writes; `stride_4`: a sector of every 4th line. `qv100-accelsim` drains writes"
     yield "from 28 to 16, as GPGPU-Sim does, and so reaches less of its peak; here all machines drain from 64 to 16."
     machines = list(dict.fromkeys(one.machine for one in found))
     for some in (machines[i : i + _COLUMNS_AT_ONCE] for i in range(0, len(machines), _COLUMNS_AT_ONCE)):
