@@ -136,7 +136,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
             locate_metadata(m, left, &victim)
             device_write(m, &victim, m.metadata_sectors, METADATA_WRITE, larger(t, row.ready_ps[way]))
             row.lines[way] = 0
-        if likely(m.metadata_sectors == 1):
+        if likely(m.metadata_sectors == 1):     # compiled without a loop over bursts
             known_ps = device_read(m, &location, 1, METADATA_READ, t)
         else:
             known_ps = device_read(m, &location, m.metadata_sectors, METADATA_READ, t)
@@ -155,7 +155,7 @@ cdef inline void fetch_in_vain(MemorySystem* m, const DeviceLocation* location, 
     m.count.wrong_guesses += 1
     if m.cancel_guesses:
         for i in range(sectors):
-            copy = location[0]
+            copy = location[0]      # as in `device_fetch`
             if dram_would_read(&m.dram, &copy, 1, size.begin_ps) - dram_idle_ps(&m.dram, 1) >= size.known_ps:
                 fetched = i
                 break

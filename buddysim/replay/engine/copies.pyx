@@ -32,14 +32,16 @@ cdef int64_t l2_drop(MemorySystem* m, int64_t first_sector, int64_t end_sector) 
     cdef int64_t way, entry, dropped = 0, first = first_sector >> 2, end = (end_sector + 3) >> 2
     cdef int64_t sets = <int64_t>m.l2.units * m.l2.sets.by
     cdef uint32_t set, tag
+    cdef unsigned int sectors
     cdef Spot spot
     cdef Row row
     if end - first <= sets * m.l2.ways:
         for entry in range(first, end):
+            sectors = sectors_within(<uint32_t>entry, first_sector, end_sector)
             way = way_of(m, <uint32_t>entry, &spot, &row)
             if way >= 0:
-                dropped += drop_from(m, &row, way, sectors_within(<uint32_t>entry, first_sector, end_sector))
-            copies_leave(m, &spot, <uint32_t>entry, sectors_within(<uint32_t>entry, first_sector, end_sector))
+                dropped += drop_from(m, &row, way, sectors)
+            copies_leave(m, &spot, <uint32_t>entry, sectors)
         return dropped
     for set in range(<uint32_t>sets):
         row = cache_row(&m.l2, set * m.l2.row_bytes)
