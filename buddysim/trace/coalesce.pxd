@@ -11,3 +11,4 @@ cdef enum:
 cdef int coalesce_op(
     const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bint is_store, uint64_t* lines
 ) noexcept nogil
+cdef int meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil

@@ -92,6 +92,43 @@ cdef int coalesce_op(
     return n_lines
 
 
+cdef int meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil:
+    """How often an atomic's lanes meet at a word: over its sectors, the lanes of the busiest word beyond the first."""
+    cdef uint64_t sorted_addresses[MAX_LANES]
+    cdef uint64_t width = bytes_per_lane if bytes_per_lane else 1, address
+    cdef int lane, at, run = 0, busiest = 0, total = 0
+    for lane in range(n_lanes):
+        address, at = addresses[lane], lane
+        while at and sorted_addresses[at - 1] > address:
+            sorted_addresses[at] = sorted_addresses[at - 1]
+            at -= 1
+        sorted_addresses[at] = address
+    for lane in range(n_lanes):
+        address = sorted_addresses[lane]
+        if lane and address >> SECTOR_BITS != sorted_addresses[lane - 1] >> SECTOR_BITS:
+            total += busiest - 1
+            run = busiest = 0
+        elif lane and address // width != sorted_addresses[lane - 1] // width:
+            run = 0
+        run += 1
+        busiest = max(busiest, run)
+    return total + busiest - 1 if n_lanes else 0
+
+
+def meetings_of(addresses, bytes_per_lane):
+    """How often the lanes of an atomic meet at a word (docs/trace-format.md); for tests.
+
+    Parameters
+    ----------
+    addresses : byte address of each active lane, at most 32
+    bytes_per_lane : bytes of a word
+    """
+    cdef const uint64_t[::1] view = np.ascontiguousarray(addresses, dtype=np.uint64)
+    if view.shape[0] > MAX_LANES:
+        raise ValueError(f"{view.shape[0]} lanes, expected at most {MAX_LANES}")
+    return meetings(&view[0], <int>view.shape[0], bytes_per_lane) if view.shape[0] else 0
+
+
 def coalesce(addresses, lanes, bytes_per_lane, is_store):
     """Coalesce many warp memory operations at once.
 

@@ -24,8 +24,9 @@ cdef struct Columns:
     uint8_t* wide
 
 cdef enum:
-    OP_SHAPE_BYTES = 28
-    OLD_OP_SHAPE_BYTES = 26   # of version 1: without unit slots
+    FORMAT_VERSION = 3
+    UNIT_SLOTS_SINCE = 2        # the version from which on ops have unit slots
+    TAIL_UNIT_SLOTS_SINCE = 3   # and warps' tails
 
 cdef struct Counts:
     size_t blocks
@@ -36,6 +37,7 @@ cdef struct Counts:
     size_t warp_shapes
     size_t wide
     size_t op_shape_bytes
+    size_t warp_shape_bytes
 
 
 cdef inline uint16_t load_u16(const uint8_t* column, size_t i) noexcept nogil:
@@ -95,9 +97,16 @@ cdef inline void store_index(uint8_t* column, size_t width, size_t i, size_t val
         store_u32(column, i, <uint32_t>value)
 
 
+cdef inline void set_shape_bytes(Counts* counts, int version) noexcept nogil:
+    """What shapes take in files of a version."""
+    counts.op_shape_bytes = 28 if version >= UNIT_SLOTS_SINCE else 26
+    counts.warp_shape_bytes = 24 if version >= TAIL_UNIT_SLOTS_SINCE else 20
+
+
 cdef inline size_t column_bytes(const Counts* counts) noexcept nogil:
     return (
-        8 * counts.blocks + 20 * counts.warp_shapes + index_width(counts.warp_shapes) * counts.warps
+        8 * counts.blocks
+        + counts.warp_shape_bytes * counts.warp_shapes + index_width(counts.warp_shapes) * counts.warps
         + counts.op_shape_bytes * counts.op_shapes + index_width(counts.op_shapes) * counts.ops + 5 * counts.lines + 8 * counts.wide
     )
 
@@ -108,7 +117,7 @@ cdef inline Columns lay_out(uint8_t* start, const Counts* counts) noexcept nogil
     c.block_step = start
     c.block_warps = c.block_step + 4 * counts.blocks
     c.warp_shapes = c.block_warps + 4 * counts.blocks
-    c.warp_index = c.warp_shapes + 20 * counts.warp_shapes
+    c.warp_index = c.warp_shapes + counts.warp_shape_bytes * counts.warp_shapes
     c.op_shapes = c.warp_index + index_width(counts.warp_shapes) * counts.warps
     c.op_index = c.op_shapes + counts.op_shape_bytes * counts.op_shapes
     c.masks = c.op_index + index_width(counts.op_shapes) * counts.ops

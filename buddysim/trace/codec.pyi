@@ -32,5 +32,5 @@ def decode_columns(
     n_wide: int,
     grid_blocks: int = ...,
     block_warps: int = ...,
-    op_shape_bytes: int = ...,
+    version: int = ...,
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]: ...

@@ -216,6 +216,7 @@ cdef struct WarpShape:
     uint32_t tail_gap
     uint32_t tail_cycles
     uint32_t tail_steps
+    uint32_t tail_unit_slots
 
 
 cdef struct Work:
@@ -260,8 +261,8 @@ cdef int find_shapes(
         return OUT_OF_MEMORY
     for i in range(counts.warps):
         warp.warp, warp.n_ops = warps[i].warp, warps[i].n_ops
-        warp.tail_gap, warp.tail_cycles, warp.tail_steps = (
-            warps[i].tail_gap, warps[i].tail_cycles, warps[i].tail_steps
+        warp.tail_gap, warp.tail_cycles, warp.tail_steps, warp.tail_unit_slots = (
+            warps[i].tail_gap, warps[i].tail_cycles, warps[i].tail_steps, warps[i].tail_unit_slots
         )
         work.warp_index[i] = <uint32_t>find_shape(
             &work.warp_table, <uint8_t*>work.warp_shapes, &counts.warp_shapes,
@@ -330,6 +331,7 @@ cdef void write_columns(
         store_u32(c.warp_shapes, 2 * n + i, work.warp_shapes[i].tail_gap)
         store_u32(c.warp_shapes, 3 * n + i, work.warp_shapes[i].tail_cycles)
         store_u32(c.warp_shapes, 4 * n + i, work.warp_shapes[i].tail_steps)
+        store_u32(c.warp_shapes, 5 * n + i, work.warp_shapes[i].tail_unit_slots)
     width = index_width(n)
     for i in range(counts.warps):
         store_index(c.warp_index, width, i, work.warp_index[i])
@@ -372,7 +374,7 @@ def encode_columns(
     cdef int code
     memset(&counts, 0, sizeof(Counts))
     memset(&work, 0, sizeof(Work))
-    counts.op_shape_bytes = OP_SHAPE_BYTES
+    set_shape_bytes(&counts, FORMAT_VERSION)
     counts.blocks, counts.warps = <size_t>blocks.shape[0], <size_t>warps.shape[0]
     counts.ops, counts.lines = <size_t>ops.shape[0], <size_t>lines.shape[0]
     cdef const BlockRecord* block_at = &blocks[0] if counts.blocks else NULL
@@ -418,9 +420,11 @@ cdef int decode_blocks(
 
 
 cdef int decode_warps(
-    WarpRecord* warps, const Columns* c, const Counts* counts, uint64_t block_warps, size_t* position, size_t* longest
+    WarpRecord* warps, const Columns* c, const Counts* counts, int version, uint64_t block_warps, size_t* position,
+    size_t* longest,
 ) noexcept nogil:
     cdef size_t i, shape, at = 0, n = counts.warp_shapes, width = index_width(n)
+    cdef bint old = version < TAIL_UNIT_SLOTS_SINCE
     cdef uint32_t n_ops
     for i in range(n):
         if load_u32(c.warp_shapes, i) >= block_warps:
@@ -440,14 +444,17 @@ cdef int decode_warps(
         warps[i].tail_gap = load_u32(c.warp_shapes, 2 * n + shape)
         warps[i].tail_cycles = load_u32(c.warp_shapes, 3 * n + shape)
         warps[i].tail_steps = load_u32(c.warp_shapes, 4 * n + shape)
+        warps[i].tail_unit_slots = 0 if old else load_u32(c.warp_shapes, 5 * n + shape)
         at += n_ops
         longest[0] = max(longest[0], <size_t>n_ops)
     return FINE if at == counts.ops else WARP_OPS
 
 
-cdef int read_op_shapes(WarpOp* shapes, const Columns* c, const Counts* counts, size_t* position) noexcept nogil:
+cdef int read_op_shapes(
+    WarpOp* shapes, const Columns* c, const Counts* counts, int version, size_t* position
+) noexcept nogil:
     cdef size_t i, n = counts.op_shapes
-    cdef bint old = counts.op_shape_bytes == OLD_OP_SHAPE_BYTES
+    cdef bint old = version < UNIT_SLOTS_SINCE
     cdef int code
     for i in range(n):
         shapes[i].first_line = 0
@@ -528,12 +535,12 @@ cdef int decode_ops(
 def decode_columns(
     const uint8_t[::1] columns, size_t n_blocks, size_t n_warps, size_t n_ops, size_t n_lines,
     size_t n_op_shapes, size_t n_warp_shapes, size_t n_wide,
-    uint64_t grid_blocks=1 << 32, uint64_t block_warps=1 << 32, size_t op_shape_bytes=OP_SHAPE_BYTES,
+    uint64_t grid_blocks=1 << 32, uint64_t block_warps=1 << 32, int version=FORMAT_VERSION,
 ):
     """Records of a chunk from its columns, whatever these hold: a contradiction raises CodecError.
 
-    Counts must be below 2^32 (the caller bounds them before it has the columns decompressed). Op shapes of OLD_OP_SHAPE_BYTES have
-    no unit slots.
+    Counts must be below 2^32 (the caller bounds them before it has the columns decompressed). Unit slots that files of `version`
+    don't have are zero.
 
     Returns
     -------
@@ -547,13 +554,13 @@ def decode_columns(
     cdef WarpOp* shapes = NULL
     if max(n_blocks, n_warps, n_ops, n_lines) >= 1 << 32:
         raise CodecError("more than 2^32 records in a chunk")
-    if op_shape_bytes not in (OP_SHAPE_BYTES, OLD_OP_SHAPE_BYTES):
-        raise CodecError(f"op shapes of {op_shape_bytes} bytes")
+    if not 1 <= version <= FORMAT_VERSION:
+        raise CodecError(f"columns of format version {version}")
     if n_op_shapes > n_ops or n_warp_shapes > n_warps or n_wide > n_lines:
         raise CodecError("more shapes or wide deltas than records")
     counts.blocks, counts.warps, counts.ops, counts.lines = n_blocks, n_warps, n_ops, n_lines
     counts.op_shapes, counts.warp_shapes, counts.wide = n_op_shapes, n_warp_shapes, n_wide
-    counts.op_shape_bytes = op_shape_bytes
+    set_shape_bytes(&counts, version)
     if column_bytes(&counts) != <size_t>columns.shape[0]:
         raise CodecError(f"the columns have {columns.shape[0]} bytes, their counts say {column_bytes(&counts)}")
     c = lay_out(<uint8_t*>&columns[0] if columns.shape[0] else NULL, &counts)
@@ -573,7 +580,7 @@ def decode_columns(
         with nogil:
             code = decode_blocks(block_at, &c, &counts, grid_blocks, &position)
             if code == FINE:
-                code = decode_warps(warp_at, &c, &counts, block_warps, &position, &longest)
+                code = decode_warps(warp_at, &c, &counts, version, block_warps, &position, &longest)
             if code == FINE:
                 begun = <int64_t*>malloc((longest + 1) * sizeof(int64_t))
                 shapes = <WarpOp*>malloc((n_op_shapes + 1) * sizeof(WarpOp))
@@ -581,7 +588,7 @@ def decode_columns(
                     code = OUT_OF_MEMORY
                 else:
                     memset(begun, 0xFF, (longest + 1) * sizeof(int64_t))
-                    code = read_op_shapes(shapes, &c, &counts, &position)
+                    code = read_op_shapes(shapes, &c, &counts, version, &position)
             if code == FINE:
                 code = decode_ops(op_at, line_at, warp_at, shapes, begun, &c, &counts, &position)
     finally:

@@ -11,8 +11,8 @@ from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
 
 MAGIC: Final = b"\x8fBUDDY\r\n"
 END_MAGIC: Final = b"BUDDYEND"
-FORMAT_VERSION: Final = 2
-OLD_VERSIONS: Final = frozenset((1,))  # read too: its ops have no unit slots
+FORMAT_VERSION: Final = 3
+OLD_VERSIONS: Final = frozenset((1, 2))  # read too: tails have no unit slots, in version 1 ops have none either
 
 HEADER: Final = struct.Struct("<8sIIII")  # magic, version, 0, crc32 of the 16 bytes before, 0
 SECTION: Final = struct.Struct("<4sIQII")  # type, 0, payload bytes, payload's crc32, crc32 of the 20 bytes before
@@ -109,6 +109,11 @@ def op_shape_bytes(version: int) -> int:
     return 26 if version == 1 else 28
 
 
+def warp_shape_bytes(version: int) -> int:
+    """Bytes of a warp shape in the columns."""
+    return 20 if version < 3 else 24
+
+
 def column_bytes(
     n_blocks: int,
     n_warps: int,
@@ -122,7 +127,7 @@ def column_bytes(
     """Size of a chunk's columns, uncompressed."""
     return (
         8 * n_blocks
-        + 20 * n_warp_shapes
+        + warp_shape_bytes(version) * n_warp_shapes
         + index_width(n_warp_shapes) * n_warps
         + op_shape_bytes(version) * n_op_shapes
         + index_width(n_op_shapes) * n_ops

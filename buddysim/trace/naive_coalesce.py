@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from buddysim.compress import SECTOR_BYTES
@@ -30,3 +31,12 @@ def coalesce_op(addresses: Sequence[int], bytes_per_lane: int, is_store: bool) -
             whole_mask |= (is_store and len(covered) == SECTOR_BYTES) << sector
         words.append(number << 8 | whole_mask << 4 | sector_mask)
     return words
+
+
+def meetings(addresses: Sequence[int], width: int) -> int:
+    """How often an atomic's lanes meet at a word: over the sectors, the lanes of the busiest word beyond the first."""
+    words = Counter((address // SECTOR_BYTES, address // width) for address in addresses)
+    busiest = Counter[int]()
+    for (sector, _), lanes in words.items():
+        busiest[sector] = max(busiest[sector], lanes)
+    return sum(busiest.values()) - len(busiest)

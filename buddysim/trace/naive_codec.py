@@ -23,7 +23,7 @@ from buddysim.trace.records import (
 )
 
 ESCAPE = -(1 << 31)
-WARP_FIELDS = ("warp", "n_ops", "tail_gap", "tail_cycles", "tail_steps")
+WARP_FIELDS = ("warp", "n_ops", "tail_gap", "tail_cycles", "tail_steps", "tail_unit_slots")
 OP_FIELDS = (
     "gap",
     "chain_cycles",
@@ -107,6 +107,7 @@ def decode(
 ) -> tuple[Any, Any, Any, Any]:
     """(blocks, warps, ops, lines); ValueError where the columns contradict themselves."""
     op_fields = OP_FIELDS[:-1] if version == 1 else OP_FIELDS
+    warp_fields = WARP_FIELDS[:-1] if version < 3 else WARP_FIELDS
     _require(n_op_shapes <= n_ops and n_warp_shapes <= n_warps and n_wide <= n_lines, "more shapes than records")
     size = column_bytes(n_blocks, n_warps, n_ops, n_lines, n_op_shapes, n_warp_shapes, n_wide, version)
     _require(len(columns) == size, "the columns' size")
@@ -119,7 +120,7 @@ def decode(
         return layout.unpack_from(columns, at - layout.size)
 
     block_steps, block_warp_counts = take("I", n_blocks), take("I", n_blocks)
-    warp_shapes = list(zip(*(take("I", n_warp_shapes) for _ in WARP_FIELDS), strict=True))
+    warp_shapes = list(zip(*(take("I", n_warp_shapes) for _ in warp_fields), strict=True))
     warp_index = take(INDEX_CODES[index_width(n_warp_shapes)], n_warps)
     op_shapes = list(zip(*(take(code, n_op_shapes) for code in OP_FIELD_CODES[: len(op_fields)]), strict=True))
     op_index = take(INDEX_CODES[index_width(n_op_shapes)], n_ops)
@@ -156,9 +157,11 @@ def _warps(index: Sequence[int], shapes: Sequence[tuple[int, ...]], n_ops: int) 
     first = 0
     for i, shape in enumerate(index):
         _require(shape < len(shapes), "a warp's shape")
-        warp, count, *tail = shapes[shape]
-        warps[i] = (warp, first, count, *tail)
-        first += count
+        fields = dict(zip(WARP_FIELDS, shapes[shape], strict=False))  # old files have not all of them
+        for name, value in fields.items():
+            warps[i][name] = value
+        warps[i]["first_op"] = first
+        first += fields["n_ops"]
         _require(first <= n_ops, "the warps' ops")
     _require(first == n_ops, "the warps' ops")
     return warps

@@ -347,7 +347,7 @@ class Trace:
             chunk = Chunk(
                 *decode_columns(
                     columns, blocks, warps, ops, lines, op_shapes, warp_shapes, wide,
-                    kernel.grid_blocks, kernel.warps_per_block, fmt.op_shape_bytes(self.format_version),
+                    kernel.grid_blocks, kernel.warps_per_block, self.format_version,
                 )
             )  # fmt: skip
         except ValueError as error:

@@ -41,6 +41,7 @@ cdef struct WarpRecord:
     uint32_t tail_gap       # instructions after the last op
     uint32_t tail_cycles    # as chain_cycles
     uint32_t tail_steps
+    uint32_t tail_unit_slots    # as unit_slots, but for its bound
 
 cdef struct BlockRecord:
     uint32_t block          # linear thread-block number, x fastest

@@ -25,8 +25,11 @@ OP_DTYPE = np.dtype(
     ]
 )
 WARP_DTYPE = np.dtype(
-    [(name, "<u4") for name in ("warp", "first_op", "n_ops", "tail_gap", "tail_cycles", "tail_steps")]
+    [
+        (name, "<u4")
+        for name in ("warp", "first_op", "n_ops", "tail_gap", "tail_cycles", "tail_steps", "tail_unit_slots")
+    ]
 )
 BLOCK_DTYPE = np.dtype([(name, "<u4") for name in ("block", "first_warp", "n_warps")])
 LINE_DTYPE = np.dtype("<u8")
-assert [dtype.itemsize for dtype in (OP_DTYPE, WARP_DTYPE, BLOCK_DTYPE)] == [32, 24, 12]
+assert [dtype.itemsize for dtype in (OP_DTYPE, WARP_DTYPE, BLOCK_DTYPE)] == [32, 28, 12]

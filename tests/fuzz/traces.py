@@ -124,14 +124,19 @@ class _Maker:
             }
             lines = [line(address, 1) for address in sorted(addresses)]
             gap = self.rng.choice((0, 1, 100, 2**16 - 1))
-            return {"kind": self.rng.choice((0, 1, 2)), "gap": gap, "bytes_per_lane": 4}, lines
+            slots = self.rng.choice((0, 0, 3, 2**16 - 1))
+            kind = self.rng.choice((0, 1, 2))
+            return {"kind": kind, "gap": gap, "unit_slots": slots, "bytes_per_lane": 4}, lines
 
-        return records(
-            [
-                (block, [({"warp": warp}, [op() for _ in range(self.rng.choice(_COUNTS))]) for warp in range(warps)])
-                for block in range(n_blocks)
-            ]
-        )
+        def warp(number: int) -> tuple[dict[str, int], list[tuple[dict[str, int], list[int]]]]:
+            tail = {
+                "tail_gap": self.rng.choice((0, 0, 1, 2**16)),
+                "tail_cycles": self.rng.choice((0, 1, 2**32 - 1)),
+                "tail_unit_slots": self.rng.choice((0, 0, 5, 2**16 - 1, 2**32 - 1)),
+            }
+            return {"warp": number, **tail}, [op() for _ in range(self.rng.choice(_COUNTS))]
+
+        return records([(block, [warp(number) for number in range(warps)]) for block in range(n_blocks)])
 
     def snapshot(self) -> None:
         snapshot = self.writer.add_snapshot(self.launches, self.rng.choice(("", "replay: x", "\x1b[31m")))

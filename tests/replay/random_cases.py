@@ -353,6 +353,7 @@ def _launch(
                 "tail_gap": r.choice([0, 0, 3, 40]),
                 "tail_cycles": r.choice([0, 2, 50]),
                 "tail_steps": r.choice([0, 1]),
+                "tail_unit_slots": r.choice([0, 0, 4, 19, 65535, 70000]) if style["units"] else 0,
             }
             block.append(({"warp": warp, **tail}, ops))
         if block or r.random() < 0.1:

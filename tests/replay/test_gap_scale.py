@@ -17,7 +17,7 @@ from tests.trace.builders import line, records
 BASE = 1 << 33
 WARPS = 8  # of a thread block: four to a scheduler, so that issue slots are short
 
-NOTHING = {"gap": 0, "chain": 1, "use": 0, "unit": 0, "tail": 0, "tail_cycles": 0}
+NOTHING = {"gap": 0, "chain": 1, "use": 0, "unit": 0, "tail": 0, "tail_cycles": 0, "tail_unit": 0}
 #: What a trace may have between memory operations; in each of these it decides the time of the run.
 CASES = {
     "gap": {"gap": 300, "chain": 320},
@@ -25,6 +25,8 @@ CASES = {
     "first use": {"use": 3000, "chain": 6000},
     "unit slots": {"unit": 500},
     "tail's issue slots": {"tail": 4000, "tail_cycles": 8},
+    "tail's unit slots": {"tail": 8, "tail_cycles": 16, "tail_unit": 3000},
+    "tail's many unit slots": {"tail": 8, "tail_cycles": 16, "tail_unit": 40_000},
     "tail's chain": {"tail_cycles": 9000},
     "everything": {"gap": 30, "chain": 40, "use": 50, "unit": 60, "tail": 70, "tail_cycles": 80},
 }
@@ -43,7 +45,12 @@ def written(path: Path, factor: int = 1, timed: bool = True, **case: int) -> Pat
     }
     warps = [
         (
-            {"warp": warp, "tail_gap": some["tail"], "tail_cycles": some["tail_cycles"] if timed else 0},
+            {
+                "warp": warp,
+                "tail_gap": some["tail"],
+                "tail_cycles": some["tail_cycles"] if timed else 0,
+                "tail_unit_slots": some["tail_unit"],
+            },
             [(op, [line(BASE + 128 * (2 * warp + number))]) for number in range(2)],
         )
         for warp in range(WARPS)

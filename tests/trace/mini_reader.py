@@ -11,7 +11,7 @@ import zstandard
 def sections(data: bytes):
     """(type, payload) of every section, all checksums checked; walks from the header and ends at the index."""
     magic, version, zero, crc, zero2 = struct.unpack_from("<8sIIII", data, 0)
-    assert (magic, version, zero, zero2) == (b"\x8fBUDDY\r\n", 2, 0, 0)
+    assert (magic, version, zero, zero2) == (b"\x8fBUDDY\r\n", 3, 0, 0)
     assert crc == zlib.crc32(data[:16])
     at = 24
     found = []
@@ -79,7 +79,7 @@ def chunk(payload: bytes) -> dict:
         return "B" if shapes <= 256 else "H" if shapes <= 65536 else "I"
 
     steps, block_warps = column("I", n_b), column("I", n_b)
-    warp_shapes = list(zip(*[column("I", n_t) for _ in range(5)], strict=True))
+    warp_shapes = list(zip(*[column("I", n_t) for _ in range(6)], strict=True))
     warp_index = column(index(n_t), n_w)
     op_shapes = list(zip(*[column(code, n_s) for code in "IIIIIHBBBBH"], strict=True))
     op_index = column(index(n_s), n_o)

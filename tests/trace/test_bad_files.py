@@ -64,10 +64,10 @@ def test_files_that_are_not_traces(tmp_path):
 
 
 def test_the_error_of_another_version_names_it(tmp_path, good):
-    head = struct.pack("<8sII", fmt.MAGIC, 3, 0)
+    head = struct.pack("<8sII", fmt.MAGIC, 4, 0)
     path = tmp_path / "t.bin"
     path.write_bytes(head + struct.pack("<II", damage.crc32(head), 0) + good[24:])
-    assert "format version 3.0, this program reads up to 2.0" in problem_of(path)
+    assert "format version 4.0, this program reads up to 3.0" in problem_of(path)
 
 
 def test_a_changed_byte_anywhere_is_found(tmp_path, good):

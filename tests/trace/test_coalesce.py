@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.trace import naive_coalesce
-from buddysim.trace.coalesce import MAX_ADDRESS, coalesce
+from buddysim.trace.coalesce import MAX_ADDRESS, coalesce, meetings_of
 
 WIDTHS = st.sampled_from([1, 2, 4, 8, 12, 16, 32, 128])
 
@@ -35,6 +35,30 @@ def test_agrees_with_the_naive_twin(ops: list[tuple[list[int], int, bool]]) -> N
     expected = [naive_coalesce.coalesce_op(*op) for op in ops]
     assert counts.tolist() == [len(words) for words in expected]
     assert lines.tolist() == [word for words in expected for word in words]
+
+
+@given(operations(), st.sampled_from([1, 2, 4, 8]))
+def test_meetings_agree_with_the_naive_twin(op: tuple[list[int], int, bool], width: int) -> None:
+    addresses = op[0]
+    assert meetings_of(addresses, width) == naive_coalesce.meetings(addresses, width)
+    aligned = [address // 8 * 8 for address in addresses]
+    assert meetings_of(aligned, width) == naive_coalesce.meetings(aligned, width)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "width", "expected"),
+    [
+        ([], 4, 0),
+        ([64] * 32, 4, 31),
+        (range(64, 192, 4), 4, 0),
+        ([64, 68, 64, 64], 4, 2),  # three and one, in a sector
+        ([64, 96, 64, 96], 4, 2),  # two and two, in sectors of their own
+        ([64, 68, 64, 68], 4, 1),  # two and two, in a sector
+        ([64, 68], 8, 1),
+    ],
+)
+def test_meetings_by_hand(addresses: list[int], width: int, expected: int) -> None:
+    assert meetings_of(list(addresses), width) == expected
 
 
 def test_a_full_warp_of_floats_is_one_whole_line() -> None:

@@ -35,7 +35,7 @@ def ops_of(draw):
 
 @st.composite
 def warps_of(draw):
-    fields = {"warp": draw(U32), "tail_gap": draw(U32), "tail_cycles": draw(U32), "tail_steps": draw(U32)}
+    fields = {name: draw(U32) for name in ("warp", "tail_gap", "tail_cycles", "tail_steps", "tail_unit_slots")}
     few = draw(st.lists(ops_of(), max_size=4))
     return fields, few * draw(st.integers(1, 3))
 
@@ -72,20 +72,31 @@ def test_every_width_of_index(n_shapes):
     np.testing.assert_array_equal(back[2], part[2])
 
 
-def test_columns_of_version_1_have_no_unit_slots():
+@pytest.mark.parametrize("version", [1, 2])
+def test_columns_of_old_versions_lack_unit_slots(version):
+    """Version 1 has none; version 2 has those of ops, but none of tails."""
     part = streaming(3)
+    part[2]["unit_slots"] = 5 if version == 2 else 0
     columns, n_op_shapes, n_warp_shapes, n_wide = codec.encode_columns(*part)
-    shapes_end = 8 * len(part[0]) + 20 * n_warp_shapes + len(part[1]) + 26 * n_op_shapes
-    old = np.concatenate([columns[:shapes_end], columns[shapes_end + 2 * n_op_shapes :]])
+    blocks_end = 8 * len(part[0])
+    tails_end = blocks_end + 24 * n_warp_shapes
+    shapes_end = tails_end + len(part[1]) + 28 * n_op_shapes
+    cut = {1: 2 * n_op_shapes, 2: 0}[version]
+    pieces = ((0, tails_end - 4 * n_warp_shapes), (tails_end, shapes_end - cut), (shapes_end, len(columns)))
+    old = np.concatenate([columns[first:end] for first, end in pieces])
     counts = (*counts_of(part), n_op_shapes, n_warp_shapes, n_wide)
-    assert len(old) == column_bytes(*counts, version=1)
-    fast = codec.decode_columns(old, *counts, op_shape_bytes=26)
-    naive = naive_codec.decode(old.tobytes(), *counts, version=1)
+    assert len(old) == column_bytes(*counts, version=version)
+    fast = codec.decode_columns(old, *counts, version=version)
+    naive = naive_codec.decode(old.tobytes(), *counts, version=version)
     for back, twin, before in zip(fast, naive, part, strict=True):
         np.testing.assert_array_equal(back, before)
         np.testing.assert_array_equal(twin, before)
-    with pytest.raises(ValueError, match="27"):
-        codec.decode_columns(old, *counts, op_shape_bytes=27)
+
+
+@pytest.mark.parametrize("version", [0, 4])
+def test_columns_of_other_versions_are_refused(version):
+    with pytest.raises(ValueError, match=f"version {version}"):
+        codec.decode_columns(b"", 0, 0, 0, 0, 0, 0, 0, version=version)
 
 
 def test_streaming_lines_cost_almost_nothing():

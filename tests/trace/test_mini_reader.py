@@ -69,7 +69,7 @@ def as_mini(chunk):
                         [(int(value) >> 8 << 7, int(value) & 15, int(value) >> 4 & 15) for value in lines],
                     )
                 )
-            tail = [warp["tail_gap"], warp["tail_cycles"], warp["tail_steps"]]
+            tail = [warp[name] for name in ("tail_gap", "tail_cycles", "tail_steps", "tail_unit_slots")]
             warps[int(block["block"]), int(warp["warp"])] = (ops, tail)
     return warps
 
@@ -82,7 +82,13 @@ def test_chunks(tmp_path):
     odd = records(
         [
             (70, [({"warp": 1, "tail_cycles": 5}, [(everything, [line(int(n) << 7, 7, 2) for n in random_numbers])])]),
-            (3, [({"warp": 0, "tail_steps": 4}, []), ({"warp": 2}, [({"kind": 3, "gap": 1 << 31}, [])])]),
+            (
+                3,
+                [
+                    ({"warp": 0, "tail_steps": 4, "tail_unit_slots": 70_000}, []),
+                    ({"warp": 2}, [({"kind": 3, "gap": 1 << 31}, [])]),
+                ],
+            ),
         ]
     )
     many = streaming(30, 2, 20)

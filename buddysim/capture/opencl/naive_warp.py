@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from buddysim.capture.opencl.generated_headers import UNITS
-from buddysim.trace.records import FLAG_TIMED, OP_BARRIER
+from buddysim.trace.naive_coalesce import meetings
+from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, REPEATS_SHIFT
 
 N_UNITS = len(UNITS)
 NOWHERE = USED_ELSEWHERE = 0xFFFFFFFF
@@ -26,6 +27,11 @@ class Stretch:
     def unit_slots(self) -> int:
         """Cycles that the busiest unit takes beyond one for each instruction and for the operation that follows."""
         return min(max(0, max(self.busy) - self.gap - 1), 0xFFFF)
+
+    @property
+    def tail_unit_slots(self) -> int:
+        """Cycles that the busiest unit takes beyond one for each instruction, where no operation follows."""
+        return max(0, max(self.busy) - self.gap)
 
 
 @dataclass
@@ -182,7 +188,10 @@ class _Warp:
                 self.unused[number] = len(self.ops)
             first_use = (0, 0, 0) if site.use[0] == USED_ELSEWHERE else site.use
             self.issued.append((number, Stretch(self.now.gap, self.now.cycles, self.now.steps)))
-            self.ops.append(Op(site.kind, site.bytes, site.flags | FLAG_TIMED, self.since, addresses, first_use))
+            flags = site.flags | FLAG_TIMED
+            if site.kind == OP_ATOMIC:
+                flags |= meetings(addresses, site.bytes) << REPEATS_SHIFT
+            self.ops.append(Op(site.kind, site.bytes, flags, self.since, addresses, first_use))
             self.since = Stretch()
             self.now.gap += 1
         self.advance(block.after)

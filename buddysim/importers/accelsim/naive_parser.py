@@ -6,12 +6,12 @@ It checks nothing and stores no values; local memory is left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from buddysim.importers.accelsim.header import KernelHeader
 from buddysim.importers.accelsim.opcodes import Opcode, Role
-from buddysim.trace.naive_coalesce import coalesce_op
+from buddysim.trace.naive_coalesce import coalesce_op, meetings
 from buddysim.trace.records import (
     FLAG_BYPASS_L1,
     FLAG_NO_RETURN,
@@ -66,6 +66,7 @@ class Warp:
     ops: list[Op] = field(default_factory=list)
     tail_gap: int = 0
     tail: tuple[int, int] = (0, 0)
+    tail_unit_slots: int = 0
 
 
 def parse(text: str, header: KernelHeader, classify: Callable[[str], Opcode]) -> list[tuple[int, list[Warp]]]:
@@ -154,21 +155,13 @@ def advance(now: tuple[int, int], then: tuple[int, int]) -> tuple[int, int]:
     return max(now[0] - then[0], 0), max(now[1] - then[1], 0)
 
 
-def meetings(addresses: Sequence[int], width: int) -> int:
-    """How often lanes meet at a word: over the sectors, the lanes of the busiest word beyond the first."""
-    words = Counter((address // 32, address // width) for address in addresses)
-    busiest = Counter[int]()
-    for (sector, _), lanes in words.items():
-        busiest[sector] = max(busiest[sector], lanes)
-    return sum(busiest.values()) - len(busiest)
-
-
 def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHeader) -> None:
     """Issues a warp's instructions and fills in its operations."""
     stream = WarpStream(warp)
     for instruction in instructions:
         stream.issue(instruction, role_of(instruction, header))
     warp.tail_gap, warp.tail = stream.number - stream.last_number, advance(stream.now, stream.last_op)
+    warp.tail_unit_slots = stream.unit_slots()
 
 
 class WarpStream:
@@ -257,6 +250,11 @@ class WarpStream:
                 if 0 < group < self.group and self.group - 1 - group >= max(instruction.immediate, 0):
                     self.use(index)
 
+    def unit_slots(self) -> int:
+        """Cycles of the busiest unit beyond one for each instruction since the last operation."""
+        since = self.number - self.last_number
+        return max([since, *self.unit_busy.values()]) - since
+
     def add_op(self, instruction: Instruction, role: Role, kind: int) -> None:
         """An access to global memory, or a barrier."""
         opcode, barrier = instruction.opcode, kind == OP_BARRIER
@@ -270,7 +268,7 @@ class WarpStream:
         words = [] if barrier else coalesce_op(instruction.addresses, opcode.width, kind == OP_STORE)
         chain = advance(self.now, self.last_op)
         since = self.number - self.last_number
-        unit_slots = min(max([since, *self.unit_busy.values()]) - since, 65535)
+        unit_slots = min(self.unit_slots(), 65535)
         width = 0 if barrier else opcode.width
         self.warp.ops.append(Op(instruction.pc, since - 1, unit_slots, chain, kind, width, flags, words))
         self.unit_busy.clear()

@@ -13,7 +13,7 @@ from buddysim.importers.accelsim.instruction cimport (
     SHARED, STORE, WINDOW_BYTES, Instruction,
 )
 from buddysim.importers.rows cimport Rows
-from buddysim.trace.coalesce cimport MAX_OP_LINES, coalesce_op
+from buddysim.trace.coalesce cimport MAX_OP_LINES, coalesce_op, meetings
 from buddysim.trace.records cimport (
     FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE, REPEATS_SHIFT, WarpOp,
     WarpRecord,
@@ -70,35 +70,6 @@ cdef int bank_conflicts(const Instruction* instruction) noexcept nogil:
     return most
 
 
-cdef int meetings(const Instruction* instruction) noexcept nogil:
-    """How often an atomic's lanes meet at a word: over its sectors, the lanes of the busiest word beyond the first."""
-    cdef uint64_t width = instruction.opcode.width if instruction.opcode.width else 1
-    cdef int lane, other, at_word, busiest, total = 0
-    cdef bint first
-    for lane in range(instruction.n_lanes):         # the first of its sector counts for it
-        first = True
-        for other in range(lane):
-            if instruction.addresses[other] >> 5 == instruction.addresses[lane] >> 5:
-                first = False
-                break
-        if not first:
-            continue
-        busiest = 1
-        for other in range(lane, instruction.n_lanes):
-            if instruction.addresses[other] >> 5 == instruction.addresses[lane] >> 5:
-                at_word = lanes_at(instruction, instruction.addresses[other] // width, width)
-                busiest = max(busiest, at_word)
-        total += busiest - 1
-    return total
-
-
-cdef inline int lanes_at(const Instruction* instruction, uint64_t word, uint64_t width) noexcept nogil:
-    cdef int lane, n = 0
-    for lane in range(instruction.n_lanes):
-        n += instruction.addresses[lane] // width == word
-    return n
-
-
 cdef class WarpStream(InstructionReader):
     def __cinit__(self, path, header, classify, *, first_line=0, include_local=False, image=None):
         self.include_local = include_local
@@ -136,6 +107,7 @@ cdef class WarpStream(InstructionReader):
         warp.tail_gap = saturated(self.number - self.last_op_number, 0xFFFFFFFF)
         warp.tail_cycles = saturated(advance(self.now.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
         warp.tail_steps = saturated(advance(self.now.steps, self.last_op_clock.steps), 0xFFFFFFFF)
+        warp.tail_unit_slots = saturated(self.take_unit_slots(self.number - self.last_op_number), 0xFFFFFFFF)
 
     cdef int issue(self, Instruction* instruction) except -1:
         """Issues the instruction when its registers and its unit allow, and notes what it means for memory."""
@@ -261,14 +233,14 @@ cdef class WarpStream(InstructionReader):
             if pending.group and pending.group <= closed and closed - pending.group >= <uint64_t>max(newest, 0):
                 self.use(index, clock)
 
-    cdef uint16_t take_unit_slots(self, uint64_t instructions) noexcept:
+    cdef uint64_t take_unit_slots(self, uint64_t instructions) noexcept:
         """How many more cycles than `instructions` of a scheduler's busiest unit go to those since the last operation."""
         cdef uint64_t busiest = instructions
         cdef int unit
         for unit in range(N_UNITS):
             busiest = max(busiest, self.unit_busy[unit])
             self.unit_busy[unit] = 0
-        return <uint16_t>saturated(busiest - instructions, 0xFFFF)
+        return busiest - instructions
 
     cdef WarpOp* add_op(
         self, Instruction* instruction, int kind, const uint64_t* lines, int n_lines, Clock clock
@@ -285,7 +257,7 @@ cdef class WarpStream(InstructionReader):
         memset(op, 0, sizeof(WarpOp))
         op.first_line = <uint32_t>first_line
         op.gap = saturated(self.number - self.last_op_number - 1, 0xFFFFFFFF)
-        op.unit_slots = self.take_unit_slots(self.number - self.last_op_number)
+        op.unit_slots = <uint16_t>saturated(self.take_unit_slots(self.number - self.last_op_number), 0xFFFF)
         op.chain_cycles = saturated(advance(clock.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
         op.chain_steps = saturated(advance(clock.steps, self.last_op_clock.steps), 0xFFFFFFFF)
         # A later path can have fewer cycles and more steps: what can't be subtracted is left for the next operation.
@@ -318,7 +290,7 @@ cdef class WarpStream(InstructionReader):
         if kind == OP_ATOMIC and (instruction.opcode.no_return or not returns):
             op.flags |= FLAG_NO_RETURN
         if kind == OP_ATOMIC:
-            op.flags |= <uint8_t>(meetings(instruction) << REPEATS_SHIFT)
+            op.flags |= <uint8_t>(meetings(instruction.addresses, instruction.n_lanes, instruction.opcode.width) << REPEATS_SHIFT)
         if instruction.opcode.bypass_l1:
             op.flags |= FLAG_BYPASS_L1
         if role == ASYNC_COPY:

@@ -26,7 +26,7 @@ from buddysim.replay.engine.sm cimport (
     scheduler_take, scheduler_time, warp_access, warp_next,
 )
 from buddysim.replay.engine.stream cimport (
-    FILL_DONE, FILL_SIZES, OP_END, FillStop, repeated_lines, stream_fill, stream_reserve,
+    FILL_DONE, FILL_SIZES, OP_END, FillStop, repeated_lines, stream_fill, stream_reserve, unit_ps,
 )
 from buddysim.replay.engine.thread_blocks cimport (
     STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
@@ -204,7 +204,7 @@ cdef class Engine:
                 begun = now - warp.op.chain_ps
                 finish = larger(scheduler.slots_free_ps, begun) + warp.slots * g.core.cycle_ps
                 # A busy unit holds up those that come after, not this operation, whose chain has the warp's own waits for it.
-                busy_ps = warp.op.unit_slots * g.core.cycle_ps
+                busy_ps = unit_ps(&g.core, warp.op)
                 if unlikely(g.core.unit_turns) and scheduler.slots_free_ps > begun:     # warps take turns there
                     finish += busy_ps
                     scheduler.slots_free_ps = finish

@@ -7,6 +7,7 @@ locations of lines as long as they are few: those of many would take more memory
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.cache cimport SectorCache
+from buddysim.replay.engine.hints cimport unlikely
 from buddysim.replay.engine.memory cimport MemorySystem
 from buddysim.replay.engine.locations cimport LineLocation
 from buddysim.trace.records cimport WarpOp, WarpRecord
@@ -17,10 +18,11 @@ cdef enum:
     OP_LOAD_PAST_L1 = 5         # a load that the L2 must serve
     NEVER_USED = -1
     MANY_LINES = 6              # of an operation: from here on it has words, not locations
+    MANY_UNIT_SLOTS = 65535     # that many or more, of an operation taken for that many; of an end `use_ps` has the time
 
 cdef struct StreamOp:
     int64_t chain_ps            # from the last operation's issue to this one's, nothing missing
-    int64_t use_ps              # from this one's issue to the first use of what it loads, or NEVER_USED
+    int64_t use_ps              # from this one's issue to the first use of what it loads, or NEVER_USED; see MANY_UNIT_SLOTS
     uint32_t slots              # issue slots it takes, with the instructions before it
     uint16_t unit_slots         # issue slots besides that the busiest execution unit takes for those instructions
     uint8_t kind
@@ -49,6 +51,13 @@ cdef struct StreamMemory:       # of one chunk; grows, and is used again for the
     size_t ops_bytes
     uint64_t* starts            # [warps]: offsets in `ops`
     size_t starts_bytes
+
+
+cdef inline int64_t unit_ps(const CoreTiming* core, const StreamOp* op) noexcept nogil:
+    """How long the busiest execution unit is kept besides the issue slots."""
+    if unlikely(op.unit_slots == MANY_UNIT_SLOTS) and op.kind == OP_END:
+        return op.use_ps
+    return op.unit_slots * core.cycle_ps
 
 
 cdef inline const LineLocation* stream_locations(const StreamOp* op) noexcept nogil:

@@ -80,9 +80,21 @@ cdef StreamOp op_of(const CoreTiming* core, const WarpOp* record) noexcept nogil
     if record.kind == OP_ATOMIC and core.blocking_atomics:
         op.use_ps = scaled(core, core.issue_interval_ps)
     op.slots = issue_slots(scaled(core, gap) + 1)
-    op.unit_slots = <uint16_t>smaller(scaled(core, record.unit_slots), 0xFFFF)
+    op.unit_slots = <uint16_t>smaller(scaled(core, record.unit_slots), MANY_UNIT_SLOTS)
     op.kind = OP_LOAD_PAST_L1 if record.flags & FLAG_BYPASS_L1 and record.kind == OP_LOAD else record.kind
     op.n_lines = <uint8_t>(record.n_lines + repeats(core, record))
+    return op
+
+
+cdef StreamOp end_of(const CoreTiming* core, const WarpRecord* warp) noexcept nogil:
+    """What a warp's record says of what follows its last operation."""
+    cdef StreamOp op
+    cdef int64_t unit_slots = scaled(core, warp.tail_unit_slots)
+    op.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
+    op.use_ps = NEVER_USED if unit_slots < MANY_UNIT_SLOTS else unit_slots * core.cycle_ps
+    op.slots = issue_slots(scaled(core, warp.tail_gap))
+    op.unit_slots = <uint16_t>smaller(unit_slots, MANY_UNIT_SLOTS)
+    op.kind, op.n_lines = OP_END, 0
     return op
 
 
@@ -225,10 +237,7 @@ cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const Me
                     (<uint64_t*>written)[0] = word
                     written += sizeof(uint64_t)
             at = <StreamOp*>written
-        at.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
-        at.use_ps = NEVER_USED
-        at.slots = issue_slots(scaled(core, warp.tail_gap))
-        at.kind, at.unit_slots, at.n_lines = OP_END, 0, 0
+        at[0] = end_of(core, warp)
         at += 1
     locate_rest(&unlocated, m)
     return FILL_DONE

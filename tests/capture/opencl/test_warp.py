@@ -23,7 +23,7 @@ from buddysim.capture.opencl.naive_warp import (
     Use,
 )
 from buddysim.trace.naive_coalesce import coalesce_op
-from buddysim.trace.records import OP_ATOMIC, OP_BARRIER, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE
+from buddysim.trace.records import OP_ATOMIC, OP_BARRIER, OP_DTYPE, OP_LOAD, OP_STORE, REPEATS_SHIFT, WARP_DTYPE
 
 MEMORY = range(1 << 12, 1 << 20)
 ROOM = 1 << 16
@@ -80,6 +80,7 @@ def compare(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> list[twi
         assert lines[at : at + n].tolist() == wanted
         at += n
     assert (warp["tail_gap"], warp["tail_cycles"], warp["tail_steps"]) == (tail.gap, tail.cycles, tail.steps)
+    assert warp["tail_unit_slots"] == tail.tail_unit_slots
     return expected
 
 
@@ -203,6 +204,22 @@ def test_the_busiest_unit_keeps_the_scheduler(library: ctypes.CDLL) -> None:
     blocks = [Block([1], [], Stretch(1, busy=[6, 1, 0, 0, 0, 0])), Block([], sites=[0, 1])]
     ops = compare(library, finished(Kernel(sites, blocks)), [Lane([], at(0, 1))])
     assert [op.before.unit_slots for op in ops] == [10 - 4, 0]
+
+
+def test_a_busy_unit_at_the_end(library: ctypes.CDLL) -> None:
+    """Of 70,000 cycles after the last operation, two are the instructions' own; nothing bounds them to 16 bits."""
+    block = Block([], [0], Stretch(2, busy=[3, 70_000, 0, 0, 0, 0]))
+    kernel = finished(Kernel([Site(OP_STORE, 4)], [block]))
+    compare(library, kernel, [Lane([], at(0))])
+    assert fast(library, kernel, [Lane([], at(0))])[2]["tail_unit_slots"] == 70_000 - 2
+
+
+def test_lanes_of_an_atomic_that_meet_at_a_word(library: ctypes.CDLL) -> None:
+    kernel = finished(Kernel([Site(OP_ATOMIC, 4), Site(OP_LOAD, 4)], [Block([], [0, 1])]))
+    for words, meetings in (([0] * 32, 31), (list(range(32)), 0), ([0, 1, 0, 0], 2), ([0, 8, 0, 8], 2)):
+        lanes = [Lane([], at(word, word)) for word in words]
+        compare(library, kernel, lanes)
+        assert [int(flags) >> REPEATS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == [meetings, 0]
 
 
 def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:

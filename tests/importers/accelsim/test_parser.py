@@ -58,7 +58,8 @@ def run(
                         )
                     )
                 tail = (int(warp["tail_cycles"]), int(warp["tail_steps"]))
-                its_warps.append(naive_parser.Warp(int(warp["warp"]), its_ops, int(warp["tail_gap"]), tail))
+                slots = int(warp["tail_unit_slots"])
+                its_warps.append(naive_parser.Warp(int(warp["warp"]), its_ops, int(warp["tail_gap"]), tail, slots))
             found.append((int(block["block"]), its_warps))
     return found, parser
 
@@ -183,6 +184,17 @@ def test_issue_slots_of_the_busiest_unit() -> None:
         found.append([op.unit_slots for op in ops])
     # A scheduler's unit takes an instruction every 2 cycles; the shared memory takes one per cycle of all 4 schedulers.
     assert found == [[2 * 10 - 11, 0], [0, 0], [4 * 10 - 11, 0], [0, 0], [0, 0]]
+
+
+def test_units_are_busy_after_the_last_operation_too() -> None:
+    """Ten instructions of the integer unit, every other cycle, and EXIT on the memory unit; with or without a store."""
+    integer, store = "0000 ffffffff 1 R{} IADD3 0 0", "0040 ffffffff 0 STG.E 1 R255 4 1 0x1000 4"
+    tail = [*(integer.format(i) for i in range(10)), "0050 ffffffff 0 EXIT 0 0"]
+    for lines in (tail, [store, *tail]):
+        _, warp = ops_of(*lines)
+        assert (warp.tail_gap, warp.tail_unit_slots) == (11, 2 * 10 - 11)
+    _, warp = ops_of(*(integer.format(0) for _ in range(40_000)))
+    assert warp.tail_unit_slots == 40_000 * 2 - 40_000
 
 
 def test_meetings_of_an_atomic_s_lanes_at_words() -> None:

@@ -7,6 +7,7 @@ import pytest
 from buddysim.trace import FLAG_NO_RETURN, FLAG_TIMED
 from tests.replay.bare import Launch, run_launches
 from tests.replay.mechanisms.hand import NS, atomic, grid, load, machine, run, store, time_of
+from tests.trace.builders import records
 
 M = machine()
 
@@ -103,3 +104,24 @@ def test_a_warp_that_waits_for_a_unit_waits_for_its_own_instructions_there(turns
     busy = store(1, unit_slots=20)
     assert time_of(both, [store(0, unit_slots=20)], [busy]) == (second_ns + 100) * NS
     assert time_of(both, [store(0, unit_slots=20)], [store(1, chain_cycles=21)]) == (21 + 100) * NS
+
+
+@pytest.mark.parametrize("unit_slots", [20, 65_534, 65_535, 65_536, 70_000])
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_tail_keeps_units_busy_as_other_instructions_do(turns, unit_slots):
+    """Two warps without operations, of ten instructions each: the second one's last slot comes after the first one's
+    unit slots and nine of its own, with turns after its own unit slots too; no warp waits for its own otherwise."""
+    both = machine(sm__unit_turns=turns)
+    tail = {"tail_gap": 10, "tail_cycles": 10, "tail_unit_slots": unit_slots}
+    assert time_of(both, [], tail=tail) == 10 * NS
+    count = run(both, [], [], tail=tail)
+    assert count["now_ps"] == (10 + unit_slots + 9 + turns * unit_slots) * NS
+    assert count["issue_busy_ps"] == 2 * (10 + unit_slots) * NS
+
+
+@pytest.mark.parametrize(("ready_ns", "issue_ns"), [(5, 23), (22, 23), (23, 23), (24, 24)])
+def test_a_tail_s_units_hold_up_the_operations_of_others(ready_ns, issue_ns):
+    """The first warp ends at 3 and keeps a unit for 20 slots more: no other operation issues before 23."""
+    tail = {"tail_gap": 3, "tail_cycles": 3, "tail_unit_slots": 20}
+    chunk = records([(0, [({"warp": 0, **tail}, []), ({"warp": 1}, [store(0, chain_cycles=ready_ns)])])])
+    assert run_launches(M, [Launch([chunk], warps=2)])[2] == [(issue_ns + 100) * NS]

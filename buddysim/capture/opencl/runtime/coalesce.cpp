@@ -53,4 +53,18 @@ int coalesce(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bo
   return n;
 }
 
+uint32_t meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) {
+  uint64_t sorted[WARP_LANES];
+  std::sort(sorted, std::copy(addresses, addresses + n_lanes, sorted));
+  uint32_t total = 0, run = 0, busiest = 0;
+  for (int lane = 0; lane < n_lanes; lane++) {
+    if (lane && sorted[lane] >> 5 != sorted[lane - 1] >> 5)
+      total += busiest - 1, run = busiest = 0;
+    else if (lane && sorted[lane] / bytes_per_lane != sorted[lane - 1] / bytes_per_lane)
+      run = 0;
+    busiest = std::max(busiest, ++run);
+  }
+  return n_lanes ? total + busiest - 1 : 0;
+}
+
 }  // namespace capture

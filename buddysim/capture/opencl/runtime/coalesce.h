@@ -10,4 +10,7 @@ constexpr int WARP_LANES = 32, MAX_OP_LINES = 64;
 // Writes the lines in the order in which lanes first touch them; gives their number. 1 to 128 bytes per lane.
 int coalesce(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bool is_store, uint64_t* lines);
 
+// How often an atomic's lanes meet at a word: over its sectors, the lanes of the busiest word beyond the first.
+uint32_t meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane);
+
 }  // namespace capture

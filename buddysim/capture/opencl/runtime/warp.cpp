@@ -143,6 +143,7 @@ void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& 
   uint64_t lines[MAX_OP_LINES];
   op.n_lines = coalesce(addresses, n, site.bytes, site.kind == OP_STORE, lines);
   lines_.insert(lines_.end(), lines, lines + op.n_lines);
+  if (site.kind == OP_ATOMIC) op.flags |= meetings(addresses, n, site.bytes) << REPEATS_SHIFT;
   if (site.use_distance == USED_ELSEWHERE)
     loaded_[number] = {at, instructions_, cycles_, steps_};
   else
@@ -159,13 +160,18 @@ WarpOp& Warp::add_op(const Site& site) {
   WarpOp op{};
   op.first_line = lines_.size();
   op.gap = since_.gap, op.chain_cycles = since_.cycles, op.chain_steps = since_.steps;
-  uint32_t busiest = *std::max_element(since_.busy.begin(), since_.busy.end());
-  op.unit_slots = std::min<uint64_t>(busiest - std::min<uint64_t>(busiest, uint64_t(since_.gap) + 1), 0xFFFF);
+  op.unit_slots = std::min<uint32_t>(unit_slots(uint64_t(since_.gap) + 1), 0xFFFF);
   op.kind = site.kind;
   op.flags = site.flags | FLAG_TIMED;
   since_ = {};
   ops_.push_back(op);
   return ops_.back();
+}
+
+// Cycles that the busiest unit takes beyond one for each of the instructions since the last operation.
+uint32_t Warp::unit_slots(uint64_t instructions) const {
+  uint32_t busiest = *std::max_element(since_.busy.begin(), since_.busy.end());
+  return busiest - std::min<uint64_t>(busiest, instructions);
 }
 
 void Warp::pass(const Stretch& stretch) {
@@ -204,7 +210,7 @@ uint64_t Warp::next_access(int lane, LaneSource& source) {
 void Warp::append_to(Records& records, uint32_t number) const {
   uint32_t first_op = records.ops.size(), first_line = records.lines.size();
   uint32_t n = ops_.size();
-  records.warps.push_back({number, first_op, n, since_.gap, since_.cycles, since_.steps});
+  records.warps.push_back({number, first_op, n, since_.gap, since_.cycles, since_.steps, unit_slots(since_.gap)});
   for (WarpOp op : ops_) {
     op.first_line += first_line;
     records.ops.push_back(op);

@@ -51,6 +51,7 @@ class WarpProgram:
     tail_gap: int
     tail_cycles: int
     tail_steps: int
+    tail_unit_slots: int
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ def read_blocks(trace: Trace, kernel: Kernel) -> list[BlockProgram]:
         names = chunk.ops.dtype.names or ()
         ops = [_op(dict(zip(names, record, strict=True)), lines) for record in chunk.ops.tolist()]
         warps = [
-            WarpProgram(number, ops[first : first + count], gap, cycles, steps)
-            for number, first, count, gap, cycles, steps in chunk.warps.tolist()
+            WarpProgram(number, ops[first : first + count], *tail)
+            for number, first, count, *tail in chunk.warps.tolist()
         ]
         blocks += [BlockProgram(number, warps[first : first + count]) for number, first, count in chunk.blocks.tolist()]
     return blocks

@@ -74,7 +74,8 @@ class Warp:
         if op is None:
             timed = program.tail_cycles != 0
             self.chain = numbers.span(program.tail_gap, program.tail_cycles, program.tail_steps, timed)
-            self.slots, self.unit_slots = numbers.scaled(program.tail_gap), 0
+            self.slots = numbers.scaled(program.tail_gap)
+            self.unit_slots = numbers.scaled(program.tail_unit_slots)
         else:
             self.chain = numbers.span(op.gap + 1, op.chain_cycles, op.chain_steps, op.timed)
             self.slots = numbers.scaled(op.gap) + 1
