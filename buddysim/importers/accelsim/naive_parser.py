@@ -204,9 +204,9 @@ class WarpStream:
             elif role == Role.SHARED:
                 passes = bank_conflicts(instruction.addresses)
                 latency += passes - 1
+        self.unit_busy[opcode.unit] += opcode.interval * passes * opcode.shared_by
         if kind is not None:
             self.add_op(instruction, role, kind)
-        self.unit_busy[opcode.unit] += opcode.interval * passes * opcode.shared_by
         for register in written:
             if kind in (OP_LOAD, OP_STORE, OP_ATOMIC):
                 self.loaders[register] = len(self.pending) - 1

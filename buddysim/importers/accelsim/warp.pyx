@@ -144,6 +144,10 @@ cdef class WarpStream(InstructionReader):
         elif role == ASYNC_WAIT:
             self.wait_async(instruction.immediate, clock)
 
+        if role == SHARED and instruction.has_memory and instruction.n_lanes:
+            passes = bank_conflicts(instruction)
+            latency += passes - 1
+        self.unit_busy[unit] += interval * passes * instruction.opcode.shared_by
         if role == BARRIER and instruction.n_lanes:
             self.n_barriers += 1
             self.add_op(instruction, OP_BARRIER, NULL, 0, clock)
@@ -153,8 +157,6 @@ cdef class WarpStream(InstructionReader):
                 waits_for_memory = True
             elif role == SHARED:
                 self.n_shared += 1
-                passes = bank_conflicts(instruction)
-                latency += passes - 1
             elif role == LOCAL_LOAD or role == LOCAL_STORE:
                 self.n_local += 1
                 if self.include_local:
@@ -163,7 +165,6 @@ cdef class WarpStream(InstructionReader):
             else:
                 self.n_other += 1
 
-        self.unit_busy[unit] += interval * passes * instruction.opcode.shared_by
         done.cycles, done.steps = start.cycles + latency, start.steps + 1
         if waits_for_memory:
             self.write_registers(instruction, clock, self.pending.n)

@@ -193,6 +193,8 @@ def test_units_are_busy_after_the_last_operation_too() -> None:
     for lines in (tail, [store, *tail]):
         _, warp = ops_of(*lines)
         assert (warp.tail_gap, warp.tail_unit_slots) == (11, 2 * 10 - 11)
+    _, warp = ops_of(store, tail[-1])  # on the memory unit both, a slot each
+    assert (warp.tail_gap, warp.tail_unit_slots) == (1, 0)
     _, warp = ops_of(*(integer.format(0) for _ in range(40_000)))
     assert warp.tail_unit_slots == 40_000 * 2 - 40_000
 
