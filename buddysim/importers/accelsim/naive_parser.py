@@ -160,7 +160,7 @@ def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHea
     stream = WarpStream(warp)
     for instruction in instructions:
         stream.issue(instruction, role_of(instruction, header))
-    warp.tail_gap, warp.tail = stream.number - stream.last_number, advance(stream.now, stream.last_op)
+    warp.tail_gap, warp.tail = stream.number - stream.last_number, advance(stream.end(), stream.last_op)
     warp.tail_unit_slots = stream.unit_slots()
 
 
@@ -170,6 +170,7 @@ class WarpStream:
     def __init__(self, warp: Warp) -> None:
         self.warp = warp
         self.now = self.last_op = (0, 0)
+        self.written = (0, 0)  # when all has executed but for loads
         self.number = self.last_number = 0
         self.ready: dict[str, tuple[int, int]] = {}
         self.unit_free: dict[int, tuple[int, int]] = {}
@@ -207,12 +208,20 @@ class WarpStream:
         self.unit_busy[opcode.unit] += opcode.interval * passes * opcode.shared_by
         if kind is not None:
             self.add_op(instruction, role, kind)
+        done = (start[0] + latency, start[1] + 1)
         for register in written:
             if kind in (OP_LOAD, OP_STORE, OP_ATOMIC):
                 self.loaders[register] = len(self.pending) - 1
                 self.ready[register] = self.now
             else:
-                self.ready[register] = (start[0] + latency, start[1] + 1)
+                self.ready[register] = done
+        if kind not in (OP_LOAD, OP_STORE, OP_ATOMIC) and later(done, self.written):
+            self.written = done
+
+    def end(self) -> tuple[int, int]:
+        """When an instruction of one cycle would have to issue to be the last that has executed, now or later."""
+        last = (max(self.written[0] - 1, 0), max(self.written[1] - 1, 0))
+        return last if all(self.written) and later(last, self.now) else self.now
 
     def start(self, registers: list[str], opcode: Opcode) -> tuple[int, int]:
         """When the unit starts the instruction; it issues (`now`) when registers and the unit's queue allow."""

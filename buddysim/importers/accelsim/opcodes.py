@@ -132,7 +132,11 @@ F2F F2FP F2I F2IP FRND I2F I2FP I2I I2IP MOV MOV32I MOVM PRMT SEL SGXT SHFL
 CSET CSETP P2R PLOP3 PSET PSETP R2P LDC MATCH QSPC CCTL CCTLL CCTLT ERRBAR CGAERRBAR
 SUATOM SULD SUQUERY SURED SUST B2R CS2R CSMTEST GETLMEMBASE LEPC NOP PMTRIG R2B S2R SETCTAID SETLMEMBASE VOTE VOTE_VTG
 ARRIVES FENCE SYNCS HGMMA QGMMA UCGABAR_ARV UCGABAR_WAIT USETMAXREG UTMACCTL UTMACMDFLUSH WARPGROUP
-DEPBAR LDGDEPBAR"""
+DEPBAR LDGDEPBAR
+BAR EXIT"""
+# Accel-Sim's trace_config::set_latency names no latency for these; GPGPU-Sim's scheduler_unit::cycle issues them to the
+# integer unit.
+_BRIEF = frozenset(("BAR", "EXIT"))
 
 _UNITS = {
     name: unit
@@ -145,7 +149,7 @@ _UNITS = {
         (_TEXTURE, Unit.TEXTURE),
         (_UNIFORM, Unit.UNIFORM),
         (_INTEGER, Unit.INTEGER),
-        ("EXIT BAR MEMBAR LD LDG LDL LDGSTS ST STG STL ATOM ATOMG RED REDG", Unit.MEMORY),
+        ("MEMBAR LD LDG LDL LDGSTS ST STG STL ATOM ATOMG RED REDG", Unit.MEMORY),
         ("LDS STS ATOMS LDSM STSM", Unit.SHARED),
     )
     for name in names.split()
@@ -208,7 +212,7 @@ def classify(text: str, timing: Timing) -> Opcode:
     elif "WIDE" in modifiers or _UNITS.get(name) == Unit.DOUBLE:
         registers = 2
     unit = _UNITS.get(name, Unit.INTEGER)
-    latency, interval = timing.of(unit)
+    latency, interval = (1, 1) if name in _BRIEF else timing.of(unit)
     return Opcode(
         role=role,
         unit=unit,

@@ -28,6 +28,7 @@ cdef class WarpStream(InstructionReader):
     cdef int64_t block, warp            # the current ones
     cdef Rows warps, ops, lines, pcs, pending
     cdef Clock now, last_op_clock
+    cdef Clock written                  # when all that the warp has issued has executed, but for its loads
     cdef uint64_t number, last_op_number, async_group
     cdef Clock[N_REGISTERS] ready
     cdef Clock[N_UNITS] unit_free

@@ -89,7 +89,7 @@ cdef class WarpStream(InstructionReader):
         warp.warp = <uint32_t>number
         warp.first_op = <uint32_t>self.ops.n
         self.now.cycles = self.now.steps = 0
-        self.last_op_clock = self.now
+        self.last_op_clock = self.written = self.now
         self.number = self.last_op_number = 0
         self.async_group = 1
         self.drop_async = True
@@ -101,12 +101,19 @@ cdef class WarpStream(InstructionReader):
         return 0
 
     cdef void close_warp(self) noexcept:
-        """The warp's last instruction has issued."""
+        """The warp's last instruction has issued; the warp ends when all have executed."""
         cdef WarpRecord* warp = <WarpRecord*>self.warps.data + (self.warps.n - 1)
+        cdef Clock end = self.now
+        # What is still executing goes on behind an instruction of one cycle, as EXIT is, whose end a machine knows.
+        if self.written.steps and self.written.cycles:
+            self.written.cycles -= 1
+            self.written.steps -= 1
+            if later(self.written, end):
+                end = self.written
         warp.n_ops = <uint32_t>self.ops.n - warp.first_op
         warp.tail_gap = saturated(self.number - self.last_op_number, 0xFFFFFFFF)
-        warp.tail_cycles = saturated(advance(self.now.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
-        warp.tail_steps = saturated(advance(self.now.steps, self.last_op_clock.steps), 0xFFFFFFFF)
+        warp.tail_cycles = saturated(advance(end.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
+        warp.tail_steps = saturated(advance(end.steps, self.last_op_clock.steps), 0xFFFFFFFF)
         warp.tail_unit_slots = saturated(self.take_unit_slots(self.number - self.last_op_number), 0xFFFFFFFF)
 
     cdef int issue(self, Instruction* instruction) except -1:
@@ -170,6 +177,8 @@ cdef class WarpStream(InstructionReader):
             self.write_registers(instruction, clock, self.pending.n)
         else:
             self.write_registers(instruction, done, 0)
+            if later(done, self.written):
+                self.written = done
         return 0
 
     cdef Clock registers_ready(self, Instruction* instruction) noexcept:

@@ -33,6 +33,9 @@ def test_roles_and_units() -> None:
     assert classify("LDG.E.128", volta).registers == 4
     assert classify("MUFU.RSQ", volta).latency == 20
     assert classify("MUFU.RSQ", volta).unit == Unit.SPECIAL
+    for name in ("EXIT", "BAR.SYNC"):  # a cycle of the integer unit
+        brief = classify(name, volta)
+        assert (brief.unit, brief.latency, brief.interval) == (Unit.INTEGER, 1, 1)
     assert not classify("FROBNICATE.X", volta).known
     assert classify("FROBNICATE.X", volta).unit == Unit.INTEGER
 

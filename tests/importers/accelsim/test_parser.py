@@ -187,16 +187,26 @@ def test_issue_slots_of_the_busiest_unit() -> None:
 
 
 def test_units_are_busy_after_the_last_operation_too() -> None:
-    """Ten instructions of the integer unit, every other cycle, and EXIT on the memory unit; with or without a store."""
+    """Ten instructions of the integer unit, every other cycle, and EXIT, one cycle there; with or without a store."""
     integer, store = "0000 ffffffff 1 R{} IADD3 0 0", "0040 ffffffff 0 STG.E 1 R255 4 1 0x1000 4"
     tail = [*(integer.format(i) for i in range(10)), "0050 ffffffff 0 EXIT 0 0"]
     for lines in (tail, [store, *tail]):
         _, warp = ops_of(*lines)
-        assert (warp.tail_gap, warp.tail_unit_slots) == (11, 2 * 10 - 11)
-    _, warp = ops_of(store, tail[-1])  # on the memory unit both, a slot each
+        assert (warp.tail_gap, warp.tail_unit_slots) == (11, 2 * 10 + 1 - 11)
+    _, warp = ops_of(store, tail[-1])
     assert (warp.tail_gap, warp.tail_unit_slots) == (1, 0)
     _, warp = ops_of(*(integer.format(0) for _ in range(40_000)))
     assert warp.tail_unit_slots == 40_000 * 2 - 40_000
+
+
+def test_a_warp_ends_when_all_has_executed() -> None:
+    """MUFU issues at 1 and has executed 20 cycles and a step later; EXIT would have after 1 and a step."""
+    sfu, end = "0000 ffffffff 1 R1 MUFU.RCP 0 0", "0010 ffffffff 0 EXIT 0 0"
+    assert ops_of(sfu, end)[1].tail == (1 + 20 - 1, 0)
+    assert ops_of("0000 ffffffff 1 R1 FADD 0 0", end)[1].tail == (2, 0)
+    dependent = "0010 ffffffff 1 R2 FADD 1 R1 0"
+    assert ops_of(sfu, dependent, end)[1].tail == (1 + 20 + 2 - 1, 1)
+    assert ops_of("0020 ffffffff 1 R4 LDG.E 1 R9 4 1 0x1000 4", end)[1].tail == (1, 0)
 
 
 def test_meetings_of_an_atomic_s_lanes_at_words() -> None:
