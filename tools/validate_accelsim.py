@@ -20,6 +20,7 @@ import numpy as np
 from buddysim import Machine, open_trace, simulate
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import write_text
+from buddysim.validation.accelsim import net_cycles
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "buddysim" / "validation" / "data" / "accelsim.toml"
@@ -116,8 +117,10 @@ def validate(traces: Path = ROOT / "traces") -> Validation:
             imported = import_counts(trace)
             result = simulate(trace, machine, "ideal", kernels=slice(0, stated["kernels"]))
         kernels = [
-            KernelRow(kernel["index"], kernel["name"], kernel["cycles"] - launch, theirs - launch)
-            for kernel, theirs in zip(result.per_kernel, stated["cycles"], strict=True)
+            KernelRow(kernel["index"], kernel["name"], ours, theirs - launch)
+            for kernel, ours, theirs in zip(
+                result.per_kernel, net_cycles(machine, result.per_kernel), stated["cycles"], strict=True
+            )
         ]
         found = {
             "device_read": sum(kernel["device_read_sectors"] for kernel in result.per_kernel),
@@ -134,16 +137,16 @@ def validate(traces: Path = ROOT / "traces") -> Validation:
                 {name: (found[name], theirs) for name, theirs in stated["traffic"].items()},
             )
         )
-    return Validation(reference, programs, by_marks(traces / BOUND_BY_MEMORY, machine, launch))
+    return Validation(reference, programs, by_marks(traces / BOUND_BY_MEMORY, machine))
 
 
-def by_marks(trace: Path, machine: Machine, launch_cycles: int) -> dict[tuple[int, int], int]:
+def by_marks(trace: Path, machine: Machine) -> dict[tuple[int, int], int]:
     """Net cycles of the first kernel, with other marks of the write queue."""
     net = {}
     for high, low in MARKS:
         changed = machine.with_overrides({"dram.write_high": high, "dram.write_low": low})
         result = simulate(trace, changed, "ideal", kernels=slice(0, 1))
-        net[high, low] = result.per_kernel[0]["cycles"] - launch_cycles
+        net[high, low] = net_cycles(changed, result.per_kernel)[0]
     return net
 
 
@@ -300,7 +303,6 @@ the configuration lacks are marked `assumed` there.
 - Arbitration of execution units between warps: the time that a warp's instructions occupy the busiest unit beyond
   their issue slots delays the scheduler's later instructions of any unit (docs/model.md), so kernels whose warps use
   different units at the same time come out too slow, by at most the difference between the units.
-- Units that instructions behind a warp's last memory operation keep busy.
 - Queues of replies (docs/model.md, crossbar); the L2's limit of four accesses to a sector on its way.
 - Stores that leave their line in the L1.
 - `MEMBAR` invalidating the L1 of its SM (its wait for the warp's loads is in the trace).
