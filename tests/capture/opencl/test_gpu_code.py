@@ -56,13 +56,18 @@ def test_loops_are_unrolled_and_loads_come_first(tmp_path: Path) -> None:
     assert first_use[0] < 8 <= first_use[1]  # behind the other seven loads
 
 
-def counted(source: str, folder: Path, *options: str) -> tuple[int, int]:
-    """Instructions of one warp of a kernel, and unit slots before its last operation."""
+def counted_trace(source: str, folder: Path, *options: str) -> Path:
+    """The trace of one warp of a kernel."""
     job = {"source": source, "buffers": [{"bytes": 4 * 4096, "fill": "random32", "seed": 1}, {"bytes": 4 * 4096}]}
     job["launches"] = [{"kernel": "k", "global": [32], "local": [32], "arguments": [{"buffer": 0}, {"buffer": 1}]}]
     output, done = captured(job, folder, *options)
     assert done.returncode == 0, done.stderr
-    with open_trace(output) as trace:
+    return output
+
+
+def counted(source: str, folder: Path, *options: str) -> tuple[int, int]:
+    """Instructions of one warp of a kernel, and unit slots before its last operation."""
+    with open_trace(counted_trace(source, folder, *options)) as trace:
         ops = np.concatenate([trace.decode_chunk(ref).ops for ref in trace.kernels[0].chunks])
         return trace.kernels[0].warp_instructions, int(ops["unit_slots"][-1])
 
@@ -90,6 +95,23 @@ def test_units_of_sm_70_are_kept(tmp_path: Path) -> None:
     instructions, slots = counted(kernel(many), tmp_path, "--gpu-code")
     assert 2 * 64 - instructions <= slots < 64
     assert counted(kernel(many), tmp_path)[1] == 0
+
+
+def tail_of(statements: str, folder: Path) -> tuple[int, int]:
+    """Instructions and unit slots of a warp after its last operation."""
+    output = counted_trace(kernel(statements), folder, "--gpu-code")
+    with open_trace(output) as trace:
+        (warp,) = trace.decode_chunk(trace.kernels[0].chunks[0]).warps
+        return int(warp["tail_gap"]), int(warp["tail_unit_slots"])
+
+
+def test_units_are_kept_after_the_last_operation_too(tmp_path: Path) -> None:
+    """A kernel ends with EXIT, a cycle of the integer unit; arithmetic behind the last load is no operation's gap."""
+    assert tail_of("b[i] = a[i];", tmp_path) == (1, 0)
+    many = "float x = a[i]; for (int k = 0; k < 64; k++) x = x * x + 0.5f; if (x == 0.25f) b[i] = x;"
+    instructions, slots = tail_of(many, tmp_path)
+    assert 64 < instructions < 80
+    assert slots == 2 * 64 - instructions
 
 
 LOCAL = """

@@ -50,6 +50,13 @@ Cost one(Unit unit) { return each(1, unit); }
 // One that executes in none of the units.
 Cost one_elsewhere(unsigned latency) { return {1, latency, 1, latency}; }
 
+// EXIT, as opcodes.py has it: a cycle of the integer unit.
+Cost exit_cost() {
+  Cost cost{1, 1, 1, 1};
+  cost.busy[INTEGER] = 1;
+  return cost;
+}
+
 // A sequence, each instruction of which needs the one before.
 Cost sequence(unsigned lanes, unsigned length, Unit unit) {
   return {lanes * length, length * LATENCY[unit], length, LATENCY[unit], busy(unit, lanes * length)};
@@ -215,7 +222,7 @@ Cost cost_of(const Instruction& i) {
     case Instruction::Switch:
       return sequence(1, 2 * cast<SwitchInst>(i).getNumCases() + 1, BRANCH);
     case Instruction::Ret:
-      return one(BRANCH);
+      return i.getFunction()->getMetadata("kernel_arg_addr_space") ? exit_cost() : one(BRANCH);
     case Instruction::Load:
     case Instruction::Store: {
       if (auto* variable = dyn_cast<GlobalVariable>(getLoadStorePointerOperand(&i)))
