@@ -61,6 +61,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
         "grid": list(kernel.grid),
         "block": list(kernel.block),
         "registers": kernel.registers,
+        "code_bytes": kernel.code_bytes,
         "shared_memory_bytes": kernel.shared_memory_bytes,
         "stream": kernel.stream,
         "event": kernel.event,

@@ -84,6 +84,7 @@ class Kernel:
     shared_memory_bytes: int  # per block
     stream: int
     event: int  # index in the trace's events
+    code_bytes: int = 0  # 0 = not known
     warp_instructions: int = 0
     memory_instructions: int = 0
     line_accesses: int = 0
@@ -269,18 +270,22 @@ class Trace:
     def _add_kernel(self, payload: bytes, offset: int) -> None:
         index = len(self.kernels)
         section = f"kernel {index}"
-        ordinal, stream, shared, gx, gy, gz, bx, by, bz, registers, zero = self._unpack(
+        ordinal, stream, shared, gx, gy, gz, bx, by, bz, registers, code = self._unpack(
             fmt.KERNEL_HEAD, payload, section, offset
         )
         if min(gx, gy, gz) < 1 or gx * gy * gz > fmt.MAX_GRID_BLOCKS:
             self.file.fail(section, offset, f"its grid is {gx, gy, gz}, expected 1 to 2^32 blocks")
-        if min(bx, by, bz) < 1 or bx * by * bz > fmt.MAX_BLOCK_THREADS or zero:
+        if min(bx, by, bz) < 1 or bx * by * bz > fmt.MAX_BLOCK_THREADS:
             self.file.fail(section, offset, f"its block is {bx, by, bz}, expected 1 to 2^16 threads")
+        if code and self.format_version in fmt.OLD_VERSIONS:
+            version = f"format version {self.format_version}"
+            self.file.fail(section, offset, f"it has code of {code} bytes, expected none in {version}")
         if self.kernels and ordinal <= self.kernels[-1].ordinal:
             self.file.fail(section, offset, f"its ordinal is {ordinal}, after {self.kernels[-1].ordinal}")
         name = self._text(payload[fmt.KERNEL_HEAD.size :], section, offset)
         event = len(self.events)
-        self.kernels.append(Kernel(index, name, ordinal, (gx, gy, gz), (bx, by, bz), registers, shared, stream, event))
+        grid, block = (gx, gy, gz), (bx, by, bz)
+        self.kernels.append(Kernel(index, name, ordinal, grid, block, registers, shared, stream, event, code))
         self.event_offsets.append(offset)
         self.events.append(KernelLaunch(index))
 

@@ -324,6 +324,7 @@ class TraceWriter:
         shared_memory_bytes: int = 0,
         stream: int = 0,
         ordinal: int | None = None,
+        code_bytes: int = 0,
     ) -> int:
         """A launch; `ordinal` counts the program's launches before it. Gives the kernel's index."""
         self._outside_kernel("kernel")
@@ -344,7 +345,7 @@ class TraceWriter:
             *grid,
             *block,
             self._number(registers, 32, "the number of registers", where),
-            0,
+            self._number(code_bytes, 32, "the size of the code", where),
         )
         self._section(fmt.KERNEL, payload + self._text(name, where))
         self._kernel = OpenKernel(self._n_kernels, grid[0] * grid[1] * grid[2], warps_per_block(block))

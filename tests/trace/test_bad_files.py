@@ -70,6 +70,16 @@ def test_the_error_of_another_version_names_it(tmp_path, good):
     assert "format version 4.0, this program reads up to 3.0" in problem_of(path)
 
 
+def test_files_of_older_versions_have_no_size_of_code(tmp_path):
+    with bt.TraceWriter(tmp_path / "t.bin", bt.Provenance("test")) as writer:
+        writer.begin_kernel("k", (1, 1, 1), (32, 1, 1), code_bytes=16)
+        writer.end_kernel()
+    head = struct.pack("<8sII", fmt.MAGIC, 2, 0)
+    path = tmp_path / "t.bin"
+    path.write_bytes(head + struct.pack("<II", damage.crc32(head), 0) + path.read_bytes()[24:])
+    assert "it has code of 16 bytes, expected none in format version 2" in problem_of(path)
+
+
 def test_a_changed_byte_anywhere_is_found(tmp_path, good):
     path = tmp_path / "t.bin"
     for at in range(0, len(good), 7):

@@ -44,9 +44,9 @@ def test_small_sections(path):
             address, size, value, known = struct.unpack("<QQBB6x", payload)
             assert bt.Memset(address, size, value if known else None) == fill
         for payload, kernel in zip(of_type(data, b"KERN"), trace.kernels, strict=True):
-            ordinal, stream, shared, *grid_block, registers, zero = struct.unpack_from("<QQQ6III", payload)
+            ordinal, stream, shared, *grid_block, registers, code = struct.unpack_from("<QQQ6III", payload)
             assert (ordinal, stream, shared) == (kernel.ordinal, kernel.stream, kernel.shared_memory_bytes)
-            assert (*grid_block, registers, zero) == (*kernel.grid, *kernel.block, kernel.registers, 0)
+            assert (*grid_block, registers, code) == (*kernel.grid, *kernel.block, kernel.registers, kernel.code_bytes)
             assert payload[56:].decode() == kernel.name
         for payload, kernel in zip(of_type(data, b"KEND"), trace.kernels, strict=True):
             counts = (kernel.warp_instructions, kernel.memory_instructions, kernel.line_accesses, kernel.n_blocks)

@@ -171,12 +171,20 @@ class Record:
         self._follows(message.numbers[0])
 
     def _launch(self, message: Received) -> None:
-        ordinal, stream, shared, *dims = message.numbers
+        ordinal, stream, shared, code, *dims = message.numbers
         self._follows(ordinal)
         grid, block = (dims[0], dims[1], dims[2]), (dims[3], dims[4], dims[5])
         self._kernel = message.text
         self.counts.note_group(message.text, block[0] * block[1] * block[2])
-        self._writer.begin_kernel(message.text, grid, block, shared_memory_bytes=shared, stream=stream, ordinal=ordinal)
+        self._writer.begin_kernel(
+            message.text,
+            grid,
+            block,
+            shared_memory_bytes=shared,
+            stream=stream,
+            ordinal=ordinal,
+            code_bytes=code,
+        )
         self.counts.kernels += 1
 
     def _records(self, message: Received) -> None:

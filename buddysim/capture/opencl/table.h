@@ -1,7 +1,7 @@
 // Descriptions of kernels in 32-bit words, from the compiler pass to the runtime; naive_warp.py writes them for tests.
 //
 // module:  n_kernels, kernel...
-// kernel:  text name, text refused, private_bytes, shared_bytes, n_args, {kind, bytes}..., text arg_name...,
+// kernel:  text name, text refused, private_bytes, shared_bytes, code_bytes, n_args, {kind, bytes}..., text arg_name...,
 //          n_sites, site..., n_blocks, block...
 // site:    kind, bytes, flags, stretch, use_distance, use_cycles, use_steps
 // block:   logged, join, stretch, n_targets, target..., n_sites, site number..., n_uses,
@@ -64,6 +64,7 @@ struct Argument {
 struct Kernel {
   std::string name, refused;  // refused: why it can't be traced
   uint32_t private_bytes = 0, shared_bytes = 0;
+  uint32_t code_bytes = 0;  // 0: not known
   std::vector<Argument> arguments;
   std::vector<Site> sites;
   std::vector<Block> blocks;  // the first one is the entry
@@ -86,7 +87,8 @@ class Words {
     for (auto cycles : s.busy) number(cycles);
   }
   void kernel(const Kernel& k) {
-    text(k.name), text(k.refused), number(k.private_bytes), number(k.shared_bytes), number(k.arguments.size());
+    text(k.name), text(k.refused), number(k.private_bytes), number(k.shared_bytes), number(k.code_bytes);
+    number(k.arguments.size());
     for (auto& a : k.arguments) number(a.kind), number(a.bytes);
     for (auto& a : k.arguments) text(a.name);
     number(k.sites.size());
@@ -126,6 +128,7 @@ class WordReader {
   Kernel kernel() {
     Kernel k;
     k.name = text(), k.refused = text(), k.private_bytes = number(), k.shared_bytes = number();
+    k.code_bytes = number();
     k.arguments.resize(number());
     for (auto& a : k.arguments) a.kind = number(), a.bytes = number();
     for (auto& a : k.arguments) a.name = text();

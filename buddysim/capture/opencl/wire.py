@@ -43,7 +43,7 @@ _NUMBERS = {
     Message.NAME: 1,
     Message.COPY: 4,
     Message.FILL: 3,
-    Message.KERNEL: 9,
+    Message.KERNEL: 10,
     Message.RECORDS: 4,
     Message.KERNEL_END: 2,
     Message.SNAPSHOT: 2,

@@ -125,7 +125,7 @@ class _Conversion:
                 case KernelFile():
                     self._take_snapshot(point)
                     if index in self.survey.present:
-                        self._kernel(command, point)
+                        self._kernel(command, point, self.survey.code_bytes[index])
                     point += 1
         self._take_snapshot(point)
 
@@ -182,7 +182,7 @@ class _Conversion:
                 self.image.write(address, data)
                 address += len(data)
 
-    def _kernel(self, command: KernelFile, ordinal: int) -> None:
+    def _kernel(self, command: KernelFile, ordinal: int, code_bytes: int) -> None:
         self.progress(f"converting {command.path.name}")
         with KernelTrace(command.path, include_local=self.options.include_local, image=self.image) as kernel:
             header = kernel.header
@@ -194,6 +194,7 @@ class _Conversion:
                 header.shared_memory_bytes,
                 header.stream,
                 ordinal,
+                code_bytes,
             )
             for blocks, warps, ops, lines, _ in kernel.records():
                 if len(blocks):

@@ -27,6 +27,7 @@ Records = tuple[
 
 _PIECE_BYTES = 1 << 20
 _MAX_HEADER_BYTES = 1 << 16
+_FIRST_OF_16_BYTES, _INSTRUCTION_BYTES, _MOST_CODE_BYTES = 70, 16, (1 << 32) - 16
 _RAW_LINES_AT_ONCE = 1 << 16
 
 
@@ -38,6 +39,10 @@ class KernelTrace:
     path : of the file
     include_local : make operations of local memory too
     image : memory contents to which stored values are written, if wanted
+
+    Attributes
+    ----------
+    code_bytes : to the end of the last instruction that ran, known after `records`; 0 before Volta
     """
 
     def __init__(self, path: Path, *, include_local: bool = False, image: MemoryImage | None = None) -> None:
@@ -47,6 +52,7 @@ class KernelTrace:
         self.is_raw = not names.endswith("g")
         self.counts: dict[str, int] = {}
         self.unknown_opcodes: set[str] = set()
+        self.code_bytes = 0
         self._include_local, self._image = include_local, image
         self._file = self._open()
         try:
@@ -119,6 +125,8 @@ class KernelTrace:
 
     def _finish(self, parser: KernelParser) -> None:
         self.counts, self.unknown_opcodes = parser.counts, parser.unknown_opcodes
+        if self.header.binary_version >= _FIRST_OF_16_BYTES:
+            self.code_bytes = min(parser.last_pc + _INSTRUCTION_BYTES, _MOST_CODE_BYTES)
 
     def _grouped(self, look_up: Callable[[str], Opcode]) -> Iterator[Records]:
         parser = self._parser(look_up)

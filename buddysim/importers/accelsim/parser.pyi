@@ -11,6 +11,7 @@ from buddysim.importers.accelsim.warp import WarpStream
 Records = tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void], NDArray[np.uint64], NDArray[np.uint64]]
 
 class KernelParser(WarpStream):
+    last_pc: int
     @property
     def counts(self) -> dict[str, int]: ...
     def __init__(

@@ -20,6 +20,7 @@ class Survey:
     """The result of the first reading."""
 
     present: dict[int, KernelFile] = field(default_factory=dict)  # by command index
+    code_bytes: dict[int, int] = field(default_factory=dict)  # likewise
     footprint: Footprint = field(default_factory=Footprint)
     counts: dict[str, int] = field(default_factory=dict)
     latency_sources: dict[str, None] = field(default_factory=dict)
@@ -55,6 +56,7 @@ def survey_kernels(commands: KernelsList, options: Options, progress: Callable[[
                 survey.warnings.append(f"{command.path}: a header without thread blocks; skipped")
                 continue
             survey.present[index] = command
+            survey.code_bytes[index] = kernel.code_bytes
             for name, count in kernel.counts.items():
                 survey.counts[name] = survey.counts.get(name, 0) + count
             survey.latency_sources[timing_of(kernel.header.binary_version).source] = None

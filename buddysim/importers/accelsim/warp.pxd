@@ -36,6 +36,7 @@ cdef class WarpStream(InstructionReader):
     cdef size_t[N_REGISTERS] loader     # 1 + index in `pending` of the operation that writes the register
     cdef uint64_t n_instructions, n_lane_instructions, n_memory, n_off, n_shared, n_local, n_other, n_barriers
     cdef uint64_t n_lines, n_sectors
+    cdef readonly uint64_t last_pc      # of the instructions so far, the one that is last in the code
 
     cdef int start_warp(self, int64_t number) except -1
     cdef void close_warp(self) noexcept

@@ -125,6 +125,7 @@ cdef class WarpStream(InstructionReader):
         cdef size_t index
         cdef bint waits_for_memory = False
         self.number += 1
+        self.last_pc = max(self.last_pc, instruction.pc)
         self.n_instructions += 1
         self.n_lane_instructions += instruction.n_lanes
         if instruction.has_memory:

@@ -89,6 +89,23 @@ def test_offsets_in_unrolled_loops_are_part_of_the_access(tmp_path: Path) -> Non
     assert eight - four == 4 * 3
 
 
+def test_code_has_every_instruction_once(tmp_path: Path) -> None:
+    """A warp passes through all of straight code once, and 100 times through a loop whose length isn't known."""
+    straight, code = size_of_code(kernel("b[i] = a[i] * a[i + 64];"), tmp_path, "--gpu-code")
+    assert code == 16 * straight
+    loop = "float x = 0; for (int k = 0; k < (int)a[3] % 1 + 100; k++) x = x * a[k] + 1; b[i] = x;"
+    repeated, code = size_of_code(kernel(loop), tmp_path, "--gpu-code")
+    assert 16 * repeated > 5 * code > 0
+    assert size_of_code(kernel(loop), tmp_path)[1] == 0
+
+
+def size_of_code(source: str, folder: Path, *options: str) -> tuple[int, int]:
+    """Instructions of one warp of a kernel, and bytes of its code."""
+    instructions, _ = counted(source, folder, *options)
+    with open_trace(folder / "out.bin") as trace:
+        return instructions, trace.kernels[0].code_bytes
+
+
 def test_units_of_sm_70_are_kept(tmp_path: Path) -> None:
     # 64 dependent multiply-adds keep the single-precision unit for two cycles each; what else there is, is few.
     many = "float x = a[i]; for (int k = 0; k < 64; k++) x = x * x + 0.5f; b[i] = x;"

@@ -23,6 +23,7 @@ namespace capture {
 namespace {
 
 constexpr unsigned MOST_PREDICATED = 7;  // instructions; assumed
+constexpr unsigned INSTRUCTION_BYTES = 16;  // Volta and later
 
 bool is_barrier(const Instruction& i) {
   auto* call = dyn_cast<CallInst>(&i);
@@ -165,7 +166,7 @@ class KernelMaker {
       add_sites(k, n);
       if (gpu_code() && join && reconverges(block, *join, loops)) add_reconvergence(k.blocks[n].after);
     }
-    if (gpu_code()) add_entry(k);
+    if (gpu_code()) add_entry(k), k.code_bytes = code_bytes(k);
     for (const Instruction* access : sites_) add_uses(k, *access);
     const DataLayout& layout = kernel_.getParent()->getDataLayout();
     for (const Instruction& i : instructions(kernel_))
@@ -221,6 +222,14 @@ class KernelMaker {
     Stretch& begin = entry.sites.empty() ? entry.after : k.sites[entry.sites.front()].before;
     begin.gap++;
     begin.busy[INTEGER] += UNIT_CYCLES[INTEGER];
+  }
+
+  // Every instruction once: each block's, operations among them.
+  static unsigned code_bytes(const Kernel& k) {
+    uint64_t instructions = k.sites.size();
+    for (auto& site : k.sites) instructions += site.before.gap;
+    for (auto& block : k.blocks) instructions += block.after.gap;
+    return std::min<uint64_t>(instructions, UINT32_MAX / INSTRUCTION_BYTES) * INSTRUCTION_BYTES;
   }
 
   // Volta names the point where lanes meet again before they part (BMOV, BSSY), and waits there (BSYNC).

@@ -88,7 +88,7 @@ void run(Request& request, void** buffer_addresses) {
   }
   const Shape& s = request.shape;
   Lock streaming(capture.stream);
-  std::vector<uint64_t> head = {capture.launches++, request.queue_number, request.shared_bytes};
+  std::vector<uint64_t> head = {capture.launches++, request.queue_number, request.shared_bytes, request.kernel->code_bytes};
   head.insert(head.end(), s.groups, s.groups + 3);
   head.insert(head.end(), s.local, s.local + 3);
   capture.wire.send(Message::KERNEL, head, request.name);

@@ -16,7 +16,7 @@ enum class Message : uint32_t {
   NAME,          // number; text
   COPY,          // kind (0 to the device, 1 from it, 2 on it), address, bytes, source
   FILL,          // address, bytes, byte value or 256
-  KERNEL,        // ordinal, stream, shared bytes, 3 of the grid, 3 of the block; name
+  KERNEL,        // ordinal, stream, shared bytes, code bytes, 3 of the grid, 3 of the block; name
   RECORDS,       // numbers of blocks, warps, ops, lines; the records
   KERNEL_END,    // lane accesses, those outside of buffers
   SNAPSHOT,      // point, reasons (SnapshotReason, one or more)
