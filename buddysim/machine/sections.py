@@ -57,6 +57,17 @@ class Sm(Section):
         default=parse_time("0 core_cycles"),
         description="from a barrier's last warp to the next instructions of its warps, besides the issue interval",
     )
+    barrier_interval: Duration = Field(
+        default=parse_time("0 core_cycles"),
+        description="time that an SM's barriers take for each warp that comes to one, one after the other",
+    )
+    code_latency: Duration = Field(
+        default=parse_time("0 core_cycles"),
+        description="time until an SM has a line of code that it has not had in this kernel; 0: code is always there",
+    )
+    code_ahead: Annotated[int, fields.count(0, 64)] = Field(
+        default=0, description="lines of code that are fetched ahead of the one that a warp gets to"
+    )
     blocking_atomics: Switch = Field(
         default=False,
         description="true: an atomic blocks its warp until it returns, even if its result is unused; false: as a load",

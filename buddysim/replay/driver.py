@@ -185,6 +185,7 @@ class Run:
             threads,
             registers,
             kernel.shared_memory_bytes,
+            kernel.code_bytes,
         ):
             return False
         self.launches.append((position, self.engine.now_ps))

@@ -61,6 +61,9 @@ def _sm_numbers(m: Machine) -> dict[str, object]:
         "issue_interval_ps": m.ps(m.sm.issue_interval),
         "assumed_ps": m.ps(m.sm.assumed_instruction),
         "barrier_ps": m.ps(m.sm.issue_interval) + m.ps(m.sm.barrier_latency),
+        "barrier_interval_ps": m.ps(m.sm.barrier_interval),
+        "code_ps": m.ps(m.sm.code_latency),
+        "code_ahead": m.sm.code_ahead,
     }
 
 

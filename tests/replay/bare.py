@@ -87,6 +87,7 @@ class Launch:
     threads: int | None = None  # 32 per warp
     registers: int = 0
     shared: int = 0
+    code_bytes: int = 0
 
 
 def run_launches(
@@ -116,7 +117,14 @@ def run_launches(
         n_blocks = sum(len(blocks) for blocks, _, _, _ in launch.chunks)
         threads = 32 * launch.warps if launch.threads is None else launch.threads
         started = engine.start_kernel(
-            handle, launch.start_ps, n_blocks, launch.warps, threads, launch.registers, launch.shared
+            handle,
+            launch.start_ps,
+            n_blocks,
+            launch.warps,
+            threads,
+            launch.registers,
+            launch.shared,
+            launch.code_bytes,
         )
         assert started
     chunks = [iter(launch.chunks) for launch in launches]

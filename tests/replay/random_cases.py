@@ -37,6 +37,7 @@ class Launch:
     threads: int
     registers: int
     shared_memory: int
+    code_bytes: int
     ordinal: int
     blocks: list[Block]
 
@@ -90,6 +91,7 @@ def write_case(case: Case, path: Path) -> Path:
                     launch.shared_memory,
                     launch.stream,
                     launch.ordinal,
+                    launch.code_bytes,
                 )
                 if launch.blocks:
                     writer.add_blocks(*records(launch.blocks))
@@ -117,6 +119,9 @@ def _sm_keys(r: random.Random) -> dict[str, Any]:
         "sm.assumed_instruction": _cycles(r.choice([1, 6, "2.5"])),
         "sm.blocking_atomics": r.random() < 0.3,
         "sm.barrier_latency": _cycles(r.choice([0, 0, 5, 90])),
+        "sm.barrier_interval": _cycles(r.choice([0, 0, 2, 30])),
+        "sm.code_latency": _cycles(r.choice([0, 0, 50, 463])),
+        "sm.code_ahead": r.choice([0, 1, 3, 8]),
         "sm.atomics_by_thread": r.random() < 0.4,
         "sm.unit_turns": r.random() < 0.4,
         "sm.end_waits_for_stores": r.random() < 0.5,
@@ -364,7 +369,8 @@ def _launch(
         r.shuffle(blocks)
     threads = 32 * warps - r.choice([0, 0, 5])
     registers, shared_memory = r.choice([0, 16, 33, 33, 255]), r.choice([0, 100, 300, 1000])
-    return Launch(r.choice([0, 1, 1, 2, 3]), grid, threads, registers, shared_memory, ordinal, blocks)
+    code_bytes = r.choice([0, 16, 140, 1000, 5000, 300_000])
+    return Launch(r.choice([0, 1, 1, 2, 3]), grid, threads, registers, shared_memory, code_bytes, ordinal, blocks)
 
 
 def _tighten(r: random.Random, case: Case) -> None:

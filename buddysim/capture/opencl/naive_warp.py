@@ -206,7 +206,7 @@ class _Warp:
 
 def words(kernel: Kernel) -> list[int]:
     """The kernel in the words of `table.h`, without arguments."""
-    result = [*_text(kernel.name), *_text(""), 0, 0, 0, len(kernel.sites)]
+    result = [*_text(kernel.name), *_text(""), 0, 0, 0, 0, len(kernel.sites)]
     for site in kernel.sites:
         result += [site.kind, site.bytes, site.flags, *_stretch(site.before), *site.use]
     result.append(len(kernel.blocks))

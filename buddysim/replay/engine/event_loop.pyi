@@ -24,6 +24,7 @@ class Engine:
         threads_per_block: int,
         registers_per_block: int,
         shared_per_block: int,
+        code_bytes: int = 0,
     ) -> bool: ...
     def add_chunk(
         self,

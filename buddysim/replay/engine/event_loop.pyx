@@ -9,6 +9,7 @@ from libc.string cimport memset
 cimport cython
 
 from buddysim.replay.engine.arena cimport arena_zeroed
+from buddysim.replay.engine.code cimport Code, code_free, code_make
 from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_most_held, l2_rewrite
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
@@ -30,7 +31,7 @@ from buddysim.replay.engine.stream cimport (
 )
 from buddysim.replay.engine.thread_blocks cimport (
     STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
-    dispatch_on, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
+    dispatch_on, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier, waits_for_code,
 )
 from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
@@ -83,7 +84,7 @@ cdef class Engine:
     # What the driver hands in
 
     def start_kernel(self, int handle, int64_t start_ps, int64_t blocks, int warps_per_block, int threads_per_block,
-                     int64_t registers_per_block, int64_t shared_per_block):
+                     int64_t registers_per_block, int64_t shared_per_block, int64_t code_bytes=0):
         """Dispatches a kernel's thread blocks from `start_ps` on.
 
         Returns
@@ -91,8 +92,13 @@ cdef class Engine:
         False where as many kernels are running as the engine can hold
         """
         cdef ActiveKernel kernel = ActiveKernel(
-            1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0)
-        return kernel_add(&self.gpu, &kernel)
+            1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0,
+            Code(NULL, NULL, 0))
+        code_make(&self.gpu.code, &kernel.code, self.gpu.n_sms, code_bytes)
+        if not kernel_add(&self.gpu, &kernel):
+            code_free(&kernel.code)
+            return False
+        return True
 
     def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,
                   const uint64_t[::1] lines, uint64_t ordinal):
@@ -150,6 +156,7 @@ cdef class Engine:
         handle = g.kernels[g.stop_kernel].handle if g.stop_kernel >= 0 else -1
         if stop == STOP_DONE:
             g.kernels[g.stop_kernel].used = 0
+            code_free(&g.kernels[g.stop_kernel].code)
         return words[stop], handle
 
     cdef void release_chunks(self):
@@ -201,6 +208,8 @@ cdef class Engine:
             scheduler_take(scheduler, position)
             warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
             if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
+                if unlikely(g.code.latency_ps) and waits_for_code(g, leaf, sm, position, warp, now):
+                    continue
                 begun = now - warp.op.chain_ps
                 finish = larger(scheduler.slots_free_ps, begun) + warp.slots * g.core.cycle_ps
                 # A busy unit holds up those that come after, not this operation, whose chain has the warp's own waits for it.

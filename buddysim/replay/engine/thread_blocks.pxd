@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
+from buddysim.replay.engine.code cimport Code, CodeCaches
 from buddysim.replay.engine.events cimport Events
 from buddysim.replay.engine.memory cimport MemorySystem
 from buddysim.replay.engine.sm cimport L1s, Pending, Scheduler, Warp
@@ -40,12 +41,14 @@ cdef struct ActiveKernel:
     int64_t registers_per_block
     int64_t shared_per_block
     int64_t stored_ps           # when the stores of the blocks that have ended are acknowledged
+    Code code
 
 cdef struct ResidentBlock:
     int kernel
     int64_t chunk
     int warps_left
     int at_barrier
+    int64_t arrived_ps          # when the last of these was there
     int next_free
 
 cdef struct Room:               # what an SM has left
@@ -55,6 +58,7 @@ cdef struct Room:               # what an SM has left
     int64_t registers
     int64_t shared
     int64_t next_block_ps
+    int64_t next_barrier_ps     # when a barrier can take its next warp
 
 cdef struct Gpu:                # one run's machine state
     Arena arena                 # where all that follows lies, but for the chunks
@@ -68,6 +72,8 @@ cdef struct Gpu:                # one run's machine state
     int64_t block_interval_ps
     int64_t warp_interval_ps
     int64_t block_latency_ps
+    int64_t barrier_interval_ps
+    CodeCaches code
     Scheduler* schedulers       # [sms][schedulers]
     Warp* warps                 # [sms][MAX_WARPS]
     Pending* later              # [warps][MAX_LATER]
@@ -99,3 +105,4 @@ cdef Stop kernel_start(Gpu* g, int index) noexcept nogil
 cdef Stop dispatch_on(Gpu* g) noexcept nogil
 cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t now) noexcept nogil
 cdef void reach_barrier(Gpu* g, int leaf, int position, Warp* warp, int64_t now) noexcept nogil
+cdef bint waits_for_code(Gpu* g, int leaf, int sm, int position, const Warp* warp, int64_t now) noexcept nogil

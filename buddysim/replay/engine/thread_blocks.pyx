@@ -5,6 +5,7 @@ from libc.string cimport memset
 
 from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
+from buddysim.replay.engine.code cimport code_begin, code_free, code_init, code_wait
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_put, events_set
 from buddysim.replay.engine.sm cimport (
@@ -24,6 +25,8 @@ cdef int gpu_init(Gpu* g, dict n) except -1:
     g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
     g.block_interval_ps, g.block_latency_ps = n["block_interval_ps"], n["block_latency_ps"]
     g.warp_interval_ps = n["warp_interval_ps"]
+    g.barrier_interval_ps = n["barrier_interval_ps"]
+    code_init(&g.arena, &g.code, g.n_sms * MAX_WARPS, n)
     core_init(&g.core, n)
     l1s_init(&g.arena, &g.l1, g.n_sms, n)
     schedulers_init(g)
@@ -55,7 +58,7 @@ cdef int rooms_init(Gpu* g, dict n) except -1:
     room.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
     room.blocks, room.threads = g.max_blocks, n["sm_threads"]
     room.registers, room.shared = n["sm_registers"], n["sm_shared"]
-    room.next_block_ps = 0
+    room.next_block_ps = room.next_barrier_ps = 0
     g.rooms = <Room*>arena_zeroed(&g.arena, g.n_sms, sizeof(Room))
     for i in range(g.n_sms):
         g.rooms[i] = room
@@ -73,6 +76,8 @@ cdef void gpu_free(Gpu* g) noexcept:
     cdef int64_t index
     for index in range(g.n_chunks):
         stream_free(&g.chunks[index].streams)
+    for index in range(g.n_kernels):
+        code_free(&g.kernels[index].code)
     free(g.chunks)
     arena_free(&g.arena)
 
@@ -261,7 +266,7 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
     block = &g.blocks[number]
     g.free_block = block.next_free
     block.kernel, block.chunk = index, kernel.chunk
-    block.warps_left, block.at_barrier = <int>record.n_warps, 0
+    block.warps_left, block.at_barrier, block.arrived_ps = <int>record.n_warps, 0, 0
     if g.l1.stored_ps != NULL:
         g.l1.stored_ps[number] = 0
     room.blocks -= 1
@@ -282,6 +287,8 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
         start += g.warp_interval_ps
         warp.block = number
         warp.n_pending = warp.at_barrier = 0
+        if g.code.latency_ps:
+            code_begin(&g.code, warp.number)
         scheduler = &g.schedulers[sm * g.n_schedulers + slot % g.n_schedulers]
         scheduler_add(scheduler, slot, warp_next(warp, g.later + warp.number * MAX_LATER))
     for i in range(sm * g.n_schedulers, (sm + 1) * g.n_schedulers):
@@ -307,7 +314,7 @@ cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t 
     block.warps_left -= 1
     if block.warps_left:
         if block.at_barrier == block.warps_left:
-            open_barrier(g, sm, warp.block, now)
+            open_barrier(g, sm, warp.block, larger(now, block.arrived_ps))
         return STOP_IDLE
     g.chunks[block.chunk].blocks_left -= 1
     room.blocks += 1
@@ -325,15 +332,28 @@ cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t 
     return dispatch_to(g, sm)
 
 
+cdef bint waits_for_code(Gpu* g, int leaf, int sm, int position, const Warp* warp, int64_t now) noexcept nogil:
+    """Whether the code of a warp's next operation is still to come; the warp is then ready when it is there."""
+    cdef Scheduler* scheduler = &g.schedulers[leaf]
+    cdef int64_t ready = code_wait(&g.code, &g.kernels[g.blocks[warp.block].kernel].code, warp, sm, now)
+    if ready <= now:
+        return False
+    scheduler_put(scheduler, position, ready)
+    events_put(&g.events, leaf, scheduler_time(scheduler))
+    return True
+
+
 cdef void reach_barrier(Gpu* g, int leaf, int position, Warp* warp, int64_t now) noexcept nogil:
     """A warp waits at a barrier for the others of its thread block."""
     cdef ResidentBlock* block = &g.blocks[warp.block]
+    cdef Room* room = &g.rooms[leaf // g.n_schedulers]
     warp_passed(warp, now)
+    block.arrived_ps = room.next_barrier_ps = larger(now, room.next_barrier_ps) + g.barrier_interval_ps
     warp.at_barrier = 1
     scheduler_set(&g.schedulers[leaf], position, NEVER)
     block.at_barrier += 1
     if block.at_barrier == block.warps_left:
-        open_barrier(g, leaf // g.n_schedulers, warp.block, now)
+        open_barrier(g, leaf // g.n_schedulers, warp.block, block.arrived_ps)
 
 
 cdef void open_barrier(Gpu* g, int sm, int number, int64_t now) noexcept nogil:

@@ -15,6 +15,9 @@ BY_HAND = {
     "step_ps": 3077,  # 3076.92
     "issue_interval_ps": 769,
     "barrier_ps": 769,
+    "barrier_interval_ps": 0,
+    "code_ps": 0,
+    "code_ahead": 0,
     "assumed_ps": 4615,  # 4615.38
     "l1_hit_ps": 63077,  # 63076.92
     "l1_line_ps": 769,

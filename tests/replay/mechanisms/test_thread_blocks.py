@@ -26,6 +26,27 @@ def test_a_barrier_s_warps_go_on_after_its_latency():
     assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (51 + 1 + 22 + 1 + 100) * NS
 
 
+def test_barriers_of_an_sm_take_one_warp_after_the_other():
+    """The second warp comes at 51 and is taken until 61. Of two that come at 1 and 2 the second is taken until 21.
+
+    Those of another block, which come at 3 and 4, are taken until 41.
+    """
+    slow = machine(sm__barrier_interval="10 ns")
+    assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (61 + 1 + 1 + 100) * NS
+    assert time_of(slow, [barrier(), store(0)], [barrier()]) == (21 + 1 + 1 + 100) * NS
+    blocks = grid([[barrier(), store(0)], [barrier()]], [[barrier(), store(1)], [barrier()]])
+    both = machine(sm__barrier_interval="10 ns", kernel__block_launch_interval="0 ns")
+    assert ends(both, Launch([blocks], warps=2)) == [(41 + 1 + 1 + 100) * NS]
+
+
+def test_a_barrier_takes_its_last_warp_whoever_opens_it():
+    """The second warp ends at 150, when the barrier is still busy with the first one, until 201."""
+    slow = machine(sm__barrier_interval="200 ns")
+    assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50)]) == (201 + 1 + 1 + 100) * NS
+    quick = machine(sm__barrier_interval="20 ns")
+    assert time_of(quick, [barrier(), store(0)], [store(1, chain_cycles=50)]) == (150 + 1 + 1 + 100) * NS
+
+
 def test_a_barrier_does_not_wait_for_warps_that_have_ended():
     """The second warp ends when its store is acknowledged, at 150."""
     assert time_of(M, [barrier(), store(0)], [store(1, chain_cycles=50)]) == (150 + 1 + 1 + 100) * NS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from buddysim.machine import Machine
+from buddysim.replay.twins.machine.code import Code
 from buddysim.replay.twins.machine.numbers import Numbers
 from buddysim.replay.twins.machine.program import BlockProgram
 from buddysim.replay.twins.machine.schedulers import Scheduler
@@ -24,10 +25,15 @@ class RunningKernel:
     running_blocks: int = 0
     stored: int = 0
     before: dict[str, int] = field(default_factory=dict)
+    code: dict[int, Code] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
         return self.started and not self.waiting and not self.running_blocks
+
+    def code_on(self, sm: Sm) -> Code:
+        """What an SM has of its code."""
+        return self.code.setdefault(sm.number, Code(sm.numbers, self.kernel.code_bytes))
 
     def needs(self) -> dict[str, int]:
         """What each of its thread blocks takes of an SM."""
@@ -49,6 +55,7 @@ class Block:
     left: int
     warps: list[Warp] = field(default_factory=list)
     stored: int = 0
+    arrived: int = 0
 
     def end_of_stores(self) -> int:
         """When its last warp may end, as far as stores are concerned for which warps' ends don't wait (ps)."""
@@ -64,12 +71,13 @@ class Sm:
     Parameters
     ----------
     numbers : of the machine
+    number : its own
     schedulers : its own
     """
 
-    def __init__(self, numbers: Numbers, schedulers: list[Scheduler]) -> None:
+    def __init__(self, numbers: Numbers, number: int, schedulers: list[Scheduler]) -> None:
         machine: Machine = numbers.machine
-        self.numbers, self.schedulers = numbers, schedulers
+        self.numbers, self.number, self.schedulers = numbers, number, schedulers
         self.free_slots = set(range(machine.sm.warps))
         self.room = {
             "blocks": machine.sm.blocks,
@@ -77,7 +85,7 @@ class Sm:
             "registers": machine.sm.registers,
             "shared_memory": machine.sm.shared_memory,
         }
-        self.next_block = 0
+        self.next_block = self.next_barrier = 0
 
     def has_room(self, kernel: RunningKernel) -> bool:
         """Whether a thread block of a kernel fits."""
@@ -99,9 +107,17 @@ class Sm:
         for i, warp_program in enumerate(program.warps):
             slot = min(self.free_slots)
             self.free_slots.remove(slot)
-            warp = Warp(self.numbers, warp_program, block, slot, start + self.numbers.block_latency + i * per_warp)
+            begin = start + self.numbers.block_latency + i * per_warp
+            warp = Warp(self.numbers, warp_program, block, slot, begin, kernel.code_on(self))
             block.warps.append(warp)
             self.schedulers[slot % len(self.schedulers)].warps.append(warp)
+
+    def at_barrier(self, warp: Warp, now: int) -> None:
+        """A warp comes to a barrier of its block; those of the SM take one warp after the other."""
+        warp.wait_at_barrier()
+        self.next_barrier = max(now, self.next_barrier) + self.numbers.barrier_interval
+        warp.block.arrived = self.next_barrier
+        release_barrier(warp.block, now)
 
     def warp_ended(self, warp: Warp, now: int) -> bool:
         """Frees the warp's slot; whether its block has ended with it."""
@@ -122,4 +138,4 @@ def release_barrier(block: Block, now: int) -> None:
     """The block's warps go on if all that have not ended are at the barrier."""
     if all(warp.at_barrier for warp in block.warps):
         for warp in block.warps:
-            warp.leave_barrier(now)
+            warp.leave_barrier(max(now, block.arrived))

@@ -41,6 +41,8 @@ class Numbers:
         self.step = m.ps(m.sm.step_latency)
         self.issue_interval = m.ps(m.sm.issue_interval)
         self.barrier = self.issue_interval + m.ps(m.sm.barrier_latency)
+        self.barrier_interval = m.ps(m.sm.barrier_interval)
+        self.code_latency = m.ps(m.sm.code_latency)
         self.assumed = m.ps(m.sm.assumed_instruction)
         self.launch_latency = m.ps(m.kernel.launch_latency)
         self.block_launch_interval = m.ps(m.kernel.block_launch_interval)

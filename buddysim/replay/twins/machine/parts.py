@@ -58,7 +58,7 @@ class Parts:
         if self.scheme == "um":
             room = page_room(numbers, self.most_entries)
             self.below.pages = Pages(numbers, self.link, counts, self.on_device, room, self._leave_caches)
-        self.sms = [Sm(numbers, own) for own in self.schedulers]
+        self.sms = [Sm(numbers, sm, own) for sm, own in enumerate(self.schedulers)]
 
     def _leave_caches(self, entries: range) -> None:
         """Lines leave with their page; the L2 keeps those of host memory."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from buddysim.buddy import Targets
 from buddysim.replay.twins.machine import copies
-from buddysim.replay.twins.machine.blocks import RunningKernel, release_barrier
+from buddysim.replay.twins.machine.blocks import RunningKernel
 from buddysim.replay.twins.machine.parts import Parts
 from buddysim.replay.twins.machine.program import BlockProgram, Line, read_blocks
 from buddysim.replay.twins.machine.schemes import region_of
@@ -87,8 +87,7 @@ class Run:
         scheduler.issued(warp, now, issued)
         warp.issued(op, issued, arrival)
         if op.kind == OP_BARRIER:
-            warp.wait_at_barrier()
-            release_barrier(warp.block, now)
+            self.parts.sms[sm].at_barrier(warp, now)
         else:
             warp.next()
 

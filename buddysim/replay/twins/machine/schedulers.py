@@ -33,6 +33,10 @@ class Scheduler:
         """The warp whose instruction, or end, issues at `now`; None where the turn only takes issue slots."""
         warp = self._candidate(now)
         if warp.slots and not warp.slots_taken:
+            until = warp.wait_for_code(now)
+            if until > now:
+                warp.ready = until
+                return None
             cycle = self.numbers.cycle
             waits = self.slots_free > now - warp.chain
             finish = max(self.slots_free, now - warp.chain) + warp.slots * cycle

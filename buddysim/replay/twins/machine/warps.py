@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from buddysim.replay.twins.machine.code import Code
 from buddysim.replay.twins.machine.numbers import Numbers
 from buddysim.replay.twins.machine.program import Op, WarpProgram
 from buddysim.trace import OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
@@ -35,6 +36,7 @@ class Warp:
     block : its thread block
     slot : its warp slot on the SM
     begin : when its first instruction may issue, but for its chain
+    code : what its SM has of its kernel's code
     awaited : 4 KiB of pages that it waits for, each with the time to look again
     """
 
@@ -43,7 +45,9 @@ class Warp:
     block: Block
     slot: int
     begin: int
+    code: Code
     position: int = -1
+    instructions: int = 0
     clock: int = 0
     shift: int = field(init=False)
     last: int = field(init=False)
@@ -52,6 +56,7 @@ class Warp:
     slots: int = field(init=False)
     unit_slots: int = field(init=False)
     slots_taken: bool = field(init=False)
+    has_code: bool = field(init=False)
     pending: list[Pending] = field(default_factory=list)
     awaited: dict[int, int] = field(default_factory=dict)
 
@@ -69,7 +74,7 @@ class Warp:
     def next(self) -> None:
         """Goes on to the next memory instruction, or to the end."""
         self.position += 1
-        self.slots_taken = False
+        self.slots_taken = self.has_code = False
         op, program, numbers = self.op, self.program, self.numbers
         if op is None:
             timed = program.tail_cycles != 0
@@ -97,6 +102,14 @@ class Warp:
         self.shift = max(self.shift, load.arrival - load.use)
         self.pending[at] = self.pending[-1]
         self.pending.pop()
+
+    def wait_for_code(self, now: int) -> int:
+        """When it has the code up to its next memory instruction, being ready at `now`; it waits for each only once."""
+        if self.has_code:
+            return now
+        self.has_code = True
+        first, self.instructions = self.instructions, self.code.passed(self.instructions, self.slots)
+        return now + self.code.wait(first, self.slots, now - self.chain, self.chain)
 
     def issued(self, op: Op, at: int, arrival: int) -> None:
         """Its instruction issued at `at`; its lines have all arrived at `arrival`."""
