@@ -113,9 +113,12 @@ _LIMITS = """
 - A capture counts LLVM's code by SASS's instructions (docs/capture-opencl.md), not SASS itself, and of the OpenCL
   versions: CUDA's backprop has 1.2 and 2 times the warp instructions, CUDA's hotspot computes in double precision.
   lud has 1.2 times as many: four words in a row of shared memory are one load of SASS.
-- Not modelled: instruction caches, which are cold too. nw's and lud's first kernels are blocks of one warp whose code
-  (768 and 680 instructions of 16 B by NVRTC 12.4 for sm_70) runs once and four times. What they lack of the GPU's
-  cycles is 19 and 33 cycles for each 128 B of it. pathfinder lacks most.
+- Instruction caches are cold like all others: each SM fetches a kernel's code when its first warp gets there
+  (docs/model.md). A capture knows the size of the code, estimated like its instructions, not where in it a warp is.
+- Not modelled: constant caches and TLBs, which are cold too (assumed: what short kernels lose there is in the launch
+  latency, which was fitted to them).
+- pathfinder is too fast still, for a reason that is not known. Of backprop's first kernel and b+tree, which come next,
+  the captures lack instructions; 2DConvolution waits for device memory, where reads among writes are too fast.
 - bfs ran on another graph than the measured one, by the rules of the same generator.
 - The counters' launch shapes are those of the CUDA programs' sources, not counted.
 """.strip()

@@ -55,8 +55,11 @@ class Replay:
 
 
 def made_with(machine: Machine) -> tuple[str, str]:
-    """What a replay's result depends on besides the trace: a digest of the machine, the model's version."""
-    numbers = sorted(engine_numbers(machine, Fraction(1)).items())
+    """What a replay's result depends on besides the trace: a digest of the machine, the model's version.
+
+    What is off or zero has no part in it, so a key that is new and off leaves it as it is.
+    """
+    numbers = sorted(item for item in engine_numbers(machine, Fraction(1)).items() if item[1])
     return hashlib.sha256(repr(numbers).encode()).hexdigest()[:12], str(MODEL_VERSION)
 
 
