@@ -109,7 +109,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         return MetadataLookup(t, t, False)
     set = at.metadata_set if at else metadata_set(m, line)
     row = cache_row(&m.metadata, set)
-    turn = port_turn(m.metadata_ports + divide(m.metadata_unit, set), &m.now_ps, t, m.metadata_cost)
+    turn = port_turn(&m.metadata_ports[divide(m.metadata_unit, set)].port, &m.now_ps, t, m.metadata_cost)
     if unlikely(turn > t):              # a branch: for a CPU that predicts it the port is not in the chain of times
         count_wait(m, METADATA_PORT, turn - t)
         t = turn

@@ -53,15 +53,15 @@ cdef struct QueuedRow:          # queued writes to one row
     int64_t arrival_ps          # of the first of them
     int64_t bursts
 
-cdef struct PseudoChannel:
+cdef struct PseudoChannel:      # what a read needs, the calendars' slots apart, are three cache lines of the CPU
     int64_t latest_act_ps       # of all activations the latest
     int64_t row_misses
     int64_t row_hits
-    int64_t turning_slot        # the first slot that turning the bus back for reads took
-    int64_t turned_slot         # the last one
     int64_t[TRAFFIC_KINDS] moved  # bursts by Traffic, queued writes among them
     Calendar bus                # slots of a burst
     Calendar activations        # slots of `act_interval`
+    int64_t turning_slot        # the first slot that turning the bus back for reads took
+    int64_t turned_slot         # the last one
     int64_t queued_bursts
     int64_t n_queued
     QueuedRow* queue            # [WRITE_QUEUE_LIMIT], by arrival
@@ -69,6 +69,7 @@ cdef struct PseudoChannel:
     int64_t next_place          # to be taken
     int64_t next_freed          # to be freed
     Port* port                  # simple
+    int64_t reserved
 
 cdef struct DeviceLocation:        # where something lies
     PseudoChannel* channel

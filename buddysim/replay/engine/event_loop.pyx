@@ -12,8 +12,10 @@ from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.code cimport Code, code_free, code_make
 from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_most_held, l2_rewrite
 from buddysim.replay.engine.dram cimport larger
-from buddysim.replay.engine.events cimport NEVER, events_put, events_set, events_take, key_number, key_time
-from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.events cimport (
+    GROUP_BITS, KEY_NEVER, NEVER, events_put, events_set, events_take, key_number, key_time, least_key, smaller,
+)
+from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
     HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_PORT, METADATA_READ, QUEUES, REPLY_PORT,
     WRITE_BACK,
@@ -27,7 +29,7 @@ from buddysim.replay.engine.sm cimport (
     scheduler_take, scheduler_time, warp_access, warp_next,
 )
 from buddysim.replay.engine.stream cimport (
-    FILL_DONE, FILL_SIZES, OP_END, FillStop, repeated_lines, stream_fill, stream_reserve, unit_ps,
+    FILL_DONE, FILL_SIZES, MANY_LINES, OP_END, FillStop, repeated_lines, stream_fill, stream_reserve, unit_ps,
 )
 from buddysim.replay.engine.thread_blocks cimport (
     STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
@@ -38,6 +40,23 @@ from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
 cdef enum:
     SHOWN_BINS = 40             # of a histogram of times: the last one is for all longer ones
+
+
+cdef inline void expect_next(Gpu* g, LookAhead* ahead, int leaf) noexcept nogil:
+    """Finds the scheduler that is likely to issue after the one at hand, number `leaf`, which is not in the order of events."""
+    cdef int64_t key = smaller(least_key(g.events.firsts, g.events.groups),
+                               least_key(g.events.keys + (leaf >> GROUP_BITS << GROUP_BITS), 1 << GROUP_BITS))
+    cdef int i
+    ahead.next = NULL
+    if key != KEY_NEVER:
+        leaf = key_number(key, g.events.bits)
+        ahead.next = &g.schedulers[leaf]
+        ahead.next_sm = <int>(<unsigned int>leaf / <unsigned int>g.n_schedulers)
+        ahead.next_warps = g.warps + ahead.next_sm * MAX_WARPS
+        prefetch(ahead.next)
+        prefetch(ahead.next.slot)
+        for i in range(0, ahead.next.n, 8):
+            prefetch(&ahead.next.ready[i])
 
 
 cdef class Engine:
@@ -246,7 +265,9 @@ cdef class Engine:
                 events_set(&g.events, leaf, scheduler_time(scheduler))
             else:
                 later = g.later + warp.number * MAX_LATER
-                warp_access(&g.l1, &g.m, warp, later, sm, now)
+                if warp.op.n_lines >= MANY_LINES:
+                    expect_next(g, &self.ahead, leaf)
+                warp_access(&g.l1, &g.m, &self.ahead, warp, later, sm, g.core.round_robin, now)
                 # What the L1 can't take yet holds its scheduler: requests are not booked further ahead than the L1 sees.
                 scheduler.next_issue_ps = larger(scheduler.next_issue_ps, g.l1.sms[sm].free_ps - g.l1.queue_ps)
                 scheduler_put(scheduler, position, warp_next(warp, later))

@@ -88,14 +88,19 @@ cdef struct SmPorts:            # an SM's at the crossbar
     int64_t queue_free_ps       # of an SM with a queue: when the request at its head has left
     Calendar* arrivals          # and of its replies, a sector a slot
 
-cdef struct Slice:              # of the L2, its lines apart
+cdef struct Slice:              # of the L2, its lines apart; what a load needs begins cache lines of the CPU
     Mshrs mshrs
-    int first_pseudo            # of the pseudo-channels behind it
+    Calendar* arrivals          # of requests from SMs with queues, a sector a slot; NULL: the crossbar has ports
+    int64_t first_pseudo        # of the pseudo-channels behind it
     Port port
     Port codec                  # its (de)compressor
+    Calendar* departures        # of replies to SMs with queues
     Port atomics                # its atomic unit
-    Calendar* arrivals          # of requests from SMs with queues, a sector a slot; NULL: the crossbar has ports
-    Calendar* departures        # of replies
+    int64_t reserved
+
+cdef struct MetadataSlice:      # of the metadata cache, its lines apart
+    Port port
+    int64_t[5] reserved         # whole cache lines of the CPU
 
 cdef struct Split:              # where a compressed entry's sectors lie
     int device
@@ -189,7 +194,7 @@ cdef struct MemorySystem:
     int perfect_metadata
     int64_t metadata_ps         # latency of a lookup
     int64_t metadata_cost       # one lookup through a metadata slice's port
-    Port* metadata_ports        # [metadata slices]
+    MetadataSlice* metadata_ports    # [metadata slices]
     Divisor metadata_unit       # bytes of a metadata slice's rows
     int metadata_shift          # log2 of the entries that a metadata line covers
     int metadata_sectors        # sectors of a metadata line

@@ -114,7 +114,7 @@ cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
     m.metadata_entry = <uint32_t>m.n_entries
     m.metadata_slices = divisor(n["metadata_slices"])
     m.metadata_cost = n["metadata_cost"]
-    m.metadata_ports = <Port*>arena_zeroed(arena, n["metadata_slices"], sizeof(Port))
+    m.metadata_ports = <MetadataSlice*>arena_zeroed(arena, n["metadata_slices"], sizeof(MetadataSlice))
     cache_init(arena, &m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
     m.metadata_unit = divisor(m.metadata.sets.by * m.metadata.row_bytes)
     return 0

@@ -11,16 +11,17 @@ from buddysim.replay.engine.cache cimport (
     Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch, cache_replace, cache_row,
     cache_touch, sector_count,
 )
+from buddysim.replay.engine.division cimport divide
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, least_key, smaller
 from buddysim.replay.engine.hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport L1_MSHR, L1_PORT, L1_STORE
 from buddysim.replay.engine.locate cimport locate_line
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, Mshrs, SmPorts, count_wait, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take_earlier,
+    MemorySystem, Mshrs, Slice, SmPorts, count_wait, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take_earlier,
 )
 from buddysim.replay.engine.locations cimport LineLocation, location_begin, locations_of_lines
-from buddysim.replay.engine.port cimport port_prefetch
+from buddysim.replay.engine.port cimport BUCKET_BITS, PORT_BUCKETS, port_prefetch
 from buddysim.replay.engine.stream cimport (
     MANY_LINES, NEVER_USED, OP_END, StreamOp, stream_bytes, stream_locations, stream_next, stream_words,
 )
@@ -64,10 +65,18 @@ cdef enum:
     STREAM_AHEAD = 5            # events before its streams are fetched
     SETS_AHEAD = 10             # events before the sets that it will touch are fetched
     LINES_AHEAD = 8             # lines of one operation whose sets are fetched before their turn
+    MOST_LINES = 256            # of an operation
 
 cdef struct LookAhead:
     Warp* warps[64]
     unsigned int at
+    # While an operation of many lines is carried out, what comes next is found step by step (`approach_next`).
+    Scheduler* next             # that is likely to issue next, or NULL
+    int next_sm                 # its SM,
+    Warp* next_warps            # and that one's warps
+    const StreamOp* located     # an operation of many lines that is likely to come next, or NULL
+    int located_at              # where its lines begin in `lines`
+    LineLocation[512] lines     # of two operations, MOST_LINES each, in whole eights
 
 cdef struct L1:                 # an SM's, its lines apart; one cache line of the CPU
     int64_t free_ps             # of its port
@@ -92,6 +101,7 @@ cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1
 cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted,
                           bint for_atomic, int64_t t) noexcept nogil
 cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil
+cdef void approach_next(LookAhead* ahead, const L1s* l1, const MemorySystem* m, bint round_robin, int step) noexcept nogil
 
 
 cdef inline Pending* warp_pending(Warp* warp, Pending* later, int i) noexcept nogil:
@@ -219,6 +229,17 @@ cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const L1* o
     l2_prefetch(m, at)
 
 
+cdef inline void prefetch_ports(const MemorySystem* m, const LineLocation* at) noexcept nogil:
+    """Prefetches what an access to a line will need of its slice: requests come when the last one came, or about then."""
+    cdef Slice* slice = &m.slices[at.slice]
+    cdef int64_t bucket = (m.at_slice_ps >> BUCKET_BITS) & (PORT_BUCKETS - 1)
+    prefetch(slice.mshrs.next)
+    prefetch(&slice.port.used[bucket])
+    prefetch(&slice.codec.used[(m.at_codec_ps >> BUCKET_BITS) & (PORT_BUCKETS - 1)])
+    prefetch(m.metadata.rows + at.metadata_set)
+    prefetch(&m.metadata_ports[divide(m.metadata_unit, at.metadata_set)].port.used[bucket])
+
+
 cdef inline void look_ahead(LookAhead* ahead, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
                             const MemorySystem* m) noexcept nogil:
     """Prefetches what the scheduler's next warp will need, in three steps, each of which needs the one before.
@@ -328,12 +349,14 @@ cdef inline unsigned int conflict_on(unsigned int sectors, unsigned int banks) n
     return sectors & -(conflict & -conflict)
 
 
-cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* later, int sm, int64_t now) noexcept nogil:
+cdef inline void warp_access(L1s* l1, MemorySystem* m, LookAhead* ahead, Warp* warp, Pending* later, int sm,
+                             bint round_robin, int64_t now) noexcept nogil:
     """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
     cdef const StreamOp* op = warp.op
     cdef const LineLocation* at = stream_locations(op)
-    cdef LineLocation[256] locations      # in whole eights
+    cdef LineLocation* locations
     cdef int i, n = op.n_lines
+    cdef bint many = n >= MANY_LINES
     cdef int64_t arrival = now, t
     cdef unsigned int sectors, banks = 15       # that the lines before have taken: an instruction begins anew
     cdef int asked = 0              # sectors of loads
@@ -343,14 +366,28 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, Warp* warp, Pending* late
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
-    if n >= MANY_LINES:
-        locate_lines(m, &l1.cache, stream_words(op), n, locations)
-        at = locations
-    for i in range(1, n if n < LINES_AHEAD else LINES_AHEAD):
-        prefetch_line(l1, m, own, &at[i])
+    if many and ahead.located == op:
+        at = ahead.lines + ahead.located_at
+        ahead.located_at ^= MOST_LINES
+        ahead.located = NULL
+    else:
+        if many:
+            locations = ahead.lines + (ahead.located_at ^ MOST_LINES)
+            locate_lines(m, &l1.cache, stream_words(op), n, locations)
+            at = locations
+        for i in range(1, n if n < LINES_AHEAD else LINES_AHEAD):
+            prefetch_line(l1, m, own, &at[i])
     for i in range(n):
-        if i + LINES_AHEAD < n:
-            prefetch_line(l1, m, own, &at[LINES_AHEAD])
+        if many:
+            if i + LINES_AHEAD < n:
+                prefetch_line(l1, m, own, &at[LINES_AHEAD])
+                prefetch_ports(m, &at[LINES_AHEAD])
+                prefetch(own.loads.next + LINES_AHEAD)
+            elif ahead.located:
+                prefetch_line(l1, m, &l1.sms[ahead.next_sm], ahead.lines + ahead.located_at + (i + LINES_AHEAD - n))
+                prefetch_ports(m, ahead.lines + ahead.located_at + (i + LINES_AHEAD - n))
+            if i & 1 and i <= 5 and ahead.next:
+                approach_next(ahead, l1, m, round_robin, i)
         sectors = at.masks & 15
         if unlikely(l1.banked) and not sectors & banks:         # it goes with the line before
             t = own.free_ps - l1.line_ps

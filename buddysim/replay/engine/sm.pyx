@@ -36,3 +36,33 @@ cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil:
     warp.shift_ps = larger(warp.shift_ps, load.arrival_ps - load.use_v_ps)
     load[0] = later[MAX_LATER - 1]
     warp.n_pending -= 1
+
+
+cdef void approach_next(LookAhead* ahead, const L1s* l1, const MemorySystem* m, bint round_robin, int step) noexcept nogil:
+    """Prefetches what the operation that is likely to come next needs, in steps 1, 3 and 5, each of which needs the one before.
+
+    In the last step its lines are located, if they are many. Nothing else happens to its scheduler before it issues.
+    """
+    cdef const Scheduler* scheduler = ahead.next
+    cdef const L1* own = &l1.sms[ahead.next_sm]
+    cdef const StreamOp* op
+    cdef const Warp* warp
+    cdef int i
+    if not scheduler.n:
+        return
+    warp = ahead.next_warps + scheduler.slot[scheduler_pick(scheduler, scheduler_time(scheduler), round_robin)]
+    if step == 1:
+        prefetch(warp)
+        prefetch(own)
+        port_prefetch(&m.sms[ahead.next_sm].requests, m.now_ps)
+        port_prefetch(&m.sms[ahead.next_sm].replies, m.at_codec_ps)
+        return
+    op = warp.op
+    if step == 3:
+        for i in range(0, 320, 64):         # its first 37 lines, at least
+            prefetch(<const char*>op + i)
+        prefetch(own.loads.next)
+        prefetch(own.loads.next + 8)
+    elif op.n_lines >= MANY_LINES and ahead.located != op:
+        ahead.located = op
+        locate_lines(m, &l1.cache, stream_words(op), op.n_lines, ahead.lines + ahead.located_at)
