@@ -215,19 +215,28 @@ _LIMITS = """
   not fit (uvm_tools.c, `enqueue_event`). A group has 3.1 and 3.0 MB in the log: 131.8 ms at the 1.0 to 1.1 ms that
   a group takes are 120 to 130 groups and some 370 MB each way, not 89 and 22. No model of the driver can meet these
   two rows.
-- **bfs** (the cause is open): 0.8 to 1.0 MB come in a batch, measured 1.3 to 1.6, but 5 to 21 times fewer batches
-  are needed. Per batch 4,400, 1,800 and 1,300 lines are accessed here and 850, 250 and 60 on the card: after a
-  replay all warps go on whose page is there, 1,792 of them, on the card seemingly some hundred. Served fault by
-  fault (`um.service` `fault`), a run moves 12.9, 44.1 and 97.4 GB in. Not the cause: pages pinned on the host
-  (thrashing detection leaves evictions out, uvm_perf_thrashing.c, so with one GPU and a CPU that only initialises
-  no page is found to thrash); at most 56 faults in flight for each SM (the limit of a TLB that Allen and Ge, SC21,
-  are remembered to give, not checked: tried in earlier versions of the model, 1.0 to 1.4 GB at 100 %). The graph
+- **bfs**: half of the cause is found, half is open. Warps that each go on by themselves (`um.replay` `warp`) move
+  1,025, 2,431 and 2,915 MB in, 6.5, 12 and 33 times too few; SMs that stop while they have a fault, as NVIDIA's
+  patents have it (`sm`), the bytes above, 3.5, 4.2 and 5.5 times too few. Lines accessed per batch: 4,400, 1,800 and
+  1,300 by warp, 2,400, 750 and 350 by SM, 850, 250 and 60 on the card. Two things that no source tells would give
+  the rest. They are not in the model: chosen in view of these rows, they would be a fit.
+  - *How much an SM has in flight when it stops*: here, all that its warps issue until the first fault is known. If
+    none issued while 32 places of 4 KiB are awaited, 2,032, 7,814 and 39,551 MB (hotspot at 125 and 150 %: 69.8);
+    with 8 places 2,362, 11,016 and 122,428 MB (hotspot 143, too many); with one, 12,057 MB at 100 %.
+  - *Whether small arrays share blocks*: assumed here. If each of the six began a block, and had frames of its own,
+    7,686, 12,654 and 24,996 MB; with the limit of 32 places, too, 10,765, 21,482 and 49,303 MB, which are 1.6, 0.72
+    and 0.52 of what was measured. So the two together are enough.
+- **bfs, not the cause** (found without replays by SM, or while SMs went on too early): batches that take faults from
+  all SMs evenly, 9 of each (bytes change by 2 %) or for 2 us longer (6 to 14 % fewer); faults known 500 ns later (14
+  to 20 % fewer); pages pinned on the host (thrashing detection leaves evictions out, uvm_perf_thrashing.c, so with
+  one GPU and a CPU that only initialises no page is found to thrash); at most 56 faults in flight for each SM, whose
+  warps go on by themselves (the limit of a TLB that Allen and Ge, SC21, are remembered to give, not checked; 1.0 to
+  1.4 GB at 100 %). Served fault by fault (`um.service` `fault`), a run moves 12.9, 44.1 and 97.4 GB in. The graph
   itself is drawn, not the one measured.
 - **Time**: replayed batches take 45 us and their transfers; logs have 95 to 190 us of a group outside transfers,
   and those of bfs and ra copies of 17 to 25 KB (a page of 4 KiB that faulted, then what the tree adds around it) at
-  7.4 to 8.7 GB/s. So all times are short, by 28 to 57 % for fdtd and hotspot; the slowdown of hotspot is short
-  because its second part, the measured 169 and 187 groups against 125, is.
-- **ra and hotspot at 100 %** are exact to the byte, in and, with the 4 MiB that the CPU reads back afterwards, out.
+  7.4 to 8.7 GB/s. So all times are short, by 17 to 44 % for fdtd and hotspot.
+- **ra at 100 %** is exact to the byte in, hotspot to a page of 64 KiB.
 - **125 and 150 %** of hotspot and ra leave the same three whole frames here; measured they differ by 6 and 37 % in
   time.
 """.strip()

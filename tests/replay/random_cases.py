@@ -224,7 +224,7 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
     page = r.choice([4, 4, 8])
     prefetch = page * r.choice([1, 2, 8])
     frame = r.choice([0, 0, prefetch, 2 * prefetch])
-    return {
+    keys = {
         "link.bandwidth": r.choice(["150 GB/s", "5 GB/s", "1.1 GB/s"]),
         "link.load_to_use": r.choice(["430 ns", "900 ns"]),
         "link.header": r.choice(["0 B", "0 B", "16 B", "32 B"]),
@@ -247,6 +247,8 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
         "um.service": r.choice(["fault", "block"] if (frame or page) >= prefetch else ["fault"]),
         "um.zero_fill": r.choice([False, True]),
     }
+    keys["um.replay"] = r.choice(["warp", "sm"] if keys["um.service"] == "block" else ["warp"])
+    return keys
 
 
 def _allocations(r: random.Random, busy: bool) -> list[tuple[str, int, int, str]]:

@@ -10,8 +10,9 @@ with none (`um.begin`). With `um.serial` evictions and migrations follow each ot
 driver.
 `um.service` "block" serves the faults of a batch together, sorted by address, a block at a time; all of them can be used when the
 batch ends. When that is, is known only once the batch has started: an access is told when to look again, and its warp does so
-in its turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. `um.zero_fill` moves no page that nothing
-has written yet. docs/model-rules.md has the exact rules.
+in its turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. With `um.replay` "sm" the whole SM
+waits: it issues nothing until all that faulted there has found its page (`wake_by_sm`). `um.zero_fill` moves no page that
+nothing has written yet. docs/model-rules.md has the exact rules.
 
 What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
 before: the frames resident from the beginning on that nothing has used since are the least recently used ones, in the order of
@@ -99,6 +100,11 @@ cdef struct Pages:
     Awaited* awaited            # [warps * MOST_AWAITED]
     int8_t* n_awaited           # [warps]
     int64_t* replayed_ps        # [n]: by block, when the latest batch ended that has brought the page and left it there
+    bint by_sm                  # an SM issues nothing while what faulted there is tried again, each time that a batch ends
+    int32_t* buffered           # [SMs]: by SM, places that its warps await
+    int64_t* stalled_ps         # [SMs]: by SM, since when there are any
+    int64_t* emptied_ps         # [SMs]: by SM, when the last of them that has come was there
+    int64_t* go_on_ps           # [warps]: by SM, the same of a warp's
     int8_t* exists              # [n]: of each page, that it has been written, or in device memory; NULL: all are moved
     int32_t* newer              # LRU list over the used frames, in which frame f has the number f + 1; 0 is the sentinel
     int32_t* older
@@ -333,7 +339,7 @@ cdef inline int64_t await_place(MemorySystem* m, Pages* pages, uint32_t entry, i
     """A fault, unless the open batch has one of this warp at this place; returns when it is time to look again."""
     cdef int64_t place = entry >> FAULT_SHIFT, page = entry >> pages.entries_shift, until_ps
     cdef Awaited* own = pages.awaited + <int64_t>m.warp * MOST_AWAITED
-    cdef int i = 0, n = pages.n_awaited[m.warp]
+    cdef int i = 0, n = pages.n_awaited[m.warp], sm = m.warp / MAX_WARPS
     while i < n and own[i].place != place:
         i += 1
     if i < n and pages.state[page] == FAULTED:
@@ -343,6 +349,9 @@ cdef inline int64_t await_place(MemorySystem* m, Pages* pages, uint32_t entry, i
     if i < MOST_AWAITED:
         own[i].place, own[i].until_ps = place, until_ps
         pages.n_awaited[m.warp] = <int8_t>(n + (i == n))
+        if pages.by_sm and i == n:
+            pages.stalled_ps[sm] = smaller(pages.stalled_ps[sm], t) if pages.buffered[sm] else t
+            pages.buffered[sm] += 1
     return until_ps
 
 
@@ -363,23 +372,30 @@ cdef int64_t access_by_block(MemorySystem* m, uint32_t entry, int64_t t) noexcep
     return larger(t, pages.state[page] - USED)
 
 
+cdef inline bint has_come(const Pages* pages, const Awaited* awaited, int64_t* go_on_ps) noexcept nogil:
+    """Whether the page that is awaited came with a batch and stayed; then who waits can go on at `go_on_ps`, when it ended."""
+    cdef int64_t came_ps = pages.replayed_ps[awaited.place >> pages.entries_shift - FAULT_SHIFT]
+    if came_ps >= awaited.until_ps:
+        go_on_ps[0] = larger(go_on_ps[0], came_ps)
+        return True
+    return False
+
+
 cdef int64_t wake_by_block(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
     """When a warp whose turn comes at `t` can go on: what it waits for may have come later, or gone again before it was used."""
     cdef Pages* pages = <Pages*>m.scheme_state
     cdef Awaited* own
     cdef int i, kept = 0, n = pages.n_awaited[warp]
-    cdef int64_t page, go_on_ps = t
+    cdef int64_t go_on_ps = t
     if not n:
         return t
     own = pages.awaited + <int64_t>warp * MOST_AWAITED
     serve_what_is_due(m, pages, t)
     for i in range(n):
         if own[i].until_ps <= t:
-            page = own[i].place >> pages.entries_shift - FAULT_SHIFT
-            if pages.replayed_ps[page] >= own[i].until_ps:
-                go_on_ps = larger(go_on_ps, pages.replayed_ps[page])
+            if has_come(pages, &own[i], &go_on_ps):
                 continue
-            own[i].until_ps = fault_for_batch(pages, page, t)
+            own[i].until_ps = fault_for_batch(pages, own[i].place >> pages.entries_shift - FAULT_SHIFT, t)
             go_on_ps = larger(go_on_ps, own[i].until_ps)
         elif at_end:            # a warp ends with all its accesses, whichever it waits for otherwise
             go_on_ps = larger(go_on_ps, own[i].until_ps)
@@ -387,6 +403,43 @@ cdef int64_t wake_by_block(MemorySystem* m, int warp, bint at_end, int64_t t) no
         kept += 1
     pages.n_awaited[warp] = <int8_t>kept
     return go_on_ps
+
+
+cdef int64_t try_again(Pages* pages, int warp, int64_t t) noexcept nogil:
+    """A warp of an SM looks again for what it awaits; returns when it has to do so next, at the earliest."""
+    cdef Awaited* own = pages.awaited + <int64_t>warp * MOST_AWAITED
+    cdef int i, kept = 0, sm = warp / MAX_WARPS
+    cdef int64_t next_ps = NEVER
+    for i in range(pages.n_awaited[warp]):
+        if own[i].until_ps <= t:
+            if has_come(pages, &own[i], &pages.go_on_ps[warp]):
+                pages.buffered[sm] -= 1
+                pages.emptied_ps[sm] = larger(pages.emptied_ps[sm], pages.go_on_ps[warp])
+                continue
+            if t < pages.came_ps:       # faults anew when that batch has ended
+                own[i].until_ps = pages.came_ps
+            else:
+                own[i].until_ps = fault_for_batch(pages, own[i].place >> pages.entries_shift - FAULT_SHIFT, t)
+        next_ps = smaller(next_ps, own[i].until_ps)
+        own[kept] = own[i]
+        kept += 1
+    pages.n_awaited[warp] = <int8_t>kept
+    return next_ps
+
+
+cdef int64_t wake_by_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
+    """When a warp whose turn comes at `t` can go on: not while anything that faulted on its SM, and was known then, is awaited."""
+    cdef Pages* pages = <Pages*>m.scheme_state
+    cdef int sm = warp / MAX_WARPS, other
+    cdef int64_t next_ps = NEVER
+    if pages.buffered[sm] and (pages.n_awaited[warp] or not (at_end or t < pages.stalled_ps[sm])):
+        serve_what_is_due(m, pages, t)
+        for other in range(sm * MAX_WARPS, (sm + 1) * MAX_WARPS):
+            if pages.n_awaited[other]:
+                next_ps = smaller(next_ps, try_again(pages, other, t))
+        if pages.buffered[sm] and (pages.n_awaited[warp] or not at_end):
+            return larger(t, next_ps)
+    return larger(t, pages.go_on_ps[warp] if at_end else pages.emptied_ps[sm])
 
 
 cdef void written(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil:
@@ -450,6 +503,11 @@ class Um(Section):
         description="faults are served as they come; or those of a batch when it starts, in the order of addresses, a block of "
         "`prefetch` at once, and who waits goes on when the batch ends",
     )
+    replay: Annotated[str, fields.one_of("warp", "sm")] = Field(
+        default="warp",
+        description="who waits for what has faulted: the warp; or its SM, which issues nothing until all of it is done, and tries "
+        "it again when a batch ends",
+    )
     zero_fill: Annotated[bool, fields.switch()] = Field(
         default=False, description="pages that neither a copy nor a kernel has written yet are filled with zeros, not moved"
     )
@@ -465,6 +523,8 @@ class Um(Section):
             raise ValueError(f"frame {format_size(self.frame)} is neither a page nor at least prefetch")
         if self.service == "block" and (self.frame or self.page) < self.prefetch:   # pages of a block would evict each other
             raise ValueError("service block needs a frame of at least prefetch")
+        if self.replay == "sm" and self.service != "block":
+            raise ValueError("replay sm needs service block")
         return self
 
 
@@ -509,7 +569,8 @@ cdef class Scheme(SchemeBase):
         self.shape.by_block, self.zero_fill = machine.um.service == "block", machine.um.zero_fill
         self.warps = machine.sm.count * MAX_WARPS
         if self.shape.by_block:
-            self.access, self.wake = access_by_block, wake_by_block
+            self.shape.by_sm = machine.um.replay == "sm"
+            self.access, self.wake = access_by_block, wake_by_sm if self.shape.by_sm else wake_by_block
         if self.zero_fill:
             self.written = written
 
@@ -537,6 +598,10 @@ cdef class Scheme(SchemeBase):
             pages.replayed_ps = <int64_t*>&replayed[0]
             pages.awaited, pages.n_awaited, pages.batch = <Awaited*>&awaited[0], <int8_t*>&n_awaited[0], <int64_t*>&batch[0]
             self.kept += [awaited, n_awaited, batch, replayed]
+            pages.buffered = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
+            pages.stalled_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
+            pages.emptied_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
+            pages.go_on_ps = <int64_t*>arena_zeroed(arena, self.warps, sizeof(int64_t))
         if self.zero_fill:
             exists = untouched_bytes(pages.n)
             pages.exists = <int8_t*>&exists[0]

@@ -70,7 +70,7 @@ class Run:
         warp = scheduler.choose(now)
         if warp is None:
             return
-        until = self.parts.below.wake(warp, warp.op is None, now)
+        until = self.parts.below.wake(sm, warp, warp.op is None, now)
         if until > now:
             warp.ready = until
             return

@@ -110,9 +110,9 @@ class Below:
         """Whether an entry can be in the L2."""
         return self.pages is None or self.pages.is_resident(entry)
 
-    def wake(self, warp: Warp, at_end: bool, t: int) -> int:
-        """When a warp whose turn comes at `t` can go on."""
-        return t if self.pages is None else self.pages.wake(warp, at_end, t)
+    def wake(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+        """When a warp of an SM whose turn comes at `t` can go on."""
+        return t if self.pages is None else self.pages.wake(sm, warp, at_end, t)
 
     def written(self, entries: range) -> None:
         """A copy or fill writes entries."""

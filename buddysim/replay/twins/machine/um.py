@@ -74,6 +74,11 @@ class Pages:
         self.exists = set(self.resident)
         self.replayed: dict[int, int] = {}
         self.asking: Warp | None = None
+        self.asking_sm, self.tried_again = 0, 0
+        self.by_sm = machine.um.replay == "sm"
+        self.buffers: dict[int, dict[int, Warp]] = {}
+        self.stalled: dict[int, int] = {}
+        self.emptied: dict[int, int] = {}
         counts["um.resident_bytes"] = room * self.frame_pages * machine.um.page
 
     def is_resident(self, entry: int) -> bool:
@@ -91,6 +96,8 @@ class Pages:
                 known = place in own
                 until = self.batch_start + self.fault_latency if known and page in self.batch else self._join(page, t)
                 if known or len(own) < MOST_AWAITED:
+                    if self.by_sm and not known:
+                        self._stall(self.asking, t)
                     own[place] = until
                 return until
         if page not in self.resident:
@@ -99,10 +106,12 @@ class Pages:
             self.frames.move_to_end(page // self.frame_pages)
         return max(t, self.resident[page])
 
-    def wake(self, warp: Warp, at_end: bool, t: int) -> int:
-        """When a warp whose turn comes at `t` can go on: then, or later."""
+    def wake(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+        """When a warp of an SM whose turn comes at `t` can go on: then, or later."""
         own, go_on = warp.awaited, t
-        self.asking = warp
+        self.asking, self.asking_sm = warp, sm
+        if self.by_sm:
+            return max(t, self._wake_by_sm(sm, warp, at_end, t))
         if not own:
             return t
         self._serve_what_is_due(t)
@@ -117,6 +126,34 @@ class Pages:
                 own[place] = self._join(page, t)
                 go_on = max(go_on, own[place])
         return go_on
+
+    def _stall(self, warp: Warp, t: int) -> None:
+        """What a warp's SM has in its buffer begins with, or goes on with, a fault at `t`."""
+        buffer = self.buffers.setdefault(self.asking_sm, {})
+        self.stalled[self.asking_sm] = min(t, self.stalled[self.asking_sm]) if buffer else t
+        buffer[warp.slot] = warp
+
+    def _wake_by_sm(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+        buffer = self.buffers.setdefault(sm, {})
+        if buffer and (warp.awaited or not (at_end or t < self.stalled[sm])):
+            self._serve_what_is_due(t)
+            for slot in sorted(buffer):
+                self._try_again(sm, buffer[slot], t)
+                if not buffer[slot].awaited:
+                    del buffer[slot]
+            if buffer and (warp.awaited or not at_end):
+                return min(until for other in buffer.values() for until in other.awaited.values())
+        return warp.goes_on if at_end else self.emptied.get(sm, 0)
+
+    def _try_again(self, sm: int, warp: Warp, t: int) -> None:
+        for place in [place for place, until in warp.awaited.items() if until <= t]:
+            page = place * FAULT_ENTRIES // self.page_entries
+            if self.replayed.get(page, -1) >= warp.awaited[place]:
+                del warp.awaited[place]
+                warp.goes_on = max(warp.goes_on, self.replayed[page])
+                self.emptied[sm] = max(self.emptied.get(sm, 0), self.replayed[page])
+            else:
+                warp.awaited[place] = self.tried_again if t < self.tried_again else self._join(page, t)
 
     def written(self, entries: range) -> None:
         """A copy or fill writes entries."""
@@ -155,6 +192,7 @@ class Pages:
                 self._bring(page)
                 end = max(end, self.resident[page])
                 came.add(page)
+        self.tried_again = end
         for page in came & self.resident.keys():
             self.resident[page] = self.replayed[page] = end
 

@@ -38,6 +38,7 @@ class Warp:
     begin : when its first instruction may issue, but for its chain
     code : what its SM has of its kernel's code
     awaited : 4 KiB of pages that it waits for, each with the time to look again
+    goes_on : when the last of those that it waited for, as its whole SM did, was there
     """
 
     numbers: Numbers
@@ -59,6 +60,7 @@ class Warp:
     has_code: bool = field(init=False)
     pending: list[Pending] = field(default_factory=list)
     awaited: dict[int, int] = field(default_factory=dict)
+    goes_on: int = 0
 
     def __post_init__(self) -> None:
         """Begins with the first instruction."""

@@ -1,0 +1,75 @@
+"""Replays of faults by SM: what an SM may not issue while it has a fault, and when it tries again. Times by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import buddysim
+from tests.replay.bare import Launch, run_launches
+from tests.replay.mechanisms.hand import NS, grid, load, machine, time_of
+
+LATENCY, TRANSFER, LONG = 1_000, 256 + 198, 100_000  # ns: of a batch; a page of 4 KiB over the link; of a chain
+KNOWN = 1 + 50  # ns: when a load that issues at 1 ns comes to its slice
+ABSENT, RESIDENT = 64, 32  # entries of pages 2 and 1
+
+
+def paged(replay="sm", **overrides):
+    """Pages of 4 KiB without prefetch."""
+    keys = {"page": "4 KiB", "prefetch": "4 KiB", "service": "block", "serial": True, "fault_latency": "1 us"}
+    given = {f"um__{key}": value for key, value in {**keys, "replay": replay}.items()}
+    return machine(**{**given, "um__begin": "host", "um__capacity": "1 MiB", **overrides})
+
+
+@pytest.mark.parametrize(("at", "replay", "at_once"), [(50, "sm", True), (51, "sm", False), (51, "warp", True)])
+def test_an_sm_issues_nothing_from_when_a_fault_is_known(at, replay, at_once):
+    """A warp loads an absent page at 1 ns; another one of a resident page would issue at `at`."""
+    begun = paged(replay, um__begin="resident", um__capacity="8 KiB")
+    other = [load(RESIDENT, chain_cycles=at), load(RESIDENT, chain_cycles=LONG)]
+    alone = time_of(begun, other, scheme="um")
+    both = time_of(begun, [load(ABSENT)], other, scheme="um")
+    assert (both - alone < 10 * NS) == at_once
+    if not at_once:  # it issues when the page has come: the batch begins with the fault, and another page leaves first
+        assert both - alone == (KNOWN + LATENCY + 256 + TRANSFER - at) * NS
+
+
+@pytest.mark.parametrize(("at", "replay"), [(51, "sm"), (51, "warp")])
+def test_other_sms_go_on(at, replay):
+    begun = paged(replay, um__begin="resident", um__capacity="8 KiB", sm__count=2)
+    other = [load(RESIDENT, chain_cycles=at), load(RESIDENT, chain_cycles=LONG)]
+    launches = [Launch([grid(*([ops] for ops in both))]) for both in ([[], other], [[load(ABSENT)], other])]
+    without, found = (run_launches(begun, [one], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
+    assert found - without < 10 * NS
+
+
+@pytest.mark.parametrize(
+    ("at", "replay", "third"), [(3108, "sm", True), (3109, "sm", False), (2654, "warp", True), (2655, "warp", False)]
+)
+def test_what_was_not_served_faults_again_when_the_batch_ends(at, replay, third):
+    """Batches of one fault; warps of one SM want three pages, another SM wants a fourth one at `at`.
+
+    The first batch ends at 51 + 1000 + 454 ns. The second one's warp looks again 1000 + 150 ns later, with the data
+    that the L2 gave too early; then its page takes the link. What it has no room for faults again at its end, and
+    before that the other SM's fault is the third; by warp, at that look.
+    """
+    look = KNOWN + LATENCY + TRANSFER + LATENCY + 150
+    assert look + (TRANSFER if replay == "sm" else 0) == at + third
+    wanted = [[load(page * 32)] for page in (2, 3, 4)]
+    other = [load(5 * 32, chain_cycles=at), load(5 * 32), load(5 * 32, chain_cycles=LONG)]
+    launch = Launch([grid(wanted, [other, [], []])], warps=3)
+    found = run_launches(paged(replay, sm__count=2, um__fault_batch=1), [launch], "um", regions=[(0, 4096, 0, 4)])[0]
+    end = found["now_ps"] // NS - LONG
+    assert (look + TRANSFER + LATENCY < end < look + 2 * (TRANSFER + LATENCY)) == third
+    assert found["scheme"]["um.page_faults"] == 4
+
+
+def test_a_warp_without_faults_may_end():
+    """A third thread block, with a long chain, takes its place long before the page of the first one comes."""
+    begun = paged(um__begin="resident", um__capacity="8 KiB", sm__blocks=2)
+    blocks = [[load(ABSENT)]], [[load(RESIDENT)]], [[load(RESIDENT, chain_cycles=LONG)]]
+    end = run_launches(begun, [Launch([grid(*blocks)])], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"]
+    assert end < (LONG + LATENCY) * NS
+
+
+def test_replays_by_sm_need_batches_by_block():
+    with pytest.raises(buddysim.BuddysimError, match="replay sm needs service block"):
+        paged(um__service="fault")
