@@ -287,8 +287,9 @@ Measured in Accel-Sim by microbenchmarks, before the comparisons with programs (
 
 They replace 4, 38, 32, 198 and 316 cycles, which had been fitted to bfs and stood in for what was not modelled then:
 banks of the L1, queues of the crossbar, turns at execution units (`l1.sector_banks`, `l1.merges`, `crossbar.queues`,
-`sm.unit_turns`, `sm.atomics_by_thread`). Each of these is read from GPGPU-Sim's source or the configuration; no number
-of theirs was fitted.
+`sm.unit_turns`, `sm.atomics_by_thread`, `l2.interleave`). Each of these is read from GPGPU-Sim's source or the
+configuration; no number of theirs was fitted. `crossbar.turns` is a stand-in chosen in view of all figures shown
+(docs/validation-rules.md).
 
 Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the marks of the write queue, 28 and 16, at
 which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were run
@@ -303,7 +304,8 @@ the configuration lacks are marked `assumed` there.
 - Arbitration of execution units between warps: the time that a warp's instructions occupy the busiest unit beyond
   their issue slots delays the scheduler's later instructions of any unit (docs/model.md), so kernels whose warps use
   different units at the same time come out too slow, by at most the difference between the units.
-- Queues of replies (docs/model.md, crossbar); the L2's limit of four accesses to a sector on its way.
+- Turns of more than two SMs at a slice, and queues of replies (docs/validation-silicon.md); the L2's limit of four
+  accesses to a sector on its way.
 - Stores that leave their line in the L1.
 - `MEMBAR` invalidating the L1 of its SM (its wait for the warp's loads is in the trace).
 - Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_latency` on average.

@@ -155,6 +155,11 @@ class Crossbar(Section):
         description="true: an SM's requests, one a sector, wait in one queue, where the first holds up all others; "
         "false: ports with a bandwidth, where none holds up another",
     )
+    turns: Switch = Field(
+        default=False,
+        description="true: with queues, requests of an SM that come to a slice while another SM's are to come there "
+        "leave it every other turn",
+    )
 
 
 class L2(Section):
@@ -168,6 +173,9 @@ class L2(Section):
     )
     load_to_use: PositiveDuration = Field(description="latency of a hit on an idle machine, issue to use")
     bandwidth: Rate = Field(description="bandwidth of a slice, in each direction")
+    interleave: Annotated[int, fields.size("128 B", "64 KiB")] = Field(
+        default=LINE_BYTES, description="neighbouring memory that lies in one slice, a power of two"
+    )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per slice")
     atomic_interval: PositiveDuration = Field(
         default=parse_time("1 core_cycles"),
@@ -200,6 +208,8 @@ class L2(Section):
     def _sets_are_whole(self) -> L2:
         if self.fetch not in (32, 64):
             raise ValueError(f"fetch {self.fetch} B is not 32 B or 64 B")
+        if self.interleave & self.interleave - 1:
+            raise ValueError(f"interleave {self.interleave} B is not a power of two")
         if self.slices % self.partitions:
             raise ValueError(f"slices {self.slices} are not a multiple of partitions {self.partitions}")
         _check_sets(self.size, self.slices, self.ways, self.line)

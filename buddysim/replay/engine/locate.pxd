@@ -24,11 +24,17 @@ cdef inline uint32_t swizzled(Divisor divisor, uint32_t x, uint32_t group) noexc
     return position - divisor.by if position >= divisor.by else position
 
 
+cdef inline uint32_t in_slice(const MemorySystem* m, uint32_t entry, uint32_t group) noexcept nogil:
+    """An entry's number among those of its slice; `group` is that of all slices' neighbouring lines."""
+    return group << m.interleave_shift | entry & ((<uint32_t>1 << m.interleave_shift) - 1)
+
+
 cdef inline void l2_spot(const MemorySystem* m, uint32_t entry, Spot* spot) noexcept nogil:
     """The L2 slice and set of an entry."""
-    cdef uint32_t local = divide(m.n_slices, entry)
-    spot.slice = swizzled(m.n_slices, entry, local)
-    spot.set = cache_set(&m.l2, spot.slice, local)
+    cdef uint32_t unit = entry >> m.interleave_shift
+    cdef uint32_t group = divide(m.n_slices, unit)
+    spot.slice = swizzled(m.n_slices, unit, group)
+    spot.set = cache_set(&m.l2, spot.slice, in_slice(m, entry, group))
 
 
 cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t entry, DeviceLocation* location) noexcept nogil:
@@ -40,14 +46,14 @@ cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t ent
     """
     cdef uint32_t piece = divide(m.piece_entries, entry)
     cdef uint32_t row = divide(m.banks_of_group, piece)
-    cdef uint32_t group = divide(m.stripe_entries, entry) & (m.bank_groups - 1)
+    cdef uint32_t group = divide(m.stripe_entries, entry >> m.interleave_shift) & (m.bank_groups - 1)
     cdef uint32_t in_group = (piece ^ fold(row)) & (m.banks_of_group.by - 1)
     dram_location(&m.dram, pseudo * m.dram.n_banks + group + in_group * m.bank_groups, row, location)
 
 
 cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_t entry, DeviceLocation* location) noexcept nogil:
     """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
-    cdef uint32_t local = divide(m.n_slices, entry)
+    cdef uint32_t local = in_slice(m, entry, divide(m.n_slices, entry >> m.interleave_shift))
     locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, location)
 
 

@@ -45,6 +45,7 @@ typedef struct {
     uint32_t banks;                         /* of a pseudo-channel */
     uint32_t bank_groups;
     uint32_t metadata_shift, metadata_sectors, metadata_entry;
+    uint32_t interleave_shift;              /* log2 of the neighbouring lines that lie in one slice */
     int has_metadata;
 } LocationRules;
 
@@ -110,11 +111,25 @@ LANES __m256i lanes_turned(__m256i x, __m256i group, const LaneDivisor *divisor)
     return _mm256_min_epu32(position, _mm256_sub_epi32(position, _mm256_add_epi32(most, _mm256_set1_epi32(1))));
 }
 
+/* Of neighbouring lines that lie in one slice, the number of the first, less that of the lines' places. */
+LANES __m256i lanes_unit(const LocationRules *rules, __m256i entry)
+{
+    return _mm256_srl_epi32(entry, _mm_cvtsi32_si128((int)rules->interleave_shift));
+}
+
+/* `in_slice` */
+LANES __m256i lanes_in_slice(const LocationRules *rules, __m256i entry, __m256i group)
+{
+    const __m256i places = _mm256_set1_epi32((1 << rules->interleave_shift) - 1);
+    group = _mm256_sll_epi32(group, _mm_cvtsi32_si128((int)rules->interleave_shift));
+    return _mm256_or_si256(group, _mm256_and_si256(entry, places));
+}
+
 /* `locate_row` */
 LANES void lanes_locate_row(const LocationRules *rules, __m256i pseudo, __m256i entry, __m256i *bank, __m256i *row)
 {
-    __m256i piece = lanes_divide(entry, &rules->pieces);
-    __m256i group = _mm256_and_si256(lanes_divide(entry, &rules->stripes), _mm256_set1_epi32((int)(rules->bank_groups - 1)));
+    __m256i piece = lanes_divide(entry, &rules->pieces), unit = lanes_unit(rules, entry);
+    __m256i group = _mm256_and_si256(lanes_divide(unit, &rules->stripes), _mm256_set1_epi32((int)(rules->bank_groups - 1)));
     __m256i in_group;
     *row = lanes_divide(piece, &rules->banks_of_group);
     in_group = _mm256_and_si256(_mm256_xor_si256(piece, lanes_fold(*row)), _mm256_set1_epi32((int)(rules->banks_of_group.by - 1)));
@@ -147,8 +162,9 @@ LANES void lanes_turn(__m256i *x)
 /* Writes the locations of eight lines; `masks` are size_class << 8 | masks. */
 LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks, LineLocation *const *locations)
 {
-    __m256i local = lanes_divide(entry, &rules->slices), set, unit, pseudo, slice, line, bank, x[8];
-    slice = lanes_turned(entry, local, &rules->slices);
+    __m256i unit = lanes_unit(rules, entry), group = lanes_divide(unit, &rules->slices);
+    __m256i local = lanes_in_slice(rules, entry, group), set, pseudo, slice, line, bank, x[8];
+    slice = lanes_turned(unit, group, &rules->slices);
     x[0] = entry;
     x[1] = _mm256_or_si256(masks, _mm256_slli_epi32(slice, 11));
     set = lanes_turned(entry, lanes_divide(entry, &rules->l1_sets), &rules->l1_sets);

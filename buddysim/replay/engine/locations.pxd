@@ -35,6 +35,7 @@ cdef extern from "locations.h" nogil:
         uint32_t metadata_shift
         uint32_t metadata_sectors
         uint32_t metadata_entry
+        uint32_t interleave_shift           # log2 of the neighbouring lines that lie in one slice
         bint has_metadata
     LaneDivisor lane_divisor(uint32_t by) noexcept
     void location_begin(LineLocation* location, uint64_t line) noexcept      # from size_class << 40 | entry << 8 | masks

@@ -87,6 +87,10 @@ cdef struct SmPorts:            # an SM's at the crossbar
     Port replies
     int64_t queue_free_ps       # of an SM with a queue: when the request at its head has left
     Calendar* arrivals          # and of its replies, a sector a slot
+    int run_slice               # where SMs take turns: the slice of its last request, counted from 1,
+    int run_slots               # slots from one request of its run there to the next: 2 where it takes turns, else 1,
+    int64_t run_next_ps         # and when the next one could leave
+    int64_t[6] reserved         # whole cache lines of the CPU
 
 cdef struct Slice:              # of the L2, its lines apart; what a load needs begins cache lines of the CPU
     Mshrs mshrs
@@ -96,7 +100,10 @@ cdef struct Slice:              # of the L2, its lines apart; what a load needs 
     Port codec                  # its (de)compressor
     Calendar* departures        # of replies to SMs with queues
     Port atomics                # its atomic unit
-    int64_t reserved
+    int64_t booked_by           # where SMs take turns: the SM whose requests are booked furthest ahead, counted from 1,
+    int64_t booked_ps           # until when,
+    int64_t others_ps           # and until when those of any other
+    int64_t[6] reserved
 
 cdef struct MetadataSlice:      # of the metadata cache, its lines apart
     Port port
@@ -168,10 +175,12 @@ cdef struct MemorySystem:
     SlotGrid slice_grid         # where SMs have queues: a sector into or out of a slice,
     SlotGrid reply_grid         # into an SM,
     int64_t queue_sector_ps     # and out of one
+    bint turns                  # do SMs take turns at a slice?
     SmPorts* sms                # [sms]
     # L2
     Slice* slices               # [slices]
     Divisor n_slices
+    int interleave_shift        # log2 of the neighbouring lines that lie in one slice
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
     int most_dirty              # sectors of a set that may be dirty; 0: all of them

@@ -22,6 +22,35 @@ cdef inline int64_t slot_turn(const MemorySystem* m, const SlotGrid* grid, Calen
     return larger(t, grid.slot_ps * calendar_take_one(grid, calendar, m.now_ps, slot_at(grid, t)))
 
 
+cdef inline int64_t turn_begins(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil:
+    """From when on a request that is at the head of its SM's queue at `t` may leave for a slice.
+
+    Requests that follow each other there are a run. One that begins while requests of another SM are booked there takes turns: it
+    leaves every other slot to others.
+    """
+    cdef int number = <int>(slice - m.slices) + 1
+    if sm.run_slice == number and sm.run_next_ps >= t:
+        return sm.run_next_ps
+    sm.run_slice = number
+    sm.run_slots = 1
+    if t < (slice.others_ps if slice.booked_by == <int>(sm - m.sms) + 1 else slice.booked_ps):
+        sm.run_slots = 2
+    return t
+
+
+cdef inline void turn_taken(const MemorySystem* m, SmPorts* sm, Slice* slice, int64_t left) noexcept nogil:
+    """A request of an SM leaves for a slice at `left`."""
+    cdef int number = <int>(sm - m.sms) + 1
+    cdef int64_t until = left + m.slice_grid.slot_ps
+    sm.run_next_ps = left + sm.run_slots * m.slice_grid.slot_ps
+    if slice.booked_by == number:
+        slice.booked_ps = until
+    elif until > slice.booked_ps:
+        slice.booked_by, slice.others_ps, slice.booked_ps = number, slice.booked_ps, until
+    else:
+        slice.others_ps = larger(slice.others_ps, until)
+
+
 cdef int64_t queue_send(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil:
     """Sends a line's requests, a sector each, to a slice, through their SM's queue, which they reach at `t`.
 
@@ -30,8 +59,13 @@ cdef int64_t queue_send(MemorySystem* m, SmPorts* sm, Slice* slice, int requests
     """
     cdef int64_t left = t
     for _ in range(requests):
-        left = slot_turn(m, &m.slice_grid, slice.arrivals, larger(left, sm.queue_free_ps))
+        left = larger(left, sm.queue_free_ps)
+        if m.turns:
+            left = turn_begins(m, sm, slice, left)
+        left = slot_turn(m, &m.slice_grid, slice.arrivals, left)
         sm.queue_free_ps = left + m.queue_sector_ps
+        if m.turns:
+            turn_taken(m, sm, slice, left)
     left = larger(t, left - (requests - 1) * m.queue_sector_ps)
     count_wait(m, REQUEST_PORT, left - t)
     return left
@@ -78,7 +112,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     m.reply_cost, m.request_cost, m.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
     m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
     m.fetch_pairs, m.most_dirty = n["l2_fetches_pairs"], n["l2_most_dirty"]
-    m.queue_sector_ps = n["queue_sector_ps"]
+    m.queue_sector_ps, m.turns = n["queue_sector_ps"], n["crossbar_turns"]
     m.slice_grid = slot_grid(n["slice_sector_ps"], 0, <int64_t>1 << 62)      # never refreshed
     m.reply_grid = slot_grid(n["reply_sector_ps"], 0, <int64_t>1 << 62)
     if n["crossbar_queues"]:
@@ -87,6 +121,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
             calendar_init(&m.reply_grid, m.sms[i].arrivals)
     partitions_init(m, n)
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
+    m.interleave_shift = n["interleave_shift"]
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
         mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
@@ -132,6 +167,7 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint ha
     rules.metadata_slices, rules.metadata_sets = lane_divisor(m.metadata_slices.by), lane_divisor(m.metadata.sets.by)
     rules.l1_row_bytes, rules.l2_row_bytes, rules.metadata_row_bytes = l1.row_bytes, m.l2.row_bytes, m.metadata.row_bytes
     rules.banks, rules.bank_groups = m.dram.n_banks, m.bank_groups
+    rules.interleave_shift = m.interleave_shift
     rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
     rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
     m.eight_at_a_time = locates_eight_at_a_time()

@@ -65,6 +65,16 @@ def test_every_slice_has_its_own_port():
     assert time_of(slow, [store((0, 15)), store((0, 15))]) == (160 + 50) * NS
 
 
+def test_neighbouring_lines_share_a_slice():
+    """Of two slices, with 256 B in each: entries 0 and 1 share one, 2 and 3 the other; the second line's sectors wait
+    160 ns for those of the first where they share it."""
+    slow = machine(l2__bandwidth=SLOW, l2__slices=2, l2__ways=16, l2__interleave="256 B")
+    for first, second in ((0, 1), (2, 3), (4, 5)):
+        assert time_of(slow, [store((first, 15)), store((second, 15))]) == (160 + 50) * NS
+    for first, second in ((0, 2), (1, 2), (4, 6)):
+        assert time_of(slow, [store((first, 15)), store((second, 15))]) == (4 + 100) * NS
+
+
 def test_what_goes_past_the_l1_uses_the_same_ports():
     slow = machine(crossbar__request_bandwidth=SLOW)
     assert time_of(slow, [load(0, use_distance=0, **PAST_L1), store(1)]) == 201 * NS
@@ -118,6 +128,20 @@ def test_replies_take_turns_at_their_slice_and_at_their_sm():
     assert time_of(slice_slow, [stored, load(0, chain_cycles=600)]) == (601 + 100) * NS
     sm_slow = machine(**{**QUEUES, "crossbar__reply_bandwidth": SLOW})
     assert time_of(sm_slow, [stored, load((0, 15), chain_cycles=300)]) == (440 + 50) * NS
+
+
+def test_an_sm_that_finds_another_at_a_slice_leaves_it_every_other_turn():
+    """A slice takes a sector each 40 ns. The first SM's two sectors leave at 1 and 40, the second one's at 80 and 160,
+    where it would else follow at 120; the ways there and back take 50 each, and the replies wait for the slots from
+    200 and 240 on. A third SM's sector takes the turn at 120. An SM does not take turns with itself."""
+    turns = {**QUEUES, "sm__blocks": 1, "l2__bandwidth": SLOW, "crossbar__turns": True}
+    two, three = ({**turns, "sm__count": count} for count in (2, 3))
+    both = [store((0, 3))], [store((0, 3))]
+    assert of_two_sms(machine(**two), *both) == (240 + 50) * NS
+    assert of_two_sms(machine(**{**two, "crossbar__turns": False}), *both) == (200 + 50) * NS
+    alone = [store((0, 15)), store(1), store((0, 3))]
+    assert of_two_sms(machine(**two), alone) == of_two_sms(machine(**{**two, "crossbar__turns": False}), alone)
+    assert of_two_sms(machine(**three), *both, [store(0)]) == (240 + 50) * NS
 
 
 def test_random_requests_of_80_queues_reach_what_karol_hluchyj_and_morgan_derive():

@@ -50,15 +50,20 @@ class Places:
     def __init__(self, numbers: Numbers, n_entries: int) -> None:
         self.numbers, self.n_entries = numbers, n_entries
         self.machine: Machine = numbers.machine
+        self.neighbours = numbers.machine.l2.interleave // 128
 
     def l1_set(self, entry: int) -> int:
         return place(entry, self.numbers.l1_sets)
 
     def slice_of(self, entry: int) -> int:
-        return place(entry, self.machine.l2.slices)
+        return place(entry // self.neighbours, self.machine.l2.slices)
+
+    def in_slice(self, entry: int) -> int:
+        """Its number among those of its slice."""
+        return entry // self.neighbours // self.machine.l2.slices * self.neighbours + entry % self.neighbours
 
     def l2_set(self, entry: int) -> int:
-        return place(entry // self.machine.l2.slices, self.numbers.l2_sets)
+        return place(self.in_slice(entry), self.numbers.l2_sets)
 
     def location(self, entry: int) -> Location:
         """Of an entry's bursts."""
@@ -67,7 +72,7 @@ class Places:
             slices_per_channel, pseudo_per_slice = slices // dram.channels, dram.pseudo_channels
         else:
             slices_per_channel, pseudo_per_slice = 1, dram.pseudo_channels * dram.channels // slices
-        local = entry // slices
+        local = self.in_slice(entry)
         channel = self.slice_of(entry) // slices_per_channel * pseudo_per_slice
         channel += (local ^ local >> 3 ^ local >> 7) % pseudo_per_slice
         return Location(channel, *self._bank_and_row(entry))
@@ -77,7 +82,7 @@ class Places:
         piece = entry // max(1, dram.row_bytes * pseudo_channels * dram.bank_groups // 128)
         in_groups = dram.banks // dram.bank_groups
         row = piece // in_groups
-        group = entry // pseudo_channels % dram.bank_groups
+        group = entry // self.neighbours // pseudo_channels % dram.bank_groups
         in_group = (piece ^ fold(row)) % in_groups
         return group + in_group * dram.bank_groups, row
 

@@ -61,6 +61,9 @@ class L2:
         self.queues = machine.crossbar.queues
         slices, sms = range(machine.l2.slices), range(machine.sm.count)
         self.queue_free = [0 for _ in sms]
+        self.turns = machine.crossbar.turns
+        self.runs = [(-1, 1) for _ in sms]
+        self.booked: list[dict[int, int]] = [{} for _ in slices]
         self.slice_arrivals = [Calendar(clock, numbers.slice_sector, 0, 0) for _ in slices]
         self.slice_departures = [Calendar(clock, numbers.slice_sector, 0, 0) for _ in slices]
         self.sm_arrivals = [Calendar(clock, numbers.sm_reply_sector, 0, 0) for _ in sms]
@@ -222,13 +225,27 @@ class L2:
 
     def _leave_queue(self, sm: int, entry: int, t: int, count: int) -> int:
         """Sectors one after the other, each behind what is in the SM's queue before it."""
-        apart = self.numbers.request_sector
+        apart, place = self.numbers.request_sector, self.places.slice_of(entry)
         for _ in range(count):
-            left = slot_from(self.slice_arrivals[self.places.slice_of(entry)], max(t, self.queue_free[sm]))
+            begin = max(t, self.queue_free[sm])
+            if self.turns:
+                begin = self._turn(sm, place, begin)
+            left = slot_from(self.slice_arrivals[place], begin)
             self.queue_free[sm] = left + apart
+            self.booked[place][sm] = left + self.numbers.slice_sector
         left = max(t, left - (count - 1) * apart)
         self.times.waits.request_port.add(left - t)
         return left
+
+    def _turn(self, sm: int, place: int, begin: int) -> int:
+        """From when on the SM's request may leave for a slice: in a run that takes turns, in every other slot."""
+        run, slots = self.runs[sm]
+        following = self.booked[place].get(sm, 0) + (slots - 1) * self.numbers.slice_sector
+        if run == place and following >= begin:
+            return following
+        others = (until for other, until in self.booked[place].items() if other != sm)
+        self.runs[sm] = (place, 2 if max(others, default=0) > begin else 1)
+        return begin
 
     def _reply(self, sm: int, entry: int, t: int, count: int) -> int:
         left = t
