@@ -178,7 +178,9 @@ _LIMITS = """
   the last kernel of `atomics` each warp sends 32 requests to one slice, then 32 more: a model of the queues of requests
   alone takes 2,700 to 2,880 cycles with turns and 2,030 without, Accel-Sim 2,659.
 - **Replies** wait in a queue at each slice there, and here take turns at slice and SM, where none holds up those
-  behind it. That matters little: with queues of replies that make nobody wait, Accel-Sim takes 0.6 % less for jacobi.
+  behind it. With queues of replies that make nobody wait, Accel-Sim takes 0.6 % less for jacobi, and for backprop's two
+  kernels 3,080 and 5,431 cycles, not 3,368 and 5,507 (with both kinds of queues so: 3,059 and 4,795): most of what the
+  first of them is too fast here.
 - **Streams from the L2** (`read16`'s second kernel): 4 MB are 2,048 cycles of each slice, at a sector a cycle; they
   take 3,739 in Accel-Sim: requests of 256 B come to one slice together (`l2.interleave`), and SMs that wait for it hold
   up what is behind them in their queues. With queues of requests that make nobody wait it takes 3,159 there.
