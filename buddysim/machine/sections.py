@@ -308,6 +308,11 @@ class Dram(Section):
         default="all_banks",
         description="all_banks: all banks refresh at once, for tRFC; single_bank: each in its turn, for tRFCSB",
     )
+    drains: Annotated[str, fields.one_of("among_reads", "alone")] = Field(
+        default="among_reads",
+        description="among_reads: reads take slots of the bus that a drain of writes leaves; "
+        "alone: they wait until it is over",
+    )
     timing: DramTiming
 
     @model_validator(mode="after")

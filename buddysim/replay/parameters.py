@@ -168,6 +168,7 @@ def _dram_numbers(m: Machine) -> dict[str, object]:
         "dram_simple_ps": first_burst,
         "dram_timing": _dram_timing(m, burst),
         "dram_refreshes_single_banks": m.dram.refresh == "single_bank",
+        "dram_drains_alone": m.dram.drains == "alone",
         "dram_bank_groups": m.dram.bank_groups,
         "piece_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // ENTRY_BYTES),
     }

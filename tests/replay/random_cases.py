@@ -213,6 +213,7 @@ def _dram_keys(r: random.Random, model: str) -> dict[str, Any]:
         "dram.row_bytes": r.choice(["1 KiB", "256 B", "128 B", "2 KiB"]),
         "dram.banks": banks,
         "dram.refresh": r.choice(["all_banks", "single_bank"]),
+        "dram.drains": r.choice(["among_reads", "alone"]),
         "dram.bank_groups": groups,
         "dram.write_high": write_high,
         "dram.write_low": r.randrange(write_high),

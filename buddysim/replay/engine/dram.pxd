@@ -62,6 +62,7 @@ cdef struct PseudoChannel:      # what a read needs, the calendars' slots apart,
     Calendar activations        # slots of `act_interval`
     int64_t turning_slot        # the first slot that turning the bus back for reads took
     int64_t turned_slot         # the last one
+    int64_t alone_slot          # the first slot of the latest drain that had the bus alone, or NEVER
     int64_t queued_bursts
     int64_t n_queued
     QueuedRow* queue            # [WRITE_QUEUE_LIMIT], by arrival
@@ -69,7 +70,6 @@ cdef struct PseudoChannel:      # what a read needs, the calendars' slots apart,
     int64_t next_place          # to be taken
     int64_t next_freed          # to be freed
     Port* port                  # simple
-    int64_t reserved
 
 cdef struct DeviceLocation:        # where something lies
     PseudoChannel* channel
@@ -97,6 +97,7 @@ cdef struct Dram:
     int64_t burst_cost          # simple: one burst through the bus
     int64_t refreshed_ps        # start of the refresh interval of the last request
     bint refreshes_single_banks  # each in its turn; else all at once
+    bint drains_alone           # reads wait until a drain is over
     int64_t joined_ps           # a burst of a request to a row that was left, until the bank's next column command
     int64_t next_col_ps         # from the end of a read's data to the bank's next column command: negative
     int64_t read_to_pre_ps      # from the end of a read's data to the precharge: negative
@@ -188,12 +189,14 @@ cdef inline void dram_prefetch(const DeviceLocation* location) noexcept nogil:
 cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     cdef PseudoChannel* channel = location.channel
     cdef Bank* bank = location.bank
-    cdef int64_t data, last, first, done
+    cdef int64_t data, last, first, done, slot
     cdef bint joined
     data = bank_open(dram, channel, bank, location.row, t) + dram.timing.cl
     joined = bank.row[0] != location.row
-    last = calendar_place(&dram.bus_grid, &channel.bus, dram.now_ps, slot_at(&dram.bus_grid, data), bursts, dram.timing.ccd_slots,
-                          &first)
+    slot = slot_at(&dram.bus_grid, data)
+    if unlikely(dram.drains_alone and slot >= channel.alone_slot):
+        slot = larger(slot, channel.turned_slot + 1)
+    last = calendar_place(&dram.bus_grid, &channel.bus, dram.now_ps, slot, bursts, dram.timing.ccd_slots, &first)
     done = larger(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     # Where it was joined, the row now open gives way for as long as the joined bursts took.
     bank.col_ps = bank.col_ps + bursts * dram.joined_ps if joined else done + dram.next_col_ps

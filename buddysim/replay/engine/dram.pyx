@@ -3,6 +3,7 @@ from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.calendar cimport (
     calendar_first_free, calendar_forget, calendar_holds, calendar_init, calendar_release, calendar_take, slot_grid,
 )
+from buddysim.replay.engine.events cimport NEVER
 from buddysim.replay.engine.port cimport Port
 
 cdef extern from *:
@@ -27,7 +28,8 @@ cdef int64_t queue_write(Dram* dram, const DeviceLocation* location, int bursts,
         channel.n_queued += 1
     queue[i].bursts += bursts
     channel.queued_bursts += bursts
-    idle = channel.bus.last_slot < slot_at(&dram.bus_grid, t) or channel.bus.last_slot == channel.turned_slot
+    idle = channel.bus.last_slot == channel.turned_slot
+    idle = idle or not dram.drains_alone and channel.bus.last_slot < slot_at(&dram.bus_grid, t)
     if channel.queued_bursts >= dram.write_high:
         drain(dram, channel, t, 0 if idle else dram.write_low)
     elif idle and channel.queued_bursts >= dram.write_low:
@@ -46,9 +48,13 @@ cdef void drain(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining
             calendar_release(grid, &channel.bus, slot)
         channel.bus.last_slot = channel.turning_slot - 1
         first = start = slot_at(grid, t)
+        if dram.drains_alone and start > channel.bus.last_slot:
+            channel.alone_slot = start
     else:
         first = larger(slot_at(grid, t), channel.bus.last_slot + 1)
         start = larger(slot_at(grid, t), channel.bus.last_slot + 1 + dram.read_to_write_slots)
+        if dram.drains_alone:
+            channel.alone_slot = first
     end = larger(start, channel.bus.last_slot + 1)
     while channel.queued_bursts > remaining:
         end = larger(end, write_row(dram, channel, row, start))
@@ -126,6 +132,7 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
         dram.pseudo[i].queue = <QueuedRow*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedRow))
         dram.pseudo[i].free_ps = <int64_t*>arena_zeroed(arena, dram.write_places, sizeof(int64_t))
         dram.pseudo[i].port = <Port*>arena_zeroed(arena, 1, sizeof(Port))
+        dram.pseudo[i].alone_slot = NEVER
         dram.pseudo[i].turned_slot, dram.pseudo[i].latest_act_ps = -2, -dram.act_grid.slot_ps
         calendar_init(&dram.bus_grid, &dram.pseudo[i].bus)
         calendar_init(&dram.act_grid, &dram.pseudo[i].activations)
@@ -141,4 +148,5 @@ cdef int dram_set_up(Arena* arena, Dram* dram, dict n) except -1:
     dram.burst_cost = n["dram_burst_cost"]
     dram.timing = n["dram_timing"]
     dram.refreshes_single_banks = n["dram_refreshes_single_banks"]
+    dram.drains_alone = n["dram_drains_alone"]
     return dram_init(arena, dram)

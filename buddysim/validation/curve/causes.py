@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from buddysim.machine import Machine
-from buddysim.validation.curve.measured import STREAM, Curve
-from buddysim.validation.curve.replays import stream
+from buddysim.validation.curve.measured import SHARED, STREAM, Curve
+from buddysim.validation.curve.replays import replayed
 
-CHANGES = (
-    ("refresh of single banks", {"dram.refresh": "single_bank"}, "init", -1),
-    ("refresh of single banks", {"dram.refresh": "single_bank"}, "read", -1),
-    ("ends don't wait for stores", {"sm.end_waits_for_stores": False}, "init", 0),
-    ("ends don't wait for stores", {"sm.end_waits_for_stores": False}, "scale", 5),
+CHANGES: tuple[tuple[str, dict[str, object], str, int], ...] = (
+    ("refresh of single banks", {"dram.refresh": "single_bank"}, f"{STREAM}init", -1),
+    ("refresh of single banks", {"dram.refresh": "single_bank"}, f"{STREAM}read", -1),
+    ("refresh of single banks", {"dram.refresh": "single_bank"}, SHARED, 24),
+    ("ends wait for stores", {"sm.end_waits_for_stores": True}, f"{STREAM}init", 0),
+    ("reads among a drain's bursts", {"dram.drains": "among_reads"}, f"{STREAM}scale", 5),
+    ("drains from 64 bursts on", {"dram.write_high": 64}, f"{STREAM}scale", -1),
 )
-"""What is changed, the keys, and where it shows: a kernel of STREAM, and which of the compared occupancies."""
+"""What is changed, the keys, and where it shows: a benchmark, and which of its compared points."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Cause:
 
 
 def causes(machine: Machine, curves: Sequence[Curve]) -> Iterator[Cause]:
-    """What follows for a card from another refresh, and from warps that end before their stores are acknowledged.
+    """What follows for a card from another refresh, other drains, and ends that wait for stores.
 
     Parameters
     ----------
@@ -38,11 +40,13 @@ def causes(machine: Machine, curves: Sequence[Curve]) -> Iterator[Cause]:
     curves : of the card
     """
     by_name = {curve.benchmark: curve for curve in curves}
-    for changed, keys, kernel, point in CHANGES:
-        curve = by_name.get(f"{STREAM}{kernel}")
+    for changed, keys, benchmark, point in CHANGES:
+        curve = by_name.get(benchmark)
         if curve is None:
             continue
         other = machine.with_overrides(keys)
         x, y = curve.compared()[point]
-        quantity = f"{curve.benchmark} at {x:g} %, GB/s"
-        yield Cause(changed, quantity, y, stream(machine, curve, x), stream(other, curve, x))
+        quantity = f"{curve.benchmark} at {f'{x:,.0f} KiB' if benchmark == SHARED else f'{x:g} %'}, GB/s"
+        ours, otherwise = replayed(machine, curve, x), replayed(other, curve, x)
+        if ours is not None and otherwise is not None:
+            yield Cause(changed, quantity, y, ours, otherwise)

@@ -73,20 +73,24 @@ def why(found: Sequence[OfCard]) -> Iterator[str]:
 
 WHY = """
 - **L1 replacement** (not published): replayed LRU falls from the L1's rate to the L2's at once where a cyclic set is
-  larger than the L1; measured curves fall over a third (chase of lines) to a half (8 warps) of the L1's size, from
-  0.8 to 0.95 of it on. A random victim doesn't do that either: a cyclic set of 1.25 times the cache would still hit
-  in 0.63 of all lines, where a V100 hits in none. With two places per line (te42kyfo's chase) LRU itself gives the
-  slope.
-- **Stores at a warp's end**: a turn of blocks of STREAM's `init` takes little more than a block's own overhead, so
-  blocks end before their stores are acknowledged (`sm.end_waits_for_stores = false`). With it, though, kernels that
-  load and store become too fast at middle occupancies: reads among writes wait longer on real GPUs than here. Both
-  errors hide each other, so only `a100` has the key, which meets more goals with it. Reads that wait until a drain
-  of writes is over, with drains at the high mark while there are reads, take a V100 from 4 to 10 of STREAM's 12
-  goals (both keys on; a trial that is not part of the engine).
+  larger than the L1. In the measured chases of lines, a lap misses 4.0 (V100), 3.1 (GH200) and about 3 (A100) lines
+  for each line beyond 0.94, 0.84 and 0.79 of the L1's size, up to 1.25, 1.25 and 1.16 of it, where all miss. LRU in
+  sets of W ways adds W + 1 misses a line until the set is 1 + 1 / W times its size: 3 ways and 120 KiB, 2 ways and
+  213 KiB, 2 ways and 152 KiB, none of which is published. With 4 ways and 128 KiB a V100's chase takes 28, 79, 142
+  and 203 cycles at 0.98, 1.06, 1.14 and 1.24 (measured 76, 112, 160, 207). Sets filled unevenly, as by a hash, would
+  give tails; the measured ends are sharp. Tree-PLRU, clock and RRIP fall at once in all but sets of few ways; a
+  random victim still hits in 0.63 at 1.25, not-recently-used in 0.33 at 1.3, where a V100 hits in none.
+- **8 warps on one set per SM**: what one warp misses the seven others find on its way, so the replayed curve doesn't
+  change with the L1's ways (4 or 64 on a V100); how far real warps drift apart is not known. The A100's points from
+  20 MiB on (replayed 2 times the measured rate): all SMs are in step here, so 0.4 % of the sectors loaded come from
+  device memory.
 - **Refresh**: all banks of all channels at once, 9 % of the time (tRFC / tREFI). Measured writes reach 99.7 % of a
-  V100's peak, which such a refresh forbids; JESD235 also has refreshes of single banks (`dram.refresh =
-  "single_bank"`), and `init` comes to 1 % with it on a V100. `read` then is too fast at high occupancies by up to 20
-  %: the presets keep the refresh of all banks, which takes the time that something unknown takes there.
+  V100's peak and reads of a set larger than the L2 97 % of the H200's, which such a refresh forbids; JESD235 also has
+  refreshes of single banks (`dram.refresh = "single_bank"`). With it `init` and the H200's shared set are right, but
+  `read` is too fast by up to 20 % at middle occupancies of a V100, and the kernels that also store by 7 to 9 % at
+  most of them: the presets keep the refresh of all banks, which takes the time that something unknown takes there.
+- **Stores and drains**: without the last three keys of the table a V100 met 10, an A100 8 and a GH200 4 of STREAM's
+  12 goals. GH200's `init` comes 4 to 17 % too fast below 20 % of occupancy: up to 70 cycles of a turn are missing.
 - **Strides**: the L1's data banks are words wide and a trace knows sectors, not words, so odd strides, free of
   conflicts on real banks, take a cycle per line here; the real L1 also looks up several lines in a cycle. By words,
   a stride of n takes gcd(n, 32) cycles or more (measured 1.0, 2.0, 4.0, 8.0 for 1, 2, 4, 8); the others go by tags:

@@ -103,6 +103,27 @@ def test_behind_reads_writes_wait_for_the_high_mark():
     assert end_ns(few, first, evict(371), (372, load((1, 4)))) > 372 + 39 + 10 + 2 + 89
 
 
+ALONE = {"dram__drains": "alone"}
+
+
+@pytest.mark.parametrize(("drains", "end"), [("among_reads", 401 + 2), ("alone", 408 + 18 + 2)])
+def test_reads_wait_until_a_drain_is_over(drains, end):
+    """The data of a read of another bank, booked before the drain, end at 401. The drain has the bus from 400 on: two
+    bursts from 404 to 408, then tWTR and tCL. The next read of the first one's row could have its data from 401 on."""
+    banks = {"dram__banks": 2, "dram__bank_groups": 2, "dram__drains": drains}
+    ops = (340, load((1, 2))), evict(), (352, load((1, 4)))
+    assert end_ns(channel(banks), *ops, dirty=3) == end + 89
+
+
+def test_drains_that_hold_up_reads_wait_for_the_high_mark():
+    """Where a read was booked behind the last drain, an idle bus doesn't start one."""
+    few = {"dram__write_high": 8, "dram__write_low": 1}
+    ops = (340, load((1, 2))), evict(371), (372, load((1, 4)))
+    waited = 372 + 39 + 10 + 2 + 89
+    assert end_ns(channel(few), *ops) > waited
+    assert end_ns(channel(few | ALONE), *ops) == waited
+
+
 @pytest.mark.parametrize(("timing", "apart_ns"), [({"tRRD_S": 40, "tFAW": 16}, 40), ({"tRRD_S": 4, "tFAW": 160}, 40)])
 def test_rows_are_activated_at_a_rate(timing, apart_ns):
     """Two banks' rows, wanted at 90 and 91."""

@@ -45,6 +45,7 @@ class BankedChannel:
         activations = Activations(timing.interval, slots)
         self.banks = [Bank(timing, activations, number) for number in range(keys.banks)]
         self.latest_slot, self.turned, self.turning = -1, -2, 0
+        self.alone: int | None = None
         self.queue: list[QueuedRow] = []
         self.queued = self.bytes = 0
         self.places = [0] * (keys.write_high + MORE_PLACES)
@@ -55,7 +56,10 @@ class BankedChannel:
         timing = self.timing
         bank, opened = self._open(location.bank, location.row, t)
         data = opened.at + timing.tcl
-        first = slot = self._take(data // timing.burst)
+        slot = data // timing.burst
+        if self.alone is not None and slot >= self.alone:
+            slot = max(slot, self.turned + 1)
+        first = slot = self._take(slot)
         for _ in range(count - 1):
             slot = self._take(slot + timing.ccd)
         done = max(data, first * timing.burst) + (slot - first + 1) * timing.burst
@@ -94,7 +98,9 @@ class BankedChannel:
         else:
             self.queue.append(QueuedRow(location.bank, location.row, at, count))
         self.queued += count
-        idle = self.latest_slot < at // self.timing.burst or self.latest_slot == self.turned
+        idle = self.latest_slot == self.turned
+        if self.keys.drains == "among_reads":
+            idle = idle or self.latest_slot < at // self.timing.burst
         if self.queued >= self.keys.write_high:
             self._drain(at, 0 if idle else self.keys.write_low, before)
         elif idle and self.queued >= self.keys.write_low:
@@ -108,10 +114,14 @@ class BankedChannel:
         if self.latest_slot == self.turned:
             bus.taken -= set(range(self.turning, self.turned + 1))
             self.latest_slot = self.turning - 1
+            goes_on = start <= self.latest_slot
         else:
+            goes_on = False
             first = max(first, self.latest_slot + 1)
             turn = ceil(max(0, timing.trtw + timing.tcwl - timing.tcl - timing.burst) / timing.burst)
             start = max(start, self.latest_slot + 1 + turn)
+        if self.keys.drains == "alone" and not goes_on:
+            self.alone = first
         end = max(start, self.latest_slot + 1)
         while self.queued > low:
             end = max(end, self._write_row(self.queue.pop(0), start, before) + 1)
