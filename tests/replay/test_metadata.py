@@ -158,6 +158,16 @@ def test_a_slice_looks_one_entry_up_per_interval(interval_ps):
     assert both["now_ps"] == known + CODEC + L2 - L2 // 2
 
 
+def test_every_slice_has_a_port_of_its_own():
+    """Of two lookups at once, in pages 0 and 1 to 15, the second waits where both pages have the same slice."""
+    waits = {}
+    for slices in (1, 2):
+        machine = tiny_machine(metadata_cache__interval="5 us", metadata_cache__slices=slices, dram__model="simple")
+        pairs = [run(machine, [loads(0, 64 * page)], size=0)["now_ps"] for page in range(1, 16)]
+        waits[slices] = {duration > 5_000_000 for duration in pairs}
+    assert waits == {1: {True}, 2: {True, False}}
+
+
 def test_write_backs_pass_the_same_port():
     machine = tiny_machine(metadata_cache__interval="5 us", metadata_cache__slices=1, dram__model="simple")
     stores = [(1, [(entry, 15, 15)]) for entry in range(200)]
