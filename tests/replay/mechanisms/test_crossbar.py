@@ -144,6 +144,15 @@ def test_an_sm_that_finds_another_at_a_slice_leaves_it_every_other_turn():
     assert of_two_sms(machine(**three), *both, [store(0)]) == (240 + 50) * NS
 
 
+def test_replies_of_one_slice_to_two_sms_take_turns_there():
+    """One SM's line comes from device memory at 151 and leaves in the slot from 120 on. The other SM's, asked for at
+    102, is at the slice at 152: alone it leaves then; now that slot is taken, and the next one begins at 160."""
+    slow = machine(**{**QUEUES, "sm__count": 2, "sm__blocks": 1, "l2__bandwidth": SLOW, "l2__slices": 1})
+    hit = [store(0), load(0, chain_cycles=101)]
+    assert of_two_sms(slow, [store(1)], hit) == (152 + 50) * NS
+    assert of_two_sms(slow, [load(1)], hit) == (160 + 50) * NS
+
+
 def test_random_requests_of_80_queues_reach_what_karol_hluchyj_and_morgan_derive():
     """IEEE Trans. Communications 35 (1987): an output's share u solves 80 / 64 = u + u^2 / (2 - 2 u); u = 0.649. Of two
     runs the longer less the shorter, so that their ends don't count."""
