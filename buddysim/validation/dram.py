@@ -108,6 +108,7 @@ def share(machine: Machine, stream: str) -> float:
             "dram.write_low": 16,
             "dram.drains": "among_reads",
             "crossbar.queues": False,
+            "l2.interleave": "128 B",  # DRAMsim3's streams have the lines of one pseudo-channel, whichever these are
             "l2.size": f"{_SETS * 128 * machine.l2.slices * machine.l2.ways} B",
             "kernel.launch_latency": "0 ns",
         }
