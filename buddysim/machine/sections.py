@@ -21,6 +21,10 @@ MAX_BANKS = 2**16
 """Of all channels: the engine has 16 bits for the bank of a line."""
 
 
+POLYNOMIALS = {1: 0b1, 2: 0b11, 4: 0b111, 8: 0b1011, 16: 0b10011, 32: 0b100101, 64: 0b1000011}
+"""By number of slices: coefficients of the irreducible polynomial of `l2.slice_hash = "ipoly"`, bit i that of x^i."""
+
+
 class Clocks(Section):
     """The clocks in whose cycles times are given."""
 
@@ -176,6 +180,11 @@ class L2(Section):
     interleave: Annotated[int, fields.size("128 B", "64 KiB")] = Field(
         default=LINE_BYTES, description="neighbouring memory that lies in one slice, a power of two"
     )
+    slice_hash: Annotated[str, fields.one_of("mixed", "ipoly")] = Field(
+        default="mixed",
+        description="what spreads neighbouring memory over the slices: mixed: a hash without structure; ipoly: a "
+        "remainder of polynomials, for a power of two of slices, at most 64",
+    )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per slice")
     atomic_interval: PositiveDuration = Field(
         default=parse_time("1 core_cycles"),
@@ -210,6 +219,8 @@ class L2(Section):
             raise ValueError(f"fetch {self.fetch} B is not 32 B or 64 B")
         if self.interleave & self.interleave - 1:
             raise ValueError(f"interleave {self.interleave} B is not a power of two")
+        if self.slice_hash == "ipoly" and self.slices not in POLYNOMIALS:
+            raise ValueError(f"slices {self.slices} are no power of two up to 64, as slice_hash ipoly needs")
         if self.slices % self.partitions:
             raise ValueError(f"slices {self.slices} are not a multiple of partitions {self.partitions}")
         _check_sets(self.size, self.slices, self.ways, self.line)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
+from buddysim.machine.sections import POLYNOMIALS
 
 COST_PER_PS = 1024  # port.FINE_BITS
 MOST_CCD_SLOTS = 56  # the bus calendar is searched in windows of 57
@@ -100,6 +101,7 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "rewrite_cost": m.ps(m.l2.rewrite_interval) * COST_PER_PS,
         "atomic_cost": m.ps(m.l2.atomic_interval) * COST_PER_PS,
         "slices": m.l2.slices,
+        "slice_polynomial": POLYNOMIALS[m.l2.slices] if m.l2.slice_hash == "ipoly" else 0,
         "interleave_shift": (m.l2.interleave // ENTRY_BYTES).bit_length() - 1,
         "slices_per_channel": slices_per_channel,
         "pseudo_per_slice": pseudo_per_slice,

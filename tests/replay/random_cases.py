@@ -468,5 +468,6 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
         first = r.randrange(launches)
         case.options["kernels"] = slice(first, r.randint(first + 1, launches))
     case.machine["crossbar.turns"] = bool(case.machine["crossbar.queues"]) and r.random() < 0.5
+    case.machine["l2.slice_hash"] = r.choice(["mixed", "mixed", "ipoly"])
     case.machine["l2.interleave"] = f"{r.choice([128, 128, 256, 512])} B"
     return case

@@ -4,6 +4,7 @@ from libc.stdint cimport uint16_t, uint32_t
 from buddysim.replay.engine.cache cimport SectorCache, cache_set, fold
 from buddysim.replay.engine.division cimport Divisor, divide, remainder
 from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
+from buddysim.replay.engine.hints cimport unlikely
 from buddysim.replay.engine.memory cimport MemorySystem, Slice
 from buddysim.replay.engine.locations cimport LineLocation
 
@@ -24,6 +25,15 @@ cdef inline uint32_t swizzled(Divisor divisor, uint32_t x, uint32_t group) noexc
     return position - divisor.by if position >= divisor.by else position
 
 
+cdef inline uint32_t by_polynomial(const MemorySystem* m, uint32_t unit, uint32_t group) noexcept nogil:
+    """Slice of neighbouring lines: their place in the group, channels first, exclusive or a remainder of the group's number."""
+    cdef uint32_t channel = unit & ((<uint32_t>1 << m.channel_bits) - 1)
+    cdef uint32_t of_channel = unit >> m.channel_bits & ((<uint32_t>1 << m.channel_slice_bits) - 1)
+    cdef uint32_t rest = m.remainders[group & 255] ^ m.remainders[256 + (group >> 8 & 255)]
+    rest ^= m.remainders[512 + (group >> 16 & 255)] ^ m.remainders[768 + (group >> 24)]
+    return (channel << m.channel_slice_bits | of_channel) ^ rest
+
+
 cdef inline uint32_t in_slice(const MemorySystem* m, uint32_t entry, uint32_t group) noexcept nogil:
     """An entry's number among those of its slice; `group` is that of all slices' neighbouring lines."""
     return group << m.interleave_shift | entry & ((<uint32_t>1 << m.interleave_shift) - 1)
@@ -33,7 +43,10 @@ cdef inline void l2_spot(const MemorySystem* m, uint32_t entry, Spot* spot) noex
     """The L2 slice and set of an entry."""
     cdef uint32_t unit = entry >> m.interleave_shift
     cdef uint32_t group = divide(m.n_slices, unit)
-    spot.slice = swizzled(m.n_slices, unit, group)
+    if unlikely(m.polynomial_hash):
+        spot.slice = by_polynomial(m, unit, group)
+    else:
+        spot.slice = swizzled(m.n_slices, unit, group)
     spot.set = cache_set(&m.l2, spot.slice, in_slice(m, entry, group))
 
 

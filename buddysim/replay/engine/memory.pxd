@@ -181,6 +181,10 @@ cdef struct MemorySystem:
     Slice* slices               # [slices]
     Divisor n_slices
     int interleave_shift        # log2 of the neighbouring lines that lie in one slice
+    bint polynomial_hash        # are slices chosen by `by_polynomial`? Then:
+    int channel_bits            # log2 of the channels that slices belong to
+    int channel_slice_bits      # and of the slices of each
+    uint8_t[1024] remainders    # [byte of a group's number][its value]
     Divisor pseudo_per_slice    # pseudo-channels behind a slice
     SectorCache l2
     int most_dirty              # sectors of a set that may be dirty; 0: all of them

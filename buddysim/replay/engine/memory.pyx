@@ -122,6 +122,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     partitions_init(m, n)
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
     m.interleave_shift = n["interleave_shift"]
+    hash_init(m, n)
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
         mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
@@ -134,6 +135,30 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
     m.l2_classes = <uint8_t*>arena_zeroed(arena, <size_t>n_slices * m.l2.sets.by, m.l2.padded_ways)
     return 0
+
+
+cdef int hash_init(MemorySystem* m, dict n) except -1:
+    """The remainders of a polynomial hash of slices."""
+    cdef int byte, value
+    cdef int64_t group
+    m.polynomial_hash = n["slice_polynomial"] != 0
+    m.channel_slice_bits = (<int>n["slices_per_channel"]).bit_length() - 1
+    m.channel_bits = (<int>n["slices"]).bit_length() - 1 - m.channel_slice_bits
+    for byte in range(4):
+        for value in range(256):
+            group = <int64_t>value << 8 * byte
+            m.remainders[256 * byte + value] = polynomial_remainder(group, m.n_slices.by, n["slice_polynomial"])
+    return 0
+
+
+cdef uint8_t polynomial_remainder(int64_t group, int64_t slices, int64_t polynomial) noexcept:
+    """Remainder of the polynomial `group` x `slices` by `polynomial`, over GF(2); bit i of each is its coefficient of x^i."""
+    cdef int64_t rest = group * slices
+    cdef int bit
+    for bit in range(46, -1, -1):
+        if polynomial and rest >> bit >= slices:
+            rest ^= polynomial << bit
+    return <uint8_t>rest if polynomial else 0
 
 
 cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
@@ -170,7 +195,7 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint ha
     rules.interleave_shift = m.interleave_shift
     rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
     rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
-    m.eight_at_a_time = locates_eight_at_a_time()
+    m.eight_at_a_time = locates_eight_at_a_time() and not m.polynomial_hash
 
 
 cdef int64_t l2_clean(MemorySystem* m, Slice* slice, const Row* row, int64_t t) noexcept nogil:

@@ -75,6 +75,26 @@ def test_neighbouring_lines_share_a_slice():
         assert time_of(slow, [store((first, 15)), store((second, 15))]) == (4 + 100) * NS
 
 
+def test_a_polynomial_hash_spreads_strides_evenly():
+    """Of four slices, polynomial x^2 + x + 1: entries of one group lie as numbered; of the groups 1 to 4, x^2 = x + 1
+    turns slice 0 to 3, x^3 = x^2 + x = 1 to 1, both to 2, x^4 = x to 2. Who shares a slice's port waits 160 ns."""
+    slow = machine(l2__bandwidth=SLOW, l2__slices=4, l2__ways=8, l2__slice_hash="ipoly", dram__channels=4)
+    shared = {(0, 3): False, (3, 4): True, (1, 8): True, (2, 12): True, (2, 16): True, (12, 16): True, (4, 8): False}
+    for (first, second), together in shared.items():
+        stores = [store((first, 15)), store((second, 15))]
+        assert time_of(slow, stores) == ((160 + 50) if together else (4 + 100)) * NS
+
+
+def test_a_polynomial_hash_takes_channels_first():
+    """Two slices of each of two channels: entries 0 to 3 lie in slices 0, 2, 1, 3; 4, of the next group, in 0 ^ 3."""
+    slow = machine(l2__bandwidth=SLOW, l2__slices=4, l2__ways=8, l2__slice_hash="ipoly", dram__channels=2)
+    for entry, together in ((1, False), (2, False), (3, True)):
+        stores = [store((entry, 15)), store((4, 15))]
+        assert time_of(slow, stores) == ((160 + 50) if together else (4 + 100)) * NS
+    assert time_of(slow, [store((2, 15)), store((5, 15))]) == (160 + 50) * NS  # 5 is in slice 2 ^ 3 = 1
+    assert time_of(slow, [store((1, 15)), store((5, 15))]) == (4 + 100) * NS
+
+
 def test_what_goes_past_the_l1_uses_the_same_ports():
     slow = machine(crossbar__request_bandwidth=SLOW)
     assert time_of(slow, [load(0, use_distance=0, **PAST_L1), store(1)]) == 201 * NS

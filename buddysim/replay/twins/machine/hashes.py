@@ -29,6 +29,19 @@ def place(x: int, n: int) -> int:
     return (x % n + fold(x // n) % n) % n
 
 
+#: Coefficients of irreducible polynomials, by two to the power of their degrees: bit i is that of x^i.
+POLYNOMIALS = {1: 0b1, 2: 0b11, 4: 0b111, 8: 0b1011, 16: 0b10011, 32: 0b100101, 64: 0b1000011}
+
+
+def remainder(group: int, slices: int) -> int:
+    """Of the polynomial `group` times x^log2(slices), over GF(2), by the one of that degree."""
+    rest, divisor = group * slices, POLYNOMIALS[slices]
+    for bit in reversed(range(slices.bit_length() - 1, 40)):
+        if rest >> bit & 1:
+            rest ^= divisor << (bit - slices.bit_length() + 1)
+    return rest
+
+
 @dataclass(frozen=True)
 class Location:
     """Where in device memory the bursts of an entry or metadata line are."""
@@ -56,7 +69,12 @@ class Places:
         return place(entry, self.numbers.l1_sets)
 
     def slice_of(self, entry: int) -> int:
-        return place(entry // self.neighbours, self.machine.l2.slices)
+        unit, slices = entry // self.neighbours, self.machine.l2.slices
+        if self.machine.l2.slice_hash == "mixed":
+            return place(unit, slices)
+        of_channel = max(1, slices // self.machine.dram.channels)
+        channels = slices // of_channel
+        return (unit % channels * of_channel + unit // channels % of_channel) ^ remainder(unit // slices, slices)
 
     def in_slice(self, entry: int) -> int:
         """Its number among those of its slice."""
