@@ -91,8 +91,8 @@ def test_a_polynomial_hash_takes_channels_first():
     for entry, together in ((1, False), (2, False), (3, True)):
         stores = [store((entry, 15)), store((4, 15))]
         assert time_of(slow, stores) == ((160 + 50) if together else (4 + 100)) * NS
-    assert time_of(slow, [store((2, 15)), store((5, 15))]) == (160 + 50) * NS  # 5 is in slice 2 ^ 3 = 1
-    assert time_of(slow, [store((1, 15)), store((5, 15))]) == (4 + 100) * NS
+    assert time_of(slow, [store((2, 15)), store((8, 15))]) == (160 + 50) * NS  # 8, of group 2, is in slice 0 ^ 1
+    assert time_of(slow, [store((1, 15)), store((8, 15))]) == (4 + 100) * NS
 
 
 def test_what_goes_past_the_l1_uses_the_same_ports():
@@ -159,7 +159,7 @@ def test_an_sm_that_finds_another_at_a_slice_leaves_it_every_other_turn():
     both = [store((0, 3))], [store((0, 3))]
     assert of_two_sms(machine(**two), *both) == (240 + 50) * NS
     assert of_two_sms(machine(**{**two, "crossbar__turns": False}), *both) == (200 + 50) * NS
-    alone = [store((0, 15)), store(1), store((0, 3))]
+    alone = [store((0, 15)), store(1), store((0, 15))]
     assert of_two_sms(machine(**two), alone) == of_two_sms(machine(**{**two, "crossbar__turns": False}), alone)
     assert of_two_sms(machine(**three), *both, [store(0)]) == (240 + 50) * NS
 
