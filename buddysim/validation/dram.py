@@ -179,7 +179,7 @@ _CAUSES = """
   don't help, nor neighbouring lines asked for by neighbouring SMs at the same time (three orders tried: worse). With
   sixteen rows a bank (a trial; a slower engine), `2080-ti` would meet two goals more (`stride_2` 0.910, `stride_64`
   0.291; `stride_4` 0.656, `stride_16` 0.384); `p100-nvlink2` comes to 0.698 at `stride_4`, 0.540 at `stride_16` and stays
-  at 0.171 at `stride_256`, `gh200` gains up to 0.02. So memory for rows is a third to a half of what is missing on GDDR6
-  and a third at most on HBM2; the order of arrival is the rest.
+  at 0.171 at `stride_256`, `gh200` gains up to 0.02. So memory for rows is 22 to 55 % of what is missing there,
+  at most 31 % on HBM2; the order of arrival is the rest.
 - Not compared, as DRAMsim3 was not run with them: the strides of `v100`, `a100`, `h100`, `h200` and `qv100-accelsim`.
 """.strip()
