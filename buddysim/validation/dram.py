@@ -178,8 +178,8 @@ _CAUSES = """
   of 2.286 ns / (tRC 48 ns / 4 banks) less refresh = 0.173; replayed 0.171. Fewer lines an instruction or fewer warps
   don't help, nor neighbouring lines asked for by neighbouring SMs at the same time (three orders tried: worse). With
   sixteen rows a bank (a trial; a slower engine), `2080-ti` would meet two goals more (`stride_2` 0.910, `stride_64`
-  0.291; `stride_4` 0.656, `stride_16` 0.384); `p100-nvlink2` comes to 0.698 at `stride_4`, 0.540 at `stride_16` and stays
-  at 0.171 at `stride_256`, `gh200` gains up to 0.02. So memory for rows is 22 to 55 % of what is missing there,
-  at most 31 % on HBM2; the order of arrival is the rest.
+  0.291; `stride_4` 0.656, `stride_16` 0.384); `p100-nvlink2` comes to 0.698 at `stride_4` and 0.540 at `stride_16`
+  and stays at 0.171 at `stride_256`; `gh200` gains up to 0.02. So memory for rows is 22 to 55 % of what is missing on
+  `2080-ti`, at most 31 % on the others; the order of arrival is the rest.
 - Not compared, as DRAMsim3 was not run with them: the strides of `v100`, `a100`, `h100`, `h200` and `qv100-accelsim`.
 """.strip()
