@@ -10,9 +10,10 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes
 from buddysim.training.driver import carry_out, simulate_outcome
 from buddysim.training.iteration.plan import Options
+from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
 from buddysim.training.outcome import Outcome
-from buddysim.training.schemes.vdnn import offloaded
+from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import Cost, chain, machine
 from tests.training.random_networks import costs, networks
 
@@ -39,6 +40,20 @@ def test_policies_choose_layers_of_the_feature_extraction_part_that_do_not_run_i
     assert offloaded(network, "none") == frozenset()
     assert offloaded(network, "conv") == {1, 4}
     assert offloaded(network, "all") == {1, 3, 4, 6}
+
+
+@pytest.mark.parametrize(("residual", "by_conv"), [(False, True), (True, False)])
+def test_a_map_is_offloaded_by_the_last_layer_that_reads_it(residual: bool, by_conv: bool):
+    """A convolution reads the map of the first one. With a residual the sum, which is none, reads it later."""
+    net = NetworkBuilder("residual", (1, 8, 8), "tests", "a map that two layers read")
+    net.add("conv", channels=4, kernel=3, pad=1)
+    first = net.add("relu")
+    second = net.add("conv", inputs=first, channels=4, kernel=3, pad=1)
+    net.add("add", inputs=[second, first if residual else second])
+    network = net.build()
+    owner = network.buffer_of(1)
+    assert (owner in moved_inputs(network, offloaded(network, "conv"))) == by_conv
+    assert owner in moved_inputs(network, offloaded(network, "all"))
 
 
 def test_vgg_128_peaks_where_the_paper_says():
