@@ -206,7 +206,8 @@ def test_children_are_not_captured_and_exec_is(tmp_path: Path) -> None:
     assert "the program replaced itself (exec)" in done.stderr
     with open_trace(tmp_path / "out.bin") as trace:
         assert [one.bytes for one in trace.allocations] == [100_000]
-        assert set(trace.snapshots[-1].read(0)[1]) == {2}  # argc of the second
+        # argc of the second; on a busy computer the last snapshot may be of the moment when it fills its memory
+        assert {2} <= set(trace.snapshots[-1].read(0)[1]) <= {0, 2}
 
 
 FILLER = """
