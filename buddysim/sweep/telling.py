@@ -28,7 +28,7 @@ def telling(found: Any, counters: Collection[str]) -> list[str]:
     counters : names of columns that are no settings
     """
     settings = {name for engine in map(find, NAMES) for name in engine.axes()}
-    machines = found.column("machine").to_pylist()
+    machines = found.column("machine").to_pylist() if "machine" in found.column_names else None
     kept = []
     for name in found.column_names:
         values = found.column(name).to_pylist()
