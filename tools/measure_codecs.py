@@ -3,10 +3,11 @@
 python tools/measure_codecs.py --key         measures what the file lacks of the most telling points
 python tools/measure_codecs.py               the same of all points
 python tools/measure_codecs.py --list        only names what is lacking
+python tools/measure_codecs.py --anew FILE -o NEW    simulates the points of FILE again, after a machine has changed
 python tools/measure_codecs.py --checks      simulates what the searches of the CSWAP figures found: data/checks.csv
 
 It may be interrupted: what is measured stays. The file's rows between and beyond what was simulated are written anew
-each time. The most telling points of RLE, CSR and LZ4 take half an hour on one core, all points some four hours.
+each time. A point takes about half a second on each machine.
 """
 
 from __future__ import annotations
@@ -118,6 +119,17 @@ def check_experiments() -> Iterator[Experiment]:
         yield Experiment(CODEC, layout, LARGER[1], SPARSITIES[0], tuple(sorted(best, key=str)))
 
 
+def experiments_of(samples: Sequence[Sample]) -> Iterator[Experiment]:
+    """Those whose launches were simulated, tensor by tensor."""
+    launches: dict[tuple[str, str, int, float], set[Launch]] = {}
+    for one in samples:
+        if one.origin == "simulated":
+            tensor = (one.codec, one.layout, one.byte_count, one.sparsity)
+            launches.setdefault(tensor, set()).add(Launch(one.grid, one.block))
+    for tensor, of_tensor in sorted(launches.items()):
+        yield Experiment(*tensor, tuple(sorted(of_tensor, key=str)))
+
+
 def lacking(experiment: Experiment, samples: Sequence[Sample]) -> Experiment | None:
     """What of an experiment is not there yet."""
     simulated = [sample for sample in samples if sample.origin == "simulated"]
@@ -160,12 +172,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="measure_codecs.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="measure nothing, name what is lacking")
     parser.add_argument("--key", action="store_true", help="the most telling points alone")
+    parser.add_argument("--anew", type=Path, metavar="FILE", help="the points that FILE has")
     parser.add_argument("-o", "--output", type=Path, default=FILE, metavar="FILE", help="default: the one that ships")
     parser.add_argument("--checks", action="store_true", help="what searches found, into checks.csv")
     args = parser.parse_args(arguments)
     try:
         if args.checks:
             _measure(CHECKS, check_experiments(), args.list, known=read_samples(FILE))
+        elif args.anew:
+            if args.anew.resolve() == args.output.resolve():
+                raise BuddysimError(f"--anew {args.anew}: expected another file after -o")
+            _measure(args.output, experiments_of(read_samples(args.anew)), args.list)
         else:
             _measure(args.output, key_experiments() if args.key else experiments(), args.list)
     except (BuddysimError, OSError) as error:
