@@ -249,6 +249,7 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
         "um.zero_fill": r.choice([False, True]),
     }
     keys["um.replay"] = r.choice(["warp", "sm"] if keys["um.service"] == "block" else ["warp"])
+    keys["um.sm_faults"] = r.choice([0, 1, 3, 8, 56]) if keys["um.replay"] == "sm" else 0
     return keys
 
 

@@ -8,10 +8,10 @@ import pytest
 from buddysim.machine import Machine
 from buddysim.trace import OP_STORE, TraceWriter, open_trace
 from buddysim.validation import REGISTRY, Options, um
-from buddysim.validation.paging import lanes
+from buddysim.validation.paging import cpu_faults, lanes
 from buddysim.validation.paging.measured import FRAME, Run, runs
 from buddysim.validation.paging.programs import PROGRAMS
-from buddysim.validation.paging.space import BLOCK, Space
+from buddysim.validation.paging.space import BLOCK, Placement, Space
 from tests.validation.stored import fresh, stored
 
 
@@ -66,21 +66,58 @@ def test_bfs_stores_a_cost_for_every_node_that_it_reaches_once(tmp_path) -> None
         assert len(trace.kernels) % 2 == 0
 
 
-def test_small_arrays_share_blocks_large_ones_begin_them(tmp_path) -> None:
+def test_arrays_below_a_mebibyte_share_blocks_larger_ones_begin_them(tmp_path) -> None:
     with TraceWriter(tmp_path / "t.bin", um.provenance("t")) as writer:
         space = Space(writer)
-        bases = [space.array(str(n), size) for n, size in enumerate((3 << 20, 100, 1 << 20, 2 << 20, 1 << 20))]
+        sizes = (3 << 20, 100, 900 << 10, (1 << 20) - (64 << 10) + 1, 700, (1 << 20) + 1, 1 << 20)
+        bases = [space.array(str(n), size) for n, size in enumerate(sizes)]
         writer.begin_kernel("k", (1, 1, 1), (32, 1, 1))
         writer.end_kernel()
     blocks = [(base - bases[0]) // BLOCK for base in bases]
-    assert blocks == [0, 2, 2, 3, 4]
+    assert blocks == [0, 2, 2, 3, 2, 4, 5]
+    assert bases[2] - bases[1] == 512
+
+
+@pytest.mark.parametrize(("pieces", "faults"), [(32, 6), (24, 6), (16, 5), (4, 3), (1, 1)])
+def test_the_tree_doubles_what_a_block_has_when_it_is_written_in_order(pieces: int, faults: int) -> None:
+    """Faults in pieces 0, 1, 2, 4, 8 and 16 of 64 KiB."""
+    host = cpu_faults.Host()
+    for piece in range(pieces):
+        host.touch(piece)
+    assert host.faults == faults
+
+
+def test_cpu_faults_of_all_runs_are_what_the_placement_allows() -> None:
+    for run in runs():
+        least, most = cpu_faults.expected(cpu_faults.ON_HOST[run.program])
+        assert least <= run.cpu_faults <= most, run
+
+
+@pytest.mark.parametrize(
+    ("own_block", "alignment", "least"),
+    [(1 << 20, 512, 37), ((1 << 18) + 1, 256, 37), (1 << 20, 4096, 38), (1 << 20, 1 << 18, 38), (1 << 18, 512, 39),
+     (1 << 21, 512, 33), (1 << 21, 1 << 16, 34)],
+)  # fmt: skip
+def test_cpu_faults_of_bfs_tell_which_arrays_share_a_block(own_block: int, alignment: int, least: int) -> None:
+    """37 in all three logs: with more for the least it can't be, with less the result would not have been evicted."""
+    assert cpu_faults.expected(cpu_faults.ON_HOST["bfs"], Placement(own_block, alignment))[0] == least
+
+
+def test_a_result_in_the_masks_block_takes_one_fault_to_read() -> None:
+    """With what the tree gives the device where a last kernel asks for masks alone, and all else on the host."""
+    program = cpu_faults.ON_HOST["bfs"]
+    base = cpu_faults.addresses(program, Placement(1 << 21, 1 << 16))
+    host = cpu_faults.initialised(program, base)
+    masks = base["mask"] // cpu_faults.PIECE
+    host.blocks[masks // cpu_faults.LEAVES][:16] = False
+    assert (host.faults, cpu_faults.reading(host, program, base)) == (33, 1)
 
 
 def test_bytes_that_differ_by_more_than_two_are_missed() -> None:
-    run = Run("ra", 100, 1.0, 10, 10, 5, 12 * FRAME)
+    run = Run("ra", 100, 1.0, 10, 10, 5, 12 * FRAME, 36)
     assert um.Replayed(run, 6, 1.0, 15, 6, 5).factors == pytest.approx((1.5, 10 / 6))
     found = [
-        um.Replayed(Run(name, percent, percent / 100, 10, 10, 5, FRAME), 1, percent / 50, 15, out, 5)
+        um.Replayed(Run(name, percent, percent / 100, 10, 10, 5, FRAME, 36), 1, percent / 50, 15, out, 5)
         for name, out in (("bfs", 10), ("fdtd", 10), ("hotspot", 30), ("ra", 21))
         for percent in (100, 125, 150)
     ]

@@ -11,7 +11,8 @@ driver.
 `um.service` "block" serves the faults of a batch together, sorted by address, a block at a time; all of them can be used when the
 batch ends. When that is, is known only once the batch has started: an access is told when to look again, and its warp does so
 in its turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. With `um.replay` "sm" the whole SM
-waits: it issues nothing until all that faulted there has found its page (`wake_by_sm`). `um.zero_fill` moves no page that
+waits: it issues nothing until all that faulted there has found its page (`wake_by_sm`). With `um.sm_faults` it has so many
+accesses at most in flight that wait for pages; what has no room is held back. `um.zero_fill` moves no page that
 nothing has written yet. docs/model-rules.md has the exact rules.
 
 What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
@@ -66,6 +67,8 @@ cdef enum:
 cdef struct Awaited:            # 4 KiB that an instruction of a warp waits for
     int64_t place               # entry >> FAULT_SHIFT
     int64_t until_ps            # the warp has been told that it comes then: time to look again
+    int32_t asked               # with a limit of the SM's faults: accesses of the warp there
+    int32_t in_flight           # of these, not held back
 
 cdef struct Span:               # pages in which allocations of device memory lie, one behind the other
     int64_t first
@@ -101,6 +104,8 @@ cdef struct Pages:
     int8_t* n_awaited           # [warps]
     int64_t* replayed_ps        # [n]: by block, when the latest batch ended that has brought the page and left it there
     bint by_sm                  # an SM issues nothing while what faulted there is tried again, each time that a batch ends
+    int32_t most_in_flight      # by SM: most accesses in flight that wait for pages; 0: no limit
+    int32_t* in_flight          # [SMs]: with a limit, how many are
     int32_t* buffered           # [SMs]: by SM, places that its warps await
     int64_t* stalled_ps         # [SMs]: by SM, since when there are any
     int64_t* emptied_ps         # [SMs]: by SM, when the last of them that has come was there
@@ -335,20 +340,46 @@ cdef inline void serve_what_is_due(MemorySystem* m, Pages* pages, int64_t t) noe
         serve_batch(m, pages)
 
 
+cdef inline int32_t room_in_flight(const Pages* pages, int sm) noexcept nogil:
+    return pages.most_in_flight - pages.in_flight[sm]
+
+
+cdef inline int64_t fault_each(Pages* pages, int64_t page, int accesses, int64_t t) noexcept nogil:
+    """Faults of so many accesses to a page, none if all are held back; returns when it is time to look again."""
+    cdef int64_t until_ps = pages.batch_start_ps + pages.fault_ps if pages.batch_faults else larger(t, pages.came_ps)
+    cdef int _
+    for _ in range(accesses):
+        until_ps = fault_for_batch(pages, page, t)
+    return until_ps
+
+
 cdef inline int64_t await_place(MemorySystem* m, Pages* pages, uint32_t entry, int64_t t) noexcept nogil:
-    """A fault, unless the open batch has one of this warp at this place; returns when it is time to look again."""
+    """A fault, unless the open batch has one of this warp at this place; returns when it is time to look again.
+
+    With a limit every access faults for which there is room, also where the page is on its way already.
+    """
     cdef int64_t place = entry >> FAULT_SHIFT, page = entry >> pages.entries_shift, until_ps
     cdef Awaited* own = pages.awaited + <int64_t>m.warp * MOST_AWAITED
-    cdef int i = 0, n = pages.n_awaited[m.warp], sm = m.warp / MAX_WARPS
+    cdef int i = 0, n = pages.n_awaited[m.warp], sm = m.warp / MAX_WARPS, sent = 0
     while i < n and own[i].place != place:
         i += 1
-    if i < n and pages.state[page] == FAULTED:
+    if pages.most_in_flight:
+        sent = room_in_flight(pages, sm) > 0
+        if pages.state[page] >= FIRST:
+            until_ps = pages.state[page] - USED
+        else:
+            until_ps = fault_each(pages, page, sent, t)
+    elif i < n and pages.state[page] == FAULTED:
         until_ps = pages.batch_start_ps + pages.fault_ps
     else:
         until_ps = fault_for_batch(pages, page, t)
     if i < MOST_AWAITED:
         own[i].place, own[i].until_ps = place, until_ps
         pages.n_awaited[m.warp] = <int8_t>(n + (i == n))
+        if pages.most_in_flight:
+            own[i].asked = 1 + (own[i].asked if i < n else 0)
+            own[i].in_flight = sent + (own[i].in_flight if i < n else 0)
+            pages.in_flight[sm] += sent
         if pages.by_sm and i == n:
             pages.stalled_ps[sm] = smaller(pages.stalled_ps[sm], t) if pages.buffered[sm] else t
             pages.buffered[sm] += 1
@@ -363,13 +394,22 @@ cdef int64_t access_by_block(MemorySystem* m, uint32_t entry, int64_t t) noexcep
         return t
     serve_what_is_due(m, pages, t)
     state = state_of(pages, page)
-    if state < FIRST:
+    if state < FIRST or pages.most_in_flight and state - USED > t:
         return await_place(m, pages, entry, t)
     if not pages.by_fault:
         if state == FIRST:
             pages.state[page] = USED
         make_newest(pages, page >> pages.frame_shift)
     return larger(t, pages.state[page] - USED)
+
+
+cdef inline bint is_there(const Pages* pages, const Awaited* awaited, int64_t t, int64_t* go_on_ps) noexcept nogil:
+    """Whether what was held back finds its page at `t`: a batch has brought it that ended before it was time to look again."""
+    cdef int64_t state = pages.state[awaited.place >> pages.entries_shift - FAULT_SHIFT]
+    if pages.most_in_flight and state >= FIRST and state - USED <= t:
+        go_on_ps[0] = larger(go_on_ps[0], t)
+        return True
+    return False
 
 
 cdef inline bint has_come(const Pages* pages, const Awaited* awaited, int64_t* go_on_ps) noexcept nogil:
@@ -408,16 +448,25 @@ cdef int64_t wake_by_block(MemorySystem* m, int warp, bint at_end, int64_t t) no
 cdef int64_t try_again(Pages* pages, int warp, int64_t t) noexcept nogil:
     """A warp of an SM looks again for what it awaits; returns when it has to do so next, at the earliest."""
     cdef Awaited* own = pages.awaited + <int64_t>warp * MOST_AWAITED
-    cdef int i, kept = 0, sm = warp / MAX_WARPS
+    cdef int i, sent, kept = 0, sm = warp / MAX_WARPS
     cdef int64_t next_ps = NEVER
     for i in range(pages.n_awaited[warp]):
         if own[i].until_ps <= t:
-            if has_come(pages, &own[i], &pages.go_on_ps[warp]):
+            if has_come(pages, &own[i], &pages.go_on_ps[warp]) or is_there(pages, &own[i], t, &pages.go_on_ps[warp]):
                 pages.buffered[sm] -= 1
+                if pages.most_in_flight:
+                    pages.in_flight[sm] -= own[i].in_flight
                 pages.emptied_ps[sm] = larger(pages.emptied_ps[sm], pages.go_on_ps[warp])
                 continue
             if t < pages.came_ps:       # faults anew when that batch has ended
                 own[i].until_ps = pages.came_ps
+            elif pages.most_in_flight:
+                sent = <int>smaller(own[i].asked - own[i].in_flight, room_in_flight(pages, sm))
+                own[i].in_flight += sent
+                pages.in_flight[sm] += sent
+                own[i].until_ps = fault_each(
+                    pages, own[i].place >> pages.entries_shift - FAULT_SHIFT, own[i].in_flight, t
+                )
             else:
                 own[i].until_ps = fault_for_batch(pages, own[i].place >> pages.entries_shift - FAULT_SHIFT, t)
         next_ps = smaller(next_ps, own[i].until_ps)
@@ -428,11 +477,15 @@ cdef int64_t try_again(Pages* pages, int warp, int64_t t) noexcept nogil:
 
 
 cdef int64_t wake_by_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
-    """When a warp whose turn comes at `t` can go on: not while anything that faulted on its SM, and was known then, is awaited."""
+    """When a warp whose turn comes at `t` can go on: not while anything that faulted on its SM, and was known then, is awaited.
+
+    Nor while the SM has as much in flight as it can.
+    """
     cdef Pages* pages = <Pages*>m.scheme_state
     cdef int sm = warp / MAX_WARPS, other
     cdef int64_t next_ps = NEVER
-    if pages.buffered[sm] and (pages.n_awaited[warp] or not (at_end or t < pages.stalled_ps[sm])):
+    cdef bint full = pages.most_in_flight and not room_in_flight(pages, sm)
+    if pages.buffered[sm] and (pages.n_awaited[warp] or not (at_end or t < pages.stalled_ps[sm] and not full)):
         serve_what_is_due(m, pages, t)
         for other in range(sm * MAX_WARPS, (sm + 1) * MAX_WARPS):
             if pages.n_awaited[other]:
@@ -508,6 +561,11 @@ class Um(Section):
         description="who waits for what has faulted: the warp; or its SM, which issues nothing until all of it is done, and tries "
         "it again when a batch ends",
     )
+    sm_faults: Annotated[int, fields.count(0, 1_000_000)] = Field(
+        default=0,
+        description="most accesses to lines that an SM has in flight while they wait for pages: with so many it issues nothing, "
+        "and what has no room is held back; 0: any number, a fault for each 4 KiB of a warp",
+    )
     zero_fill: Annotated[bool, fields.switch()] = Field(
         default=False, description="pages that neither a copy nor a kernel has written yet are filled with zeros, not moved"
     )
@@ -525,6 +583,8 @@ class Um(Section):
             raise ValueError("service block needs a frame of at least prefetch")
         if self.replay == "sm" and self.service != "block":
             raise ValueError("replay sm needs service block")
+        if self.sm_faults and self.replay != "sm":
+            raise ValueError("sm_faults needs replay sm")
         return self
 
 
@@ -569,7 +629,7 @@ cdef class Scheme(SchemeBase):
         self.shape.by_block, self.zero_fill = machine.um.service == "block", machine.um.zero_fill
         self.warps = machine.sm.count * MAX_WARPS
         if self.shape.by_block:
-            self.shape.by_sm = machine.um.replay == "sm"
+            self.shape.by_sm, self.shape.most_in_flight = machine.um.replay == "sm", machine.um.sm_faults
             self.access, self.wake = access_by_block, wake_by_sm if self.shape.by_sm else wake_by_block
         if self.zero_fill:
             self.written = written
@@ -598,6 +658,7 @@ cdef class Scheme(SchemeBase):
             pages.replayed_ps = <int64_t*>&replayed[0]
             pages.awaited, pages.n_awaited, pages.batch = <Awaited*>&awaited[0], <int8_t*>&n_awaited[0], <int64_t*>&batch[0]
             self.kept += [awaited, n_awaited, batch, replayed]
+            pages.in_flight = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
             pages.buffered = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
             pages.stalled_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
             pages.emptied_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))

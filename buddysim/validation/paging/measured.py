@@ -27,6 +27,7 @@ class Run:
     in_bytes, out_bytes : to the device and back
     groups : fault groups
     left_bytes : of device memory, after the reservation
+    cpu_faults : page faults of the CPU
     """
 
     program: str
@@ -36,6 +37,7 @@ class Run:
     out_bytes: int
     groups: int
     left_bytes: int
+    cpu_faults: int
 
     @property
     def frames(self) -> int:
@@ -56,6 +58,7 @@ def runs() -> list[Run]:
             int(row["d2h_bytes"]),
             int(row["fault_groups"]),
             int(row["working_set_bytes_left_after_reservation"]),
+            int(row["cpu_faults"]),
         )
         for row in rows
     ]

@@ -73,3 +73,54 @@ def test_a_warp_without_faults_may_end():
 def test_replays_by_sm_need_batches_by_block():
     with pytest.raises(buddysim.BuddysimError, match="replay sm needs service block"):
         paged(um__service="fault")
+
+
+@pytest.mark.parametrize(("most", "batches"), [(3, 1), (2, 2), (0, 1)])
+def test_what_an_sm_has_no_room_for_faults_after_the_replay(most, batches):
+    """One instruction wants three pages."""
+    wanted = [load(64, 96, 128)]
+    found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], "um", regions=[(0, 4096, 0, 4)])[0]
+    assert found["scheme"]["um.page_faults"] == 3
+    assert (
+        found["scheme"]["um.fault_batches_busy_ps"] == (batches + 1) * LATENCY * NS
+    )  # the first one has a fault alone
+
+
+@pytest.mark.parametrize(("most", "faults"), [(8, 3), (0, 2), (2, 2)])
+def test_with_a_limit_every_access_is_a_fault(most, faults):
+    """Of a page, then two lines in another one; what had no room finds its page there when it looks again."""
+    wanted = [load(96, 64, 65)]
+    found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], "um", regions=[(0, 4096, 0, 4)])[0]
+    assert found["scheme"]["um.page_faults"] == faults
+
+
+@pytest.mark.parametrize(("at", "most"), [(50, 2), (4, 1), (50, 1)])
+def test_a_full_sm_issues_nothing(at, most):
+    """One fault fills it as soon as its load has issued, before anybody can know of the fault."""
+    begun = paged(um__begin="resident", um__capacity="8 KiB", um__sm_faults=most)
+    other = [load(RESIDENT, chain_cycles=at), load(RESIDENT, chain_cycles=LONG)]
+    alone = time_of(begun, other, scheme="um")
+    both = time_of(begun, [load(ABSENT)], other, scheme="um")
+    assert (both - alone < 10 * NS) == (most == 2)
+
+
+ENDS = KNOWN + LATENCY + 150 + 256 + TRANSFER  # of a batch, served when its load looks again; a page leaves first
+
+
+@pytest.mark.parametrize(("arrives", "most", "at_once"), [(ENDS - 1, 1, False), (ENDS, 1, True), (ENDS - 1, 0, True)])
+def test_a_page_on_its_way_is_in_flight_with_a_limit(arrives, most, at_once):
+    """A warp of another SM asks for it 1 ns before it can be used, or then; its neighbour issues 10 ns later."""
+    begun = paged(um__begin="resident", um__capacity="8 KiB", sm__count=2, um__sm_faults=most)
+    issues = arrives - KNOWN + 1
+    neighbour = [load(RESIDENT, chain_cycles=issues + 10), load(RESIDENT, chain_cycles=LONG)]
+    launches = [
+        Launch([grid([[load(ABSENT)], []], [late, neighbour])], warps=2)
+        for late in ([], [load(ABSENT + 1, chain_cycles=issues)])
+    ]
+    without, found = (run_launches(begun, [one], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
+    assert (found - without < 10 * NS) == at_once
+
+
+def test_a_limit_needs_replays_by_sm():
+    with pytest.raises(buddysim.BuddysimError, match="sm_faults needs replay sm"):
+        paged("warp", um__sm_faults=8)

@@ -76,6 +76,8 @@ class Pages:
         self.asking: Warp | None = None
         self.asking_sm, self.tried_again = 0, 0
         self.by_sm = machine.um.replay == "sm"
+        self.most: int = machine.um.sm_faults
+        self.in_flight: Counter[int] = Counter()
         self.buffers: dict[int, dict[int, Warp]] = {}
         self.stalled: dict[int, int] = {}
         self.emptied: dict[int, int] = {}
@@ -90,6 +92,8 @@ class Pages:
         page = entry // self.page_entries
         if self.by_block:
             self._serve_what_is_due(t)
+            if self.most and self.resident.get(page, t + 1) > t:
+                return self._await_in_flight(page, entry // FAULT_ENTRIES, t)
             if page not in self.resident:
                 assert self.asking is not None
                 own, place = self.asking.awaited, entry // FAULT_ENTRIES
@@ -127,6 +131,28 @@ class Pages:
                 go_on = max(go_on, own[place])
         return go_on
 
+    def _await_in_flight(self, page: int, place: int, t: int) -> int:
+        """The warp that asks awaits a place once more, in flight if its SM has room for that."""
+        assert self.asking is not None
+        warp, sm = self.asking, self.asking_sm
+        sent = min(1, self.most - self.in_flight[sm])
+        until = self.resident[page] if page in self.resident else self._join_with(page, sent, t)
+        if place in warp.awaited or len(warp.awaited) < MOST_AWAITED:
+            if place not in warp.awaited:
+                self._stall(warp, t)
+            warp.awaited[place] = until
+            warp.asked[place] += 1
+            warp.in_flight[place] += sent
+            self.in_flight[sm] += sent
+        return until
+
+    def _join_with(self, page: int, accesses: int, t: int) -> int:
+        """Faults of so many accesses; when it is time to look again."""
+        until = self.batch_start + self.fault_latency if self.batch else max(t, self.tried_again)
+        for _ in range(accesses):
+            until = self._join(page, t)
+        return until
+
     def _stall(self, warp: Warp, t: int) -> None:
         """What a warp's SM has in its buffer begins with, or goes on with, a fault at `t`."""
         buffer = self.buffers.setdefault(self.asking_sm, {})
@@ -135,7 +161,8 @@ class Pages:
 
     def _wake_by_sm(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
         buffer = self.buffers.setdefault(sm, {})
-        if buffer and (warp.awaited or not (at_end or t < self.stalled[sm])):
+        full = bool(self.most) and self.in_flight[sm] == self.most
+        if buffer and (warp.awaited or not (at_end or (t < self.stalled[sm] and not full))):
             self._serve_what_is_due(t)
             for slot in sorted(buffer):
                 self._try_again(sm, buffer[slot], t)
@@ -148,12 +175,23 @@ class Pages:
     def _try_again(self, sm: int, warp: Warp, t: int) -> None:
         for place in [place for place, until in warp.awaited.items() if until <= t]:
             page = place * FAULT_ENTRIES // self.page_entries
-            if self.replayed.get(page, -1) >= warp.awaited[place]:
+            there = bool(self.most) and self.resident.get(page, t + 1) <= t
+            if there or self.replayed.get(page, -1) >= warp.awaited[place]:
+                came = self.replayed[page] if self.replayed.get(page, -1) >= warp.awaited[place] else t
                 del warp.awaited[place]
-                warp.goes_on = max(warp.goes_on, self.replayed[page])
-                self.emptied[sm] = max(self.emptied.get(sm, 0), self.replayed[page])
+                self.in_flight[sm] -= warp.in_flight.pop(place, 0)
+                warp.asked.pop(place, 0)
+                warp.goes_on = max(warp.goes_on, came)
+                self.emptied[sm] = max(self.emptied.get(sm, 0), came)
+            elif t < self.tried_again:
+                warp.awaited[place] = self.tried_again
+            elif self.most:
+                sent = min(warp.asked[place] - warp.in_flight[place], self.most - self.in_flight[sm])
+                warp.in_flight[place] += sent
+                self.in_flight[sm] += sent
+                warp.awaited[place] = self._join_with(page, warp.in_flight[place], t)
             else:
-                warp.awaited[place] = self.tried_again if t < self.tried_again else self._join(page, t)
+                warp.awaited[place] = self._join(page, t)
 
     def written(self, entries: range) -> None:
         """A copy or fill writes entries."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,8 @@ class Warp:
     begin : when its first instruction may issue, but for its chain
     code : what its SM has of its kernel's code
     awaited : 4 KiB of pages that it waits for, each with the time to look again
+    asked : its accesses in each of these
+    in_flight : how many of these are not held back
     goes_on : when the last of those that it waited for, as its whole SM did, was there
     """
 
@@ -60,6 +63,8 @@ class Warp:
     has_code: bool = field(init=False)
     pending: list[Pending] = field(default_factory=list)
     awaited: dict[int, int] = field(default_factory=dict)
+    asked: Counter[int] = field(default_factory=Counter)
+    in_flight: Counter[int] = field(default_factory=Counter)
     goes_on: int = 0
 
     def __post_init__(self) -> None:
