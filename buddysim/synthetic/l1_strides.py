@@ -16,6 +16,7 @@ from buddysim.machine import fields
 from buddysim.synthetic.parts.kernels import line_records, load, write_kernel
 from buddysim.synthetic.workload import OpsPerWarp, Workload
 from buddysim.trace import TraceWriter
+from buddysim.trace.coalesce import words_code_of
 from buddysim.trace.format import LINE_BYTES
 
 LANES, WARPS = 32, 32
@@ -36,15 +37,21 @@ class L1Strides(Workload):
         base = self.allocate(writer, {"array": 2**16})["array"]
         lines: list[npt.NDArray[np.uint64]] = []
         masks: list[npt.NDArray[np.uint64]] = []
+        codes = []
         for offset in OFFSETS:
-            sectors = np.unique((np.arange(LANES) * self.stride + offset) * WORD // 32)
+            addresses = (np.arange(LANES) * self.stride + offset) * WORD
+            codes.append(words_code_of(addresses, WORD))
+            sectors = np.unique(addresses // 32)
             own = np.unique(sectors // 4)
             lines.append(own.astype(np.uint64))
             masks.append(np.array([sum(1 << int(s % 4) for s in sectors if s // 4 == n) for n in own], dtype=np.uint64))
         within, sectors_of = np.concatenate(lines), np.concatenate(masks)
         shift = np.uint64(LANES * self.stride * WORD // LINE_BYTES)
         warp = np.arange(WARPS, dtype=np.uint64).reshape(1, -1, 1, 1) % np.uint64(2) * shift
-        operations = [load(lines=len(own), use_distance=max(1, 8 - n)) for n, own in enumerate(lines)]
+        operations = [
+            load(lines=len(own), use_distance=max(1, 8 - n), words_code=code)
+            for n, (own, code) in enumerate(zip(lines, codes, strict=True))
+        ]
         for repeats in (self.warm, self.warm + self.rounds):
             write_kernel(
                 writer,

@@ -16,9 +16,12 @@ from buddysim.machine import fields
 from buddysim.synthetic.parts.kernels import ALL_SECTORS, line_records, load, store, write_kernel
 from buddysim.synthetic.workload import Workload
 from buddysim.trace import TraceWriter
+from buddysim.trace.coalesce import words_code_of
 from buddysim.trace.format import LINE_BYTES
 
 ELEMENT = 8
+BEFORE = 2
+"""Lines of an array before its first element."""
 LOADED = {
     "init": (),
     "read": ((0, 0),),
@@ -63,12 +66,13 @@ CODE = {
 """Instructions before each load and store, and after the last one, as NVRTC 12.9 compiles the benchmark's kernels."""
 
 
-def touched(distance: int, threads: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Lines that a warp touches, from the one of its first element on, and their masks of sectors."""
+def touched(distance: int, threads: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], int]:
+    """Lines that a warp touches, from the one of its first element on, their masks of sectors, and its words' code."""
     sectors = np.unique((np.arange(threads) + distance) * ELEMENT // 32)
     lines = np.unique(sectors // 4)
     masks = [sum(1 << int(sector % 4) for sector in sectors if sector // 4 == line) for line in lines]
-    return lines, np.array(masks, dtype=np.uint64)
+    code = words_code_of((np.arange(threads) + distance) * ELEMENT + BEFORE * LINE_BYTES, ELEMENT)
+    return lines, np.array(masks, dtype=np.uint64), code
 
 
 class Occupancy(Workload):
@@ -117,19 +121,23 @@ class Occupancy(Workload):
             store(lines=len(lines), bytes_per_lane=ELEMENT, gap=gap)
             if whole
             else load(
-                lines=len(lines), bytes_per_lane=ELEMENT, gap=gap, use_distance=max(1, loads - n + sum(gaps[n + 1 :]))
+                lines=len(lines),
+                bytes_per_lane=ELEMENT,
+                gap=gap,
+                use_distance=max(1, loads - n + sum(gaps[n + 1 :])),
+                words_code=words,
             )
-            for n, ((_, lines, _, whole), gap) in enumerate(zip(accesses, gaps, strict=True))
+            for n, ((_, lines, _, words, whole), gap) in enumerate(zip(accesses, gaps, strict=True))
         ]
         warp = np.arange(warps, dtype=np.int64).reshape(1, -1, 1, 1) * (lanes * ELEMENT // LINE_BYTES)
         first = 0
         for blocks in kernels:
 
             def lines_of(block: npt.NDArray[np.uint64], first: int = first) -> npt.NDArray[np.uint64]:
-                start = (block.astype(np.int64) + first) * span + warp + 2
+                start = (block.astype(np.int64) + first) * span + warp + BEFORE
                 parts = [
                     line_records(bases[array], (start + lines).astype(np.uint64), masks, whole)
-                    for array, lines, masks, whole in accesses
+                    for array, lines, masks, _, whole in accesses
                 ]
                 return np.concatenate(parts, axis=-1)
 

@@ -13,6 +13,7 @@ from buddysim.machine import fields
 from buddysim.synthetic.parts.kernels import line_records, load, write_kernel
 from buddysim.synthetic.workload import Footprint, OpsPerWarp, UseDistance, WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
+from buddysim.trace.coalesce import words_code_of
 from buddysim.trace.format import LINE_BYTES
 
 LANES = 32
@@ -61,7 +62,14 @@ class Stride(Workload):
             "stride_read",
             blocks=-(-loads // tile),
             warps_per_block=self.warps_per_block,
-            operations=[load(lines=len(entries), bytes_per_lane=LANE_BYTES, use_distance=self.use_distance)],
+            operations=[
+                load(
+                    lines=len(entries),
+                    bytes_per_lane=LANE_BYTES,
+                    use_distance=self.use_distance,
+                    words_code=words_code_of(offsets, LANE_BYTES),
+                )
+            ],
             repeats=self.loads_per_warp,
             lines_of=lines_of,
         )

@@ -26,6 +26,7 @@ from buddysim.trace.records import (
     OP_STORE,
     REPEATS_SHIFT,
     WARP_DTYPE,
+    WORDS_SHIFT,
 )
 from buddysim.trace.values import Contents, SizeMap, Snapshot
 from buddysim.trace.verify import Verified, verify_trace
@@ -44,6 +45,7 @@ __all__ = [
     "OP_STORE",
     "REPEATS_SHIFT",
     "WARP_DTYPE",
+    "WORDS_SHIFT",
     "Allocation",
     "Chunk",
     "ChunkRef",

@@ -9,6 +9,10 @@ from libc.string cimport memset
 
 cdef uint64_t HASH_FACTOR = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads neighbours and strides
 
+cdef uint8_t[16] SECTOR_COUNTS          # by sector mask
+for sectors in range(16):
+    SECTOR_COUNTS[sectors] = sectors.bit_count()
+
 # A line word keeps address >> 7 in its upper 56 bits.
 MAX_ADDRESS = (1 << 63) - 1
 
@@ -113,6 +117,65 @@ cdef int meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lan
         run += 1
         busiest = max(busiest, run)
     return total + busiest - 1 if n_lanes else 0
+
+
+cdef int word_turns(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil:
+    """Turns of WORD_BANKS banks, each of a word in a turn, that serve the lanes, as many of them together as move 128 B."""
+    cdef uint64_t words[WORD_BANKS][MAX_LANES]      # lanes that go together touch a word of a bank each at most, or are one
+    cdef uint8_t counts[WORD_BANKS]
+    cdef int lane, i, together = MAX_LANES, busiest = 0, turns = 0
+    cdef uint64_t word, last, bank
+    while together > 1 and <uint32_t>together * bytes_per_lane > 128:
+        together >>= 1
+    for lane in range(n_lanes):
+        if lane & (together - 1) == 0:
+            turns += busiest
+            busiest = 0
+            memset(counts, 0, sizeof(counts))
+        word, last = addresses[lane] >> WORD_BITS, (addresses[lane] + bytes_per_lane - 1) >> WORD_BITS
+        while word <= last:
+            bank = word & (WORD_BANKS - 1)
+            for i in range(counts[bank]):
+                if words[bank][i] == word:
+                    break
+            else:
+                words[bank][counts[bank]] = word
+                counts[bank] += 1
+                busiest = max(busiest, <int>counts[bank])
+            word += 1
+    return min(turns + busiest, MOST_TURNS)
+
+
+cdef uint8_t words_code(
+    const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines
+) noexcept nogil:
+    """The turns beyond those in which banks would deliver the sectors whole: modulo MOST_TURNS."""
+    cdef int i, sectors = 0
+    if not n_lines:
+        return 0
+    for i in range(n_lines):
+        sectors += SECTOR_COUNTS[lines[i] & 15]
+    return <uint8_t>((word_turns(addresses, n_lanes, bytes_per_lane) - min((sectors + 3) >> 2, MOST_TURNS)) & (MOST_TURNS - 1))
+
+
+def words_code_of(addresses, bytes_per_lane):
+    """What a trace's flags say of the words of a load or store (docs/trace-format.md); for synthetic workloads and tests.
+
+    Parameters
+    ----------
+    addresses : byte address of each active lane, at most 32
+    bytes_per_lane : bytes that each lane moves, 1 to 128
+    """
+    cdef const uint64_t[::1] view = np.ascontiguousarray(addresses, dtype=np.uint64)
+    cdef uint64_t lines[MAX_OP_LINES]
+    cdef int n = <int>min(view.shape[0], MAX_LANES + 1)
+    if n > MAX_LANES or not 1 <= bytes_per_lane <= MAX_BYTES_PER_LANE:
+        raise ValueError(f"{view.shape[0]} lanes of {bytes_per_lane} B; expected at most {MAX_LANES} of 1..{MAX_BYTES_PER_LANE} B")
+    if not n:
+        return 0
+    if int(np.max(np.asarray(view))) > MAX_ADDRESS - MAX_BYTES_PER_LANE:
+        raise ValueError(f"an address beyond {MAX_ADDRESS:#x}")
+    return words_code(&view[0], n, bytes_per_lane, lines, coalesce_op(&view[0], n, bytes_per_lane, False, lines))
 
 
 def meetings_of(addresses, bytes_per_lane):

@@ -6,7 +6,7 @@ from libc.string cimport memcmp, memset
 import numpy as np
 
 from buddysim.trace.records cimport (
-    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, BlockRecord, WarpOp, WarpRecord,
+    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_BARRIER, OP_LOAD, BlockRecord, WarpOp, WarpRecord,
 )
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
@@ -72,7 +72,7 @@ cdef inline int check_op(const WarpOp* op) noexcept nogil:
         return OP_KIND
     if op.n_lines > MAX_LINES or (op.n_lines == 0) != (op.kind == OP_BARRIER):
         return OP_COUNT
-    if op.kind != OP_ATOMIC and op.flags & ~(FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN):
+    if op.kind == OP_BARRIER and op.flags & ~(FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN):
         return OP_FLAGS
     return FINE
 

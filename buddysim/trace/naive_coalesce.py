@@ -8,6 +8,11 @@ from collections.abc import Sequence
 from buddysim.compress import SECTOR_BYTES
 from buddysim.trace.format import LINE_BYTES
 
+WORD_BYTES = 4
+WORD_BANKS = 32
+MOST_TURNS = 32
+LANES = 32
+
 
 def coalesce_op(addresses: Sequence[int], bytes_per_lane: int, is_store: bool) -> list[int]:
     """Line words of one warp memory operation, in the order in which its lanes first touch the lines.
@@ -40,3 +45,22 @@ def meetings(addresses: Sequence[int], width: int) -> int:
     for (sector, _), lanes in words.items():
         busiest[sector] = max(busiest[sector], lanes)
     return sum(busiest.values()) - len(busiest)
+
+
+def words_code(addresses: Sequence[int], bytes_per_lane: int, lines: Sequence[int]) -> int:
+    """The turns of banks of words beyond those in which they would deliver the sectors whole: modulo 32."""
+    together = LANES
+    if not lines:
+        return 0
+    while together > 1 and together * bytes_per_lane > WORD_BANKS * WORD_BYTES:
+        together //= 2
+    turns = 0
+    for first in range(0, len(addresses), together):
+        banks: dict[int, set[int]] = {}
+        for address in addresses[first : first + together]:
+            for byte in range(address, address + bytes_per_lane):
+                banks.setdefault(byte // WORD_BYTES % WORD_BANKS, set()).add(byte // WORD_BYTES)
+        turns += max(len(words) for words in banks.values())
+    sectors = sum((line & 15).bit_count() for line in lines)
+    whole = -(-sectors * SECTOR_BYTES // (WORD_BANKS * WORD_BYTES))
+    return (min(turns, MOST_TURNS) - min(whole, MOST_TURNS)) % MOST_TURNS

@@ -15,7 +15,6 @@ from buddysim.trace.records import (
     FLAG_NO_RETURN,
     FLAG_TIMED,
     LINE_DTYPE,
-    OP_ATOMIC,
     OP_BARRIER,
     OP_DTYPE,
     OP_LOAD,
@@ -200,7 +199,7 @@ def _lines(warps: Any, ops: Any, masks: Sequence[int], deltas: Sequence[int], wi
 def _check_shape(op: dict[str, int]) -> None:
     _require(op["kind"] <= OP_BARRIER, "an op's kind")
     _require(op["n_lines"] <= 64 and (op["n_lines"] == 0) == (op["kind"] == OP_BARRIER), "an op's lines")
-    known = 255 if op["kind"] == OP_ATOMIC else FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN
+    known = FLAG_BYPASS_L1 | FLAG_TIMED | FLAG_NO_RETURN if op["kind"] == OP_BARRIER else 255
     _require(op["flags"] & ~known == 0, "an op's flags")
 
 

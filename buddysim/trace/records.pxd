@@ -19,6 +19,7 @@ cdef enum OpFlag:
 
 cdef enum:
     REPEATS_SHIFT = 3       # from this bit of an atomic's flags on: how often its threads meet at a word
+    WORDS_SHIFT = 3         # of a load's or store's: its `words_code` (coalesce.pxd)
 
 cdef struct WarpOp:
     uint32_t first_line     # index of the op's first line in the chunk's lines

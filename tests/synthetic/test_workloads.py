@@ -139,6 +139,15 @@ def test_l1_strides_touch_a_line_for_each_word_of_stride(tmp_path, stride, first
         assert [int(line) & 0xFF for line in lines[: ops["n_lines"][0]]] == first
 
 
+@pytest.mark.parametrize(("stride", "turns"), [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 8), (32, 32)])
+def test_l1_strides_take_their_words_turns(tmp_path, stride, turns):
+    """A stride's words lie in every gcd(n, 32)-th bank."""
+    with made(tmp_path, "l1-strides", stride=str(stride)) as trace:
+        ops, lines = records(trace)
+        sectors = sum(int(line & 15).bit_count() for line in lines[: ops["n_lines"][0]])
+        assert (-(-sectors // 4) - 1 + int(ops["flags"][0] >> bt.WORDS_SHIFT)) % 32 + 1 == turns
+
+
 @pytest.mark.parametrize(("visit", "classes"), [("largest", {7}), ("smallest", {3})])
 def test_buddy_latency_visits_entries_of_one_size(tmp_path, visit, classes):
     with made(tmp_path, "buddy-latency", footprint="1 MiB", hops="3000", visit=visit) as trace:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.trace import naive_coalesce
-from buddysim.trace.coalesce import MAX_ADDRESS, coalesce, meetings_of
+from buddysim.trace.coalesce import MAX_ADDRESS, coalesce, meetings_of, words_code_of
 
 WIDTHS = st.sampled_from([1, 2, 4, 8, 12, 16, 32, 128])
 
@@ -59,6 +59,47 @@ def test_meetings_agree_with_the_naive_twin(op: tuple[list[int], int, bool], wid
 )
 def test_meetings_by_hand(addresses: list[int], width: int, expected: int) -> None:
     assert meetings_of(list(addresses), width) == expected
+
+
+@given(operations())
+def test_words_agree_with_the_naive_twin(op: tuple[list[int], int, bool]) -> None:
+    addresses, width, _ = op
+    lines = naive_coalesce.coalesce_op(addresses, width, is_store=False)
+    assert words_code_of(addresses, width) == naive_coalesce.words_code(addresses, width, lines)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "width", "turns", "whole"),
+    [
+        ([64] * 32, 4, 1, 1),
+        (range(0, 128, 4), 4, 1, 1),
+        (range(0, 256, 8), 4, 2, 2),  # every second word
+        (range(0, 384, 12), 4, 1, 3),  # every third
+        (range(0, 1024, 32), 4, 8, 8),
+        (range(0, 4096, 128), 4, 32, 8),  # a column
+        (range(0, 256, 8), 8, 2, 2),  # doubles: half a warp at a time
+        ([64] * 32, 8, 2, 1),
+        (range(0, 4096, 128), 8, 32, 8),
+        (range(0, 512, 16), 16, 4, 4),
+        (range(0, 64, 2), 2, 1, 1),
+        ([2], 4, 1, 1),  # two words, a bank each
+        ([0, 126], 4, 2, 1),  # the second touches words 31 and 32: 32 in word 0's bank, in a sector of its own
+        ([2], 128, 2, 2),  # words 0 and 32
+        ([2, 1026, 2050], 128, 6, 4),
+    ],
+)
+def test_words_by_hand(addresses: list[int], width: int, turns: int, whole: int) -> None:
+    """Turns of 32 banks of words, and those of the sectors whole, which a trace leaves out."""
+    assert words_code_of(list(addresses), width) == (turns - whole) % 32
+
+
+def test_words_of_too_many_or_none() -> None:
+    assert words_code_of([], 4) == 0
+    for addresses, width, message in (
+        ([0] * 33, 4, "33 lanes"), ([0], 0, "of 0 B"), ([0], 129, "of 129 B"), ([MAX_ADDRESS], 4, "beyond"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            words_code_of(addresses, width)
 
 
 def test_a_full_warp_of_floats_is_one_whole_line() -> None:

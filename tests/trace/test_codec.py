@@ -30,7 +30,7 @@ def ops_of(draw):
     kind = draw(st.integers(0, 3))
     fields = {name: draw(U32) for name in draw(st.sets(st.sampled_from(naive_codec.OP_FIELDS[:5])))}
     fields |= {"use_steps": draw(U16), "unit_slots": draw(U16), "bytes_per_lane": draw(st.integers(0, 255))}
-    return {**fields, "kind": kind, "flags": draw(st.integers(0, 7))}, draw(lines_of(kind))
+    return {**fields, "kind": kind, "flags": draw(st.integers(0, 7 if kind == 3 else 255))}, draw(lines_of(kind))
 
 
 @st.composite
@@ -105,6 +105,17 @@ def test_streaming_lines_cost_almost_nothing():
     assert (op_shapes, warp_shapes, wide) == (3, 4, 0)
     deltas = np.frombuffer(columns.tobytes()[-4 * len(part[3]) :], "<i4")
     assert len(np.unique(deltas[48:])) == 1  # the first warp has no predecessor
+
+
+@pytest.mark.parametrize(("kind", "known"), [(0, True), (1, True), (2, True), (3, False)])
+def test_a_barrier_has_neither_words_nor_meetings(kind, known):
+    lines = [] if kind == 3 else [line(0, 1)]
+    records_of = records([(0, [({}, [({"kind": kind, "flags": 31 << 3}, lines)])])])
+    if known:
+        assert codec.check_records(*records_of) is None
+    else:
+        with pytest.raises(codec.CodecError, match="op 0: it has unknown flags"):
+            codec.check_records(*records_of)
 
 
 def test_instructions_are_counted():

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from buddysim.capture.opencl.generated_headers import UNITS
-from buddysim.trace.naive_coalesce import meetings
-from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, REPEATS_SHIFT
+from buddysim.trace.naive_coalesce import coalesce_op, meetings, words_code
+from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, REPEATS_SHIFT, WORDS_SHIFT
 
 N_UNITS = len(UNITS)
 NOWHERE = USED_ELSEWHERE = 0xFFFFFFFF
@@ -191,6 +191,9 @@ class _Warp:
             flags = site.flags | FLAG_TIMED
             if site.kind == OP_ATOMIC:
                 flags |= meetings(addresses, site.bytes) << REPEATS_SHIFT
+            elif site.kind != OP_BARRIER:
+                lines = coalesce_op(addresses, site.bytes, is_store=False)
+                flags |= words_code(addresses, site.bytes, lines) << WORDS_SHIFT
             self.ops.append(Op(site.kind, site.bytes, flags, self.since, addresses, first_use))
             self.since = Stretch()
             self.now.gap += 1

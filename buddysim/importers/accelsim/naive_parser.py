@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from buddysim.importers.accelsim.header import KernelHeader
 from buddysim.importers.accelsim.opcodes import Opcode, Role
-from buddysim.trace.naive_coalesce import coalesce_op, meetings
+from buddysim.trace.naive_coalesce import coalesce_op, meetings, words_code
 from buddysim.trace.records import (
     FLAG_BYPASS_L1,
     FLAG_NO_RETURN,
@@ -21,6 +21,7 @@ from buddysim.trace.records import (
     OP_LOAD,
     OP_STORE,
     REPEATS_SHIFT,
+    WORDS_SHIFT,
 )
 
 NOMINAL_STEP = 6
@@ -275,6 +276,8 @@ class WarpStream:
             flags |= meetings(instruction.addresses, opcode.width) << REPEATS_SHIFT
         flags |= FLAG_BYPASS_L1 if opcode.bypass_l1 else 0
         words = [] if barrier else coalesce_op(instruction.addresses, opcode.width, kind == OP_STORE)
+        if kind in (OP_LOAD, OP_STORE):
+            flags |= words_code(instruction.addresses, opcode.width, words) << WORDS_SHIFT
         chain = advance(self.now, self.last_op)
         since = self.number - self.last_number
         unit_slots = min(self.unit_slots(), 65535)

@@ -13,9 +13,9 @@ from buddysim.importers.accelsim.instruction cimport (
     SHARED, STORE, WINDOW_BYTES, Instruction,
 )
 from buddysim.importers.rows cimport Rows
-from buddysim.trace.coalesce cimport MAX_OP_LINES, coalesce_op, meetings
+from buddysim.trace.coalesce cimport MAX_OP_LINES, coalesce_op, meetings, words_code
 from buddysim.trace.records cimport (
-    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE, REPEATS_SHIFT, WarpOp,
+    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT, WarpOp,
     WarpRecord,
 )
 
@@ -302,6 +302,9 @@ cdef class WarpStream(InstructionReader):
             op.flags |= FLAG_NO_RETURN
         if kind == OP_ATOMIC:
             op.flags |= <uint8_t>(meetings(instruction.addresses, instruction.n_lanes, instruction.opcode.width) << REPEATS_SHIFT)
+        else:
+            op.flags |= <uint8_t>(words_code(
+                instruction.addresses, instruction.n_lanes, instruction.opcode.width, lines, op.n_lines) << WORDS_SHIFT)
         if instruction.opcode.bypass_l1:
             op.flags |= FLAG_BYPASS_L1
         if role == ASYNC_COPY:

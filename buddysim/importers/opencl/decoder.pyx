@@ -5,8 +5,8 @@ from libc.string cimport memcpy, memset
 from buddysim.base.errors import BuddysimError
 from buddysim.importers.opencl import assumed
 from buddysim.importers.rows cimport Rows
-from buddysim.trace.coalesce cimport MAX_BYTES_PER_LANE, MAX_OP_LINES, coalesce_op, meetings
-from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE, REPEATS_SHIFT, BlockRecord, WarpOp, WarpRecord
+from buddysim.trace.coalesce cimport MAX_BYTES_PER_LANE, MAX_OP_LINES, coalesce_op, meetings, words_code
+from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT, BlockRecord, WarpOp, WarpRecord
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
 cdef extern from *:
@@ -210,6 +210,8 @@ cdef class PackedDecoder:
         )
         if op.kind == OP_ATOMIC:
             op.flags = <uint8_t>(meetings(addresses, record.n_lanes, record.bytes_per_lane) << REPEATS_SHIFT)
+        else:
+            op.flags = <uint8_t>(words_code(addresses, record.n_lanes, record.bytes_per_lane, lines, op.n_lines) << WORDS_SHIFT)
         self.lines.n += op.n_lines
         warp.n_ops += 1
         self.n_ops += 1

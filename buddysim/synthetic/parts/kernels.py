@@ -15,6 +15,7 @@ from buddysim.trace import (
     OP_LOAD,
     OP_STORE,
     WARP_DTYPE,
+    WORDS_SHIFT,
     TraceWriter,
 )
 from buddysim.trace.format import LINE_BYTES
@@ -34,6 +35,7 @@ def load(
     use_distance: int = 1,
     timed: bool = True,
     bypass_l1: bool = False,
+    words_code: int = 0,
 ) -> npt.NDArray[np.void]:
     """A load.
 
@@ -45,12 +47,14 @@ def load(
     use_distance : instructions from the load to the first use of its result; 0: nothing uses it
     timed : whether the instructions of `gap` are independent of each other; otherwise a run assumes their latencies
     bypass_l1 : whether the L2 serves it whatever the L1 holds
+    words_code : what its lanes' addresses say of words (`trace.coalesce.words_code_of`); 0: nothing but its sectors
 
     Returns
     -------
     one record of OP_DTYPE
     """
-    return _operation(OP_LOAD, lines, bytes_per_lane, gap, use_distance, timed, FLAG_BYPASS_L1 if bypass_l1 else 0)
+    flags = (FLAG_BYPASS_L1 if bypass_l1 else 0) | words_code << WORDS_SHIFT
+    return _operation(OP_LOAD, lines, bytes_per_lane, gap, use_distance, timed, flags)
 
 
 def store(*, lines: int = 1, bytes_per_lane: int = 4, gap: int = 0, timed: bool = True) -> npt.NDArray[np.void]:

@@ -23,7 +23,16 @@ from buddysim.capture.opencl.naive_warp import (
     Use,
 )
 from buddysim.trace.naive_coalesce import coalesce_op
-from buddysim.trace.records import OP_ATOMIC, OP_BARRIER, OP_DTYPE, OP_LOAD, OP_STORE, REPEATS_SHIFT, WARP_DTYPE
+from buddysim.trace.records import (
+    OP_ATOMIC,
+    OP_BARRIER,
+    OP_DTYPE,
+    OP_LOAD,
+    OP_STORE,
+    REPEATS_SHIFT,
+    WARP_DTYPE,
+    WORDS_SHIFT,
+)
 
 MEMORY = range(1 << 12, 1 << 20)
 ROOM = 1 << 16
@@ -220,6 +229,15 @@ def test_lanes_of_an_atomic_that_meet_at_a_word(library: ctypes.CDLL) -> None:
         lanes = [Lane([], at(word, word)) for word in words]
         compare(library, kernel, lanes)
         assert [int(flags) >> REPEATS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == [meetings, 0]
+
+
+def test_words_of_loads_and_stores(library: ctypes.CDLL) -> None:
+    """Turns of banks of words beyond those of the sectors whole, modulo 32."""
+    kernel = finished(Kernel([Site(OP_LOAD, 4), Site(OP_STORE, 8)], [Block([], [0, 1])]))
+    for stride, codes in ((1, [0, 0]), (3, [(1 - 3) % 32, (2 - 6) % 32]), (0, [0, 1]), (32, [24, 24])):
+        lanes = [Lane([], at(stride * lane, 2 * stride * lane)) for lane in range(32)]
+        compare(library, kernel, lanes)
+        assert [int(flags) >> WORDS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == codes
 
 
 def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:

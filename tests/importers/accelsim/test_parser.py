@@ -14,7 +14,7 @@ from buddysim.importers.accelsim import naive_parser
 from buddysim.importers.accelsim.header import KernelHeader, parse_header
 from buddysim.importers.accelsim.opcodes import Opcode, classify, timing_of
 from buddysim.importers.accelsim.parser import KernelParser
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_LOAD, OP_STORE, REPEATS_SHIFT
+from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT
 from tests.importers.accelsim.kernels import kernels
 
 DATA = Path(__file__).parent / "data"
@@ -220,6 +220,17 @@ def test_meetings_of_an_atomic_s_lanes_at_words() -> None:
         "0050 00000003 0 RED.E.ADD.64 2 R2 R4 8 2 0x1000 0",
     )
     assert [op.flags >> REPEATS_SHIFT for op in ops] == [31, 0, 2, 2, 0, 1]
+
+
+def test_words_of_loads_and_stores() -> None:
+    """Turns of banks of words beyond those of the sectors whole, modulo 32."""
+    ops, _ = ops_of(
+        "0000 ffffffff 1 R4 LDG.E 1 R2 4 1 0x1000 4",
+        "0010 ffffffff 1 R4 LDG.E 1 R2 4 1 0x1000 12",  # every third word: one turn, three of twelve sectors
+        "0020 ffffffff 0 STG.E 2 R2 R4 4 1 0x1000 128",  # a column: 32 turns, eight of 32 sectors
+        "0030 ffffffff 1 R4 LDG.E.64 1 R2 8 1 0x1000 0",  # a turn for each half of the warp
+    )
+    assert [op.flags >> WORDS_SHIFT for op in ops] == [0, (1 - 3) % 32, 32 - 8, 2 - 1]
 
 
 def test_kinds_widths_and_flags_of_operations() -> None:

@@ -67,4 +67,24 @@ uint32_t meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lan
   return n_lanes ? total + busiest - 1 : 0;
 }
 
+uint32_t words_code(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines) {
+  constexpr uint32_t BANKS = 32, MOST = 32;  // of words of 4 B; turns that count
+  uint64_t words[BANKS][WARP_LANES];
+  uint32_t counts[BANKS] = {}, busiest = 0, turns = 0, sectors = 0;
+  int together = WARP_LANES;  // as many lanes as move 128 B
+  while (together > 1 && together * bytes_per_lane > 128) together /= 2;
+  for (int lane = 0; lane < n_lanes; lane++) {
+    if (lane % together == 0) turns += busiest, busiest = 0, std::fill(counts, counts + BANKS, 0);
+    for (uint64_t word = addresses[lane] / 4; word <= (addresses[lane] + bytes_per_lane - 1) / 4; word++) {
+      uint64_t* begin = words[word % BANKS];
+      uint32_t& n = counts[word % BANKS];
+      if (std::find(begin, begin + n, word) != begin + n) continue;
+      begin[n++] = word;
+      busiest = std::max(busiest, n);
+    }
+  }
+  for (int i = 0; i < n_lines; i++) sectors += __builtin_popcount(lines[i] & 15);
+  return (std::min(turns + busiest, MOST) - std::min((sectors + 3) / 4, MOST)) % MOST;
+}
+
 }  // namespace capture

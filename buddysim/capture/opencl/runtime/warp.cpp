@@ -143,7 +143,8 @@ void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& 
   uint64_t lines[MAX_OP_LINES];
   op.n_lines = coalesce(addresses, n, site.bytes, site.kind == OP_STORE, lines);
   lines_.insert(lines_.end(), lines, lines + op.n_lines);
-  if (site.kind == OP_ATOMIC) op.flags |= meetings(addresses, n, site.bytes) << REPEATS_SHIFT;
+  op.flags |= site.kind == OP_ATOMIC ? meetings(addresses, n, site.bytes) << REPEATS_SHIFT
+                                     : words_code(addresses, n, site.bytes, lines, op.n_lines) << WORDS_SHIFT;
   if (site.use_distance == USED_ELSEWHERE)
     loaded_[number] = {at, instructions_, cycles_, steps_};
   else
