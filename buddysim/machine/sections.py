@@ -136,6 +136,11 @@ class L1(Section):
         description="true: sector n of every line is in bank n, and lines of an instruction that need no bank twice "
         "are looked up together; false: each by itself",
     )
+    word_banks: Switch = Field(
+        default=False,
+        description="true: an instruction takes as many cycles as the busiest of four banks of tags has lines of it, "
+        "and at least as many as the busiest of 32 banks of 4 B words has words of it; false: lines by lines_per_cycle",
+    )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per SM")
     merges: Annotated[int, fields.count(0, 14)] = Field(
         default=0,
@@ -146,6 +151,14 @@ class L1(Section):
     @model_validator(mode="after")
     def _sets_are_whole(self) -> L1:
         _check_sets(self.size, 1, self.ways, self.line)
+        return self
+
+    @model_validator(mode="after")
+    def _banks_are_of_one_kind(self) -> L1:
+        if self.word_banks and (self.sector_banks or self.lines_per_cycle != 1):
+            raise ValueError(
+                "word_banks needs lines_per_cycle 1 and no sector_banks: its banks say what enters in a cycle"
+            )
         return self
 
 

@@ -158,7 +158,7 @@ def utilization_of(numbers: dict[str, object], raw: dict[str, Any]) -> dict[str,
         "link_write": share(raw["link_write_total_bytes"] * 10**12 / link),
         "l2_slices": share(l2_sectors * _number(numbers, "slice_cost") / COST_PER_PS, slices),
         "crossbar_reply": share(raw["l2_reads"] * _number(numbers, "reply_cost") / COST_PER_PS, sms),
-        "l1_ports": share(raw["line_accesses"] * _number(numbers, "l1_line_ps"), sms),
+        "l1_ports": share((raw["line_accesses"] + raw["l1_turns"]) * _number(numbers, "l1_line_ps"), sms),
         "issue_slots": share(raw["issue_busy_ps"], sms * _number(numbers, "schedulers")),
         **{name.removesuffix(_BUSY).replace(".", "_"): share(raw["scheme"].get(name, 0)) for name in _busy_counters()},
     }

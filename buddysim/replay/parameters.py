@@ -76,7 +76,7 @@ def _l1_numbers(m: Machine) -> dict[str, object]:
         "l1_ways": m.l1.ways,
         "l1_hit_ps": m.ps(m.l1.load_to_use),
         "l1_line_ps": line_ps,
-        "l1_banked": m.l1.sector_banks,
+        "l1_banks": 2 if m.l1.word_banks else int(m.l1.sector_banks),
         "l1_merges": m.l1.merges,
         "l1_mshrs": m.l1.mshrs,
         "l1_queue_ps": L1_QUEUE_LINES * line_ps,

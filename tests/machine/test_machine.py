@@ -100,6 +100,8 @@ def test_machines_are_frozen() -> None:
         ({"um.page": "48 KiB"}, "um: page 48 KiB is not a power of two"),
         ({"um.prefetch": "32 KiB"}, "um: prefetch 32 KiB is smaller than page 64 KiB"),
         ({"l1.line": "64 B"}, "l1.line: 64 B is out of range"),
+        ({"l1.word_banks": True, "l1.lines_per_cycle": 2}, "l1: word_banks needs lines_per_cycle 1 and"),
+        ({"l1.word_banks": True, "l1.sector_banks": True}, "l1: word_banks needs lines_per_cycle 1 and"),
         ({"metadata_cache.line": "96 B"}, "metadata_cache: line 96 B is not 32 B, 64 B or 128 B"),
         ({"metadata_cache.overlap": "yes"}, "metadata_cache.overlap: 'yes' is not a switch: expected true or false"),
         ({"sm.count": 1024, "l1.size": "12 MiB"}, "l1.size: 1024 SMs x 12 MiB is more than 1 GiB"),

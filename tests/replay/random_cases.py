@@ -141,13 +141,15 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
     l2_size = 128 * l2_ways * slices * -(-r.choice([32, 32, 33, 48, 96]) // (slices * l2_ways))
     meta_line = r.choice([32, 32, 64, 128])
     partitions = r.choice([n for n in (1, 1, 2, 4) if slices % n == 0])
+    word_banks = r.random() < 0.3
     return {
         "l1.enabled": r.random() < 0.85,
         "l1.ways": l1_ways,
         "l1.size": f"{128 * l1_ways * max(l1_sets, -(-4 // l1_ways))} B",
         "l1.load_to_use": _cycles(r.choice([10, 28, 82])),
-        "l1.lines_per_cycle": r.choice([1, 1, 2, 4]),
-        "l1.sector_banks": r.random() < 0.4,
+        "l1.lines_per_cycle": 1 if word_banks else r.choice([1, 1, 2, 4]),
+        "l1.sector_banks": not word_banks and r.random() < 0.4,
+        "l1.word_banks": word_banks,
         "l1.mshrs": r.choice([1, 2, 3, 8, 64]),
         "l1.merges": r.choice([0, 0, 1, 2, 7]),
         "crossbar.queues": partitions == 1 and r.random() < 0.4,
@@ -303,6 +305,8 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
         fields["use_distance"] = 0
     if kind == bt.OP_ATOMIC:
         fields["flags"] |= r.choice([0, 0, 1, 3, 31]) << bt.REPEATS_SHIFT
+    else:
+        fields["flags"] |= r.choice([0, 0, 1, 5, 31]) << bt.WORDS_SHIFT
     count = min(r.choices([1, 2, 4, 8, 40], style["widths"])[0], len(set(lines)))
     if style["sequential"]:
         chosen = [lines[(at + k) % len(lines)] for k in range(count)]

@@ -27,6 +27,7 @@ cdef extern from *:
 cdef struct Counters:
     int64_t memory_instructions
     int64_t line_accesses
+    int64_t l1_turns            # of L1s with banks of words, less their lines
     int64_t load_sectors        # sectors asked for by loads and atomics
     int64_t store_sectors
     int64_t l1_accesses         # sectors of loads looked up in an L1

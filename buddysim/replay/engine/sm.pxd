@@ -85,13 +85,23 @@ cdef struct L1:                 # an SM's, its lines apart; one cache line of th
     uint32_t sets               # where its sets begin in the rows of all
     int32_t used                # has it been looked at since the last invalidation
 
+cdef enum L1Banks:
+    NO_BANKS = 0
+    SECTOR_BANKS = 1            # lines whose sectors are in banks of their own
+    WORD_BANKS = 2              # lines in tag banks of their own; words of one bank pass one after the other
+    TAG_BANKS = 4
+
+cdef struct BankTurns:          # of one operation: turns of its lines at the L1
+    int turns
+    uint32_t taken              # of each tag bank, a byte for each
+
 cdef struct L1s:
     int enabled
     SectorCache cache
     int64_t hit_ps
     int64_t line_ps             # one line through the port
     unsigned int merges         # that a line's MSHR takes; 0: any number
-    int banked                  # do lines whose sectors are in banks of their own go through it together?
+    L1Banks banks               # what lets several lines go through it together
     int64_t queue_ps            # work that may wait in front of the L1 before warps stop issuing to it
     int64_t* stored_ps          # [resident blocks]: when the stores of each are acknowledged; NULL: warps' ends wait for theirs
     L1* sms                     # [sms]
@@ -349,6 +359,43 @@ cdef inline unsigned int conflict_on(unsigned int sectors, unsigned int banks) n
     return sectors & -(conflict & -conflict)
 
 
+cdef inline unsigned int tag_bank(uint32_t entry) noexcept nogil:
+    """Of TAG_BANKS that which holds a line: the exclusive or of its number's pairs of bits."""
+    entry ^= entry >> 16
+    entry ^= entry >> 8
+    entry ^= entry >> 4
+    return (entry ^ entry >> 2) & (TAG_BANKS - 1)
+
+
+cdef inline int64_t tag_turn(const L1s* l1, L1* own, BankTurns* of_op, uint32_t entry, int64_t now) noexcept nogil:
+    """When a line of an operation that issues at `now` enters: in its bank one turn after the operation's line before there."""
+    cdef unsigned int shift = 8 * tag_bank(entry)
+    cdef int turn = of_op.taken >> shift & 255
+    of_op.taken += <uint32_t>1 << shift
+    if turn == of_op.turns:
+        of_op.turns += 1
+        own.free_ps = larger(own.free_ps, now) + l1.line_ps
+    return own.free_ps - (of_op.turns - turn) * l1.line_ps
+
+
+cdef inline int word_turns(const StreamOp* op, int sectors) noexcept nogil:
+    """Turns of banks of words that an operation takes: as its sectors, read whole, where the trace says nothing else."""
+    cdef int whole = (sectors + 3) >> 2
+    return (((whole if whole < 32 else 32) - 1 + op.words_code) & 31) + 1
+
+
+cdef inline int64_t pass_words(const L1s* l1, MemorySystem* m, L1* own, const StreamOp* op, int turns, int sectors,
+                               int64_t arrival) noexcept nogil:
+    """After the lines of an operation: further turns for the words of a load or store. Returns when the operation has arrived."""
+    cdef int words = word_turns(op, sectors) if op.kind != OP_ATOMIC else 0
+    m.count.l1_turns += (words if words > turns else turns) - op.n_lines
+    if words > turns:
+        own.free_ps += (words - turns) * l1.line_ps
+        if op.kind == OP_LOAD and l1.enabled:
+            return larger(arrival, own.free_ps - l1.line_ps + l1.hit_ps)
+    return arrival
+
+
 cdef inline void warp_access(L1s* l1, MemorySystem* m, LookAhead* ahead, Warp* warp, Pending* later, int sm,
                              bint round_robin, int64_t now) noexcept nogil:
     """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
@@ -360,6 +407,8 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, LookAhead* ahead, Warp* w
     cdef int64_t arrival = now, t
     cdef unsigned int sectors, banks = 15       # that the lines before have taken: an instruction begins anew
     cdef int asked = 0              # sectors of loads
+    cdef int touched = 0            # sectors, where the L1 has banks of words
+    cdef BankTurns turns = BankTurns(0, 0)
     cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # what is loaded
     cdef L1* own = &l1.sms[sm]
     cdef SmPorts* ports = &m.sms[sm]
@@ -389,9 +438,14 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, LookAhead* ahead, Warp* w
             if i & 1 and i <= 5 and ahead.next:
                 approach_next(ahead, l1, m, round_robin, i)
         sectors = at.masks & 15
-        if unlikely(l1.banked) and not sectors & banks:         # it goes with the line before
-            t = own.free_ps - l1.line_ps
-            banks |= sectors
+        if unlikely(l1.banks != NO_BANKS) and (l1.banks == WORD_BANKS or not sectors & banks):
+            if l1.banks == WORD_BANKS:
+                t = tag_turn(l1, own, &turns, at.entry, now)
+                count_wait(m, L1_PORT, t - now)
+                touched += sector_count(sectors)
+            else:                       # it goes with the line before
+                t = own.free_ps - l1.line_ps
+                banks |= sectors
         else:
             t = now
             if own.free_ps > now:
@@ -410,6 +464,8 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, LookAhead* ahead, Warp* w
                 t = l1_load(l1, m, own, ports, at, sectors, t)
         arrival = larger(arrival, t)
         at += 1
+    if unlikely(l1.banks == WORD_BANKS):
+        arrival = pass_words(l1, m, own, op, turns.turns, touched, arrival)
     m.count.load_sectors += asked
     if asked and not past_l1:
         own.used = 1

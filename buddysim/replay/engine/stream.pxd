@@ -20,13 +20,15 @@ cdef enum:
     MANY_LINES = 6              # of an operation: from here on it has words, not locations
     MANY_UNIT_SLOTS = 65535     # that many or more, of an operation taken for that many; of an end `use_ps` has the time
 
-cdef struct StreamOp:
-    int64_t chain_ps            # from the last operation's issue to this one's, nothing missing
-    int64_t use_ps              # from this one's issue to the first use of what it loads, or NEVER_USED; see MANY_UNIT_SLOTS
-    uint32_t slots              # issue slots it takes, with the instructions before it
-    uint16_t unit_slots         # issue slots besides that the busiest execution unit takes for those instructions
-    uint8_t kind
-    uint8_t n_lines             # that many `LineLocation` follow, or, from MANY_LINES on, words: entry << 8 | masks
+cdef extern from "stream_op.h" nogil:
+    ctypedef struct StreamOp:
+        int64_t chain_ps            # from the last operation's issue to this one's, nothing missing
+        int64_t use_ps              # from this one's issue to the first use of what it loads, or NEVER_USED; see MANY_UNIT_SLOTS
+        uint32_t slots              # issue slots it takes, with the instructions before it
+        uint16_t unit_slots         # issue slots besides that the busiest execution unit takes for those instructions
+        uint8_t kind
+        uint8_t words_code          # of a load or store (`word_turns` in sm.pxd)
+        uint8_t n_lines             # that many `LineLocation` follow, or, from MANY_LINES on, words: entry << 8 | masks
 
 cdef struct CoreTiming:
     int64_t cycle_ps

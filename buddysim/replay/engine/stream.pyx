@@ -10,7 +10,7 @@ from buddysim.replay.engine.locations cimport location_begin, locations_complete
 from buddysim.replay.engine.memory cimport Region
 from buddysim.replay.engine.regions cimport region_of_line
 from buddysim.trace.records cimport (
-    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE, REPEATS_SHIFT,
+    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT,
 )
 
 
@@ -82,6 +82,7 @@ cdef StreamOp op_of(const CoreTiming* core, const WarpOp* record) noexcept nogil
     op.slots = issue_slots(scaled(core, gap) + 1)
     op.unit_slots = <uint16_t>smaller(scaled(core, record.unit_slots), MANY_UNIT_SLOTS)
     op.kind = OP_LOAD_PAST_L1 if record.flags & FLAG_BYPASS_L1 and record.kind == OP_LOAD else record.kind
+    op.words_code = record.flags >> WORDS_SHIFT if record.kind == OP_LOAD or record.kind == OP_STORE else 0
     op.n_lines = <uint8_t>(record.n_lines + repeats(core, record))
     return op
 
@@ -94,7 +95,7 @@ cdef StreamOp end_of(const CoreTiming* core, const WarpRecord* warp) noexcept no
     op.use_ps = NEVER_USED if unit_slots < MANY_UNIT_SLOTS else unit_slots * core.cycle_ps
     op.slots = issue_slots(scaled(core, warp.tail_gap))
     op.unit_slots = <uint16_t>smaller(unit_slots, MANY_UNIT_SLOTS)
-    op.kind, op.n_lines = OP_END, 0
+    op.kind, op.words_code, op.n_lines = OP_END, 0, 0
     return op
 
 

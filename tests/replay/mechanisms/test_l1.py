@@ -2,7 +2,7 @@
 
 import pytest
 
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
+from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED, WORDS_SHIFT
 from tests.replay.bare import Launch, run_launches
 from tests.replay.mechanisms.hand import NS, atomic, grid, load, machine, run, store, time_of
 
@@ -150,6 +150,71 @@ def test_lines_enter_banks_together_up_to_the_first_conflict(lines, cycles):
 def test_every_instruction_begins_with_free_banks():
     banked = machine(l1__sector_banks=True, crossbar__request_bandwidth="1024 GB/s")
     assert time_of(banked, [store((0, 1)), store((1, 2))]) == (2 + 100) * NS
+
+
+@pytest.mark.parametrize(
+    ("lines", "cycles"),
+    [
+        ((0, 1, 2, 3), 1),  # a bank of tags each
+        ((2, 3, 4), 1),  # 4 is in bank 1, as its pairs of bits are 1 and 0
+        ((3, 4, 5, 6), 2),  # 3 and 6
+        ((0, 5, 10, 15), 4),  # all in bank 0
+        ((0, 5, 1, 4), 2),
+        ((0, 1, 2, 3, 4), 2),
+        ((16, 64, 256, 1024), 4),  # every pair counts: all in bank 1
+        (range(32), 8),
+    ],
+)
+def test_lines_in_tag_banks_of_their_own_enter_together(lines, cycles):
+    banked = machine(l1__word_banks=True, crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
+    assert time_of(banked, [store(*lines), store(9)]) == (cycles + 1 + 100) * NS
+
+
+@pytest.mark.parametrize(("line", "turn"), [(1, 0), (6, 0), (10, 2), (15, 2)])
+def test_a_line_enters_in_the_turn_of_its_bank(line, turn):
+    """At 401 the load finds lines 0 and 5, both in bank 0, and misses the last one."""
+    banked = machine(l1__word_banks=True)
+    assert time_of(banked, [load(0), load(5), load(0, 5, line)]) == (401 + turn + 200) * NS
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "cycles"),
+    [
+        (((0, 1),), 0, 1),  # nothing said: a sector takes one
+        (((0, 15), (1, 15)), 0, 2),  # eight sectors take two: 256 B
+        (((0, 15), (1, 15), (2, 1)), 0, 3),
+        (((0, 15), (1, 15)), 31, 1),  # a word in two: one of a bank each
+        (((0, 1),), 6, 7),
+        (((0, 1),), 31, 32),
+        (((0, 1), (5, 1)), 0, 2),  # the tags take longer
+    ],
+)
+def test_words_of_a_bank_pass_one_after_the_other(lines, code, cycles):
+    banked = machine(l1__word_banks=True, crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
+    said = FLAG_TIMED | code << WORDS_SHIFT
+    assert time_of(banked, [store(*lines, flags=said), store(9)]) == (cycles + 1 + 100) * NS
+
+
+@pytest.mark.parametrize("code", [0, 1, 6, 31])
+def test_a_hit_has_arrived_with_its_last_words(code):
+    """The hit at 201 has its first words at 221, and its others in the cycles after that."""
+    said = FLAG_TIMED | code << WORDS_SHIFT
+    assert time_of(machine(l1__word_banks=True), [load(0), load(0, flags=said)]) == (201 + 20 + code) * NS
+    assert time_of(machine(), [load(0), load(0, flags=said)]) == (201 + 20) * NS
+
+
+def test_words_of_loads_past_the_l1_keep_its_port_alone():
+    banked = machine(l1__word_banks=True)
+    past = FLAG_TIMED | FLAG_BYPASS_L1 | 6 << WORDS_SHIFT
+    assert time_of(banked, [load(0, flags=past)]) == (1 + 200) * NS
+    assert time_of(banked, [load(0, flags=past, use_distance=0), load(1, chain_cycles=1)]) == (1 + 7 + 200) * NS
+
+
+def test_words_of_atomics_are_not_known():
+    """The bits are meetings of threads there."""
+    banked = machine(l1__word_banks=True)
+    met = FLAG_TIMED | 6 << WORDS_SHIFT
+    assert time_of(banked, [atomic(0, flags=met, use_distance=0), load(1)]) == (2 + 200) * NS
 
 
 @pytest.mark.parametrize(("merges", "used_ns"), [(0, 201), (1, 221), (2, 201)])

@@ -14,6 +14,23 @@ from buddysim.replay.twins.machine.program import Line, Op
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE
 
 ALL_SECTORS = 15
+WORDS = 32
+
+
+def tag_bank(entry: int) -> int:
+    """The exclusive or of a line's pairs of bits."""
+    bank = 0
+    while entry:
+        bank ^= entry & 3
+        entry >>= 2
+    return bank
+
+
+def word_turns(op: Op) -> int:
+    """Turns of banks of words that a load or store takes, 1 to 32."""
+    sectors = sum(line.sectors.bit_count() for line in op.lines)
+    whole = min(-(-sectors // 4), WORDS)
+    return 1 + (whole - 1 + op.words_code) % WORDS
 
 
 class L1:
@@ -31,6 +48,7 @@ class L1:
         self.sm, self.numbers, self.l2, self.counts, self.times = sm, numbers, l2, counts, times
         machine = numbers.machine
         self.enabled = machine.l1.enabled
+        self.words = machine.l1.word_banks
         self.banked, self.most_merges = machine.l1.sector_banks, machine.l1.merges
         self.by_thread = machine.sm.atomics_by_thread
         self.cache = Cache(machine.l1.ways, places.l1_set)
@@ -44,6 +62,8 @@ class L1:
         -------
         when the last of them has arrived or is acknowledged, and when the warp's instruction counts as issued (ps)
         """
+        if self.words:
+            return self._by_words(op, now, ordinal)
         arrival = now
         banks = ALL_SECTORS
         for line in self._lines(op):
@@ -58,6 +78,28 @@ class L1:
                 self.free = t + self.numbers.l1_line
                 banks = line.sectors >> conflicts[0] << conflicts[0] if self.banked else ALL_SECTORS
             arrival = max(arrival, self._line(op, line, t, ordinal))
+        return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
+
+    def _by_words(self, op: Op, now: int, ordinal: int) -> tuple[int, int]:
+        """As `instruction`, where the L1 has banks of words and of tags."""
+        cycle, arrival, turns, of_bank = self.numbers.l1_line, now, 0, Counter[int]()
+        for line in self._lines(op):
+            turn = of_bank[tag_bank(line.number)]
+            of_bank[tag_bank(line.number)] += 1
+            if turn == turns:
+                turns += 1
+                self.free = max(self.free, now) + cycle
+            t = self.free - (turns - turn) * cycle
+            self.times.waits.l1_port.add(t - now)
+            arrival = max(arrival, self._line(op, line, t, ordinal))
+        words = word_turns(op) if op.lines and op.kind != OP_ATOMIC else 0
+        if op.lines:
+            self.counts["l1_turns"] += max(words, turns) - len(self._lines(op))
+            more = words - turns
+            if more > 0:
+                self.free += more * cycle
+                if op.kind == OP_LOAD and self.enabled and not op.bypasses_l1:
+                    arrival = max(arrival, self.free - cycle + self.numbers.l1_hit)
         return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
 
     def _lines(self, op: Op) -> list[Line]:

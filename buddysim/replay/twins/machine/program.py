@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, REPEATS_SHIFT, Kernel, Trace
+from buddysim.trace import (
+    FLAG_BYPASS_L1,
+    FLAG_NO_RETURN,
+    FLAG_TIMED,
+    OP_ATOMIC,
+    REPEATS_SHIFT,
+    WORDS_SHIFT,
+    Kernel,
+    Trace,
+)
 
 
 class Line(NamedTuple):
@@ -39,6 +48,7 @@ class Op:
     timed: bool
     returns_nothing: bool
     meetings: int
+    words_code: int
     lines: list[Line]
 
 
@@ -92,6 +102,7 @@ def _op(record: dict[str, int], lines: list[Line]) -> Op:
         bypasses_l1=bool(flags & FLAG_BYPASS_L1),
         timed=bool(flags & FLAG_TIMED),
         returns_nothing=bool(flags & FLAG_NO_RETURN),
-        meetings=flags >> REPEATS_SHIFT,
+        meetings=flags >> REPEATS_SHIFT if record["kind"] == OP_ATOMIC else 0,
+        words_code=flags >> WORDS_SHIFT if record["kind"] != OP_ATOMIC else 0,
         lines=lines[first : first + record["n_lines"]],
     )

@@ -1,0 +1,17 @@
+/* A warp's operation in its stream: stream.pxd describes the fields. */
+#ifndef BUDDYSIM_STREAM_OP_H
+#define BUDDYSIM_STREAM_OP_H
+#include <stdint.h>
+
+typedef struct {
+    int64_t chain_ps;
+    int64_t use_ps;
+    uint32_t slots;
+    uint16_t unit_slots;
+    uint8_t kind : 3;
+    uint8_t words_code : 5;
+    uint8_t n_lines;
+} StreamOp;
+
+_Static_assert(sizeof(StreamOp) == 24, "an operation with one line's location is one cache line of the CPU");
+#endif
