@@ -83,6 +83,11 @@ def test_strides_take_a_cycle_for_each_line() -> None:
     assert strides(V100, 8) == pytest.approx(8 + 7 / 8, rel=0.05)
 
 
+@pytest.mark.parametrize(("stride", "took"), [(0, 1), (1, 1), (2, 2), (5, 2), (8, 8), (9, 3)])
+def test_strides_take_the_cycles_of_banks(stride: int, took: float) -> None:
+    assert strides(measured.cards()["h200"].at_its_clocks(), stride) == pytest.approx(took, rel=0.02)
+
+
 def test_the_shape_of_stream_is_its_sources() -> None:
     read = next(curve for curve in own("v100") if curve.benchmark == "stream_read")
     assert [stream_shape(V100, read, x) for x in (3, 50, 100)] == [(2, 32), (2, 512), (2, 1024)]

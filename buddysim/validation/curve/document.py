@@ -91,11 +91,6 @@ WHY = """
   most of them: the presets keep the refresh of all banks, which takes the time that something unknown takes there.
 - **Stores and drains**: without the last three keys of the table a V100 met 10, an A100 8 and a GH200 4 of STREAM's
   12 goals. GH200's `init` comes 4 to 17 % too fast below 20 % of occupancy: up to 70 cycles of a turn are missing.
-- **Strides**: the L1's data banks are words wide and a trace knows sectors, not words, so odd strides, free of
-  conflicts on real banks, take a cycle per line here; the real L1 also looks up several lines in a cycle. By words,
-  a stride of n takes gcd(n, 32) cycles or more (measured 1.0, 2.0, 4.0, 8.0 for 1, 2, 4, 8); the others go by tags:
-  1.6 for 3 up to 4.6 for 15, which touch 3 and 15 lines: about 3.3 lines a cycle. Sector masks can't tell 2 (2
-  cycles) from 3 (1.6).
 """.strip()
 
 

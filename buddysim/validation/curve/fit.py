@@ -63,7 +63,8 @@ def fit(machine: Machine, curves: Sequence[Curve]) -> Fit:
         value = plateau(list(zip(loads.x, loads.y, strict=True)), l1)
         if value is not None:
             used[loads.name] = frozenset(x for x in loads.x if l1.has(x))
-            keys["l1.lines_per_cycle"] = str(max(1, round(value * 1e9 / (sms * hz * 128))))
+            most = 1 if machine.l1.word_banks else 16
+            keys["l1.lines_per_cycle"] = str(min(max(1, round(value * 1e9 / (sms * hz * 128))), most))
     if wide := _first(curves, SHARED) or loads:  # 5
         value = plateau(list(zip(wide.x, wide.y, strict=True)), l2)
         if value is not None:

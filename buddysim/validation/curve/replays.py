@@ -143,6 +143,6 @@ def stream(machine: Machine, curve: Curve, occupancy: float) -> float:
 
 def strides(machine: Machine, stride: int) -> float:
     """Cycles of a warp's load from the L1 whose lanes are words apart."""
-    rounds = 16
+    rounds = 64
     short, long = kernel_times(machine, "l1-strides", {"stride": stride, "rounds": rounds})
     return cycles(machine, long - short) / (rounds * 8 * 32)
