@@ -9,10 +9,14 @@ from buddysim.machine import Machine
 from buddysim.validation.curve.measured import SHARED, STREAM, Curve
 from buddysim.validation.curve.replays import replayed
 
+_STARTS: dict[str, object] = {"dram.refresh": "single_bank", "kernel.warp_launch_interval": "10 core_cycles"}
 CHANGES: tuple[tuple[str, dict[str, object], str, int], ...] = (
     ("refresh of single banks", {"dram.refresh": "single_bank"}, f"{STREAM}init", -1),
     ("refresh of single banks", {"dram.refresh": "single_bank"}, f"{STREAM}read", -1),
     ("refresh of single banks", {"dram.refresh": "single_bank"}, SHARED, 24),
+    ("the same, 10 cycles a warp that starts", _STARTS, f"{STREAM}init", 7),
+    ("the same, 10 cycles a warp that starts", _STARTS, f"{STREAM}read", -1),
+    ("the same, 10 cycles a warp that starts", _STARTS, f"{STREAM}scale", 10),
     ("ends wait for stores", {"sm.end_waits_for_stores": True}, f"{STREAM}init", 0),
     ("reads among a drain's bursts", {"dram.drains": "among_reads"}, f"{STREAM}scale", 5),
     ("drains from 64 bursts on", {"dram.write_high": 64}, f"{STREAM}scale", -1),
@@ -32,7 +36,7 @@ class Cause:
 
 
 def causes(machine: Machine, curves: Sequence[Curve]) -> Iterator[Cause]:
-    """What follows for a card from another refresh, other drains, and ends that wait for stores.
+    """What follows for a card from another refresh, slower starts, other drains, and ends that wait for stores.
 
     Parameters
     ----------

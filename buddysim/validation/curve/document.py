@@ -88,7 +88,11 @@ WHY = """
   V100's peak and reads of a set larger than the L2 97 % of the H200's, which such a refresh forbids; JESD235 also has
   refreshes of single banks (`dram.refresh = "single_bank"`). With it `init` and the H200's shared set are right, but
   `read` is too fast by up to 20 % at middle occupancies of a V100, and the kernels that also store by 7 to 9 % at
-  most of them: the presets keep the refresh of all banks, which takes the time that something unknown takes there.
+  most of them. If each warp of a block also started 10 cycles after the one before, as kernels on `gv100` tell, all
+  that does not read and write at once would come right on an H200 (median errors: `read` 1.3, `init` 3.5, the shared
+  set 1.4 %) and `init` on a V100 (0.5 %); `scale`, `triad`, `3pt` and `5pt` would be 8 to 14 % off on both, too fast by
+  up to 22 % on the H200. So what is missing is mostly something that reads and writes cost each other. It is not known:
+  the presets keep the refresh of all banks, which takes the same time on average.
 - **Stores and drains**: without the last three keys of the table a V100 met 10, an A100 8 and a GH200 4 of STREAM's
   12 goals. GH200's `init` comes 4 to 17 % too fast below 20 % of occupancy: up to 70 cycles of a turn are missing.
 """.strip()
