@@ -93,6 +93,7 @@ cdef enum L1Banks:
 
 cdef struct BankTurns:          # of one operation: turns of its lines at the L1
     int turns
+    int sectors                 # of its lines
     uint32_t taken              # of each tag bank, a byte for each
 
 cdef struct L1s:
@@ -367,15 +368,20 @@ cdef inline unsigned int tag_bank(uint32_t entry) noexcept nogil:
     return (entry ^ entry >> 2) & (TAG_BANKS - 1)
 
 
-cdef inline int64_t tag_turn(const L1s* l1, L1* own, BankTurns* of_op, uint32_t entry, int64_t now) noexcept nogil:
+cdef inline int64_t tag_turn(const L1s* l1, MemorySystem* m, L1* own, BankTurns* of_op, const LineLocation* line,
+                             int64_t now) noexcept nogil:
     """When a line of an operation that issues at `now` enters: in its bank one turn after the operation's line before there."""
-    cdef unsigned int shift = 8 * tag_bank(entry)
+    cdef unsigned int shift = 8 * tag_bank(line.entry)
     cdef int turn = of_op.taken >> shift & 255
+    cdef int64_t t
     of_op.taken += <uint32_t>1 << shift
+    of_op.sectors += sector_count(line.masks & 15)
     if turn == of_op.turns:
         of_op.turns += 1
         own.free_ps = larger(own.free_ps, now) + l1.line_ps
-    return own.free_ps - (of_op.turns - turn) * l1.line_ps
+    t = own.free_ps - (of_op.turns - turn) * l1.line_ps
+    count_wait(m, L1_PORT, t - now)
+    return t
 
 
 cdef inline int word_turns(const StreamOp* op, int sectors) noexcept nogil:
@@ -384,13 +390,13 @@ cdef inline int word_turns(const StreamOp* op, int sectors) noexcept nogil:
     return (((whole if whole < 32 else 32) - 1 + op.words_code) & 31) + 1
 
 
-cdef inline int64_t pass_words(const L1s* l1, MemorySystem* m, L1* own, const StreamOp* op, int turns, int sectors,
+cdef inline int64_t pass_words(const L1s* l1, MemorySystem* m, L1* own, const StreamOp* op, const BankTurns* of_op,
                                int64_t arrival) noexcept nogil:
     """After the lines of an operation: further turns for the words of a load or store. Returns when the operation has arrived."""
-    cdef int words = word_turns(op, sectors) if op.kind != OP_ATOMIC else 0
-    m.count.l1_turns += (words if words > turns else turns) - op.n_lines
-    if words > turns:
-        own.free_ps += (words - turns) * l1.line_ps
+    cdef int words = word_turns(op, of_op.sectors) if op.kind != OP_ATOMIC else 0
+    m.count.l1_turns += (words if words > of_op.turns else of_op.turns) - op.n_lines
+    if words > of_op.turns:
+        own.free_ps += (words - of_op.turns) * l1.line_ps
         if op.kind == OP_LOAD and l1.enabled:
             return larger(arrival, own.free_ps - l1.line_ps + l1.hit_ps)
     return arrival
@@ -407,8 +413,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, LookAhead* ahead, Warp* w
     cdef int64_t arrival = now, t
     cdef unsigned int sectors, banks = 15       # that the lines before have taken: an instruction begins anew
     cdef int asked = 0              # sectors of loads
-    cdef int touched = 0            # sectors, where the L1 has banks of words
-    cdef BankTurns turns = BankTurns(0, 0)
+    cdef BankTurns turns = BankTurns(0, 0, 0)
     cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # what is loaded
     cdef L1* own = &l1.sms[sm]
     cdef SmPorts* ports = &m.sms[sm]
@@ -440,9 +445,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, LookAhead* ahead, Warp* w
         sectors = at.masks & 15
         if unlikely(l1.banks != NO_BANKS) and (l1.banks == WORD_BANKS or not sectors & banks):
             if l1.banks == WORD_BANKS:
-                t = tag_turn(l1, own, &turns, at.entry, now)
-                count_wait(m, L1_PORT, t - now)
-                touched += sector_count(sectors)
+                t = tag_turn(l1, m, own, &turns, at, now)
             else:                       # it goes with the line before
                 t = own.free_ps - l1.line_ps
                 banks |= sectors
@@ -465,7 +468,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, LookAhead* ahead, Warp* w
         arrival = larger(arrival, t)
         at += 1
     if unlikely(l1.banks == WORD_BANKS):
-        arrival = pass_words(l1, m, own, op, turns.turns, touched, arrival)
+        arrival = pass_words(l1, m, own, op, &turns, arrival)
     m.count.load_sectors += asked
     if asked and not past_l1:
         own.used = 1
