@@ -68,11 +68,11 @@ CODE = {
 
 def touched(distance: int, threads: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], int]:
     """Lines that a warp touches, from the one of its first element on, their masks of sectors, and its words' code."""
-    sectors = np.unique((np.arange(threads) + distance) * ELEMENT // 32)
+    places = (np.arange(threads) + distance) * ELEMENT
+    sectors = np.unique(places // 32)
     lines = np.unique(sectors // 4)
     masks = [sum(1 << int(sector % 4) for sector in sectors if sector // 4 == line) for line in lines]
-    code = words_code_of((np.arange(threads) + distance) * ELEMENT + BEFORE * LINE_BYTES, ELEMENT)
-    return lines, np.array(masks, dtype=np.uint64), code
+    return lines, np.array(masks, dtype=np.uint64), words_code_of(places + BEFORE * LINE_BYTES, ELEMENT)
 
 
 class Occupancy(Workload):

@@ -87,6 +87,23 @@ def test_the_tree_doubles_what_a_block_has_when_it_is_written_in_order(pieces: i
     assert host.faults == faults
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_cpu_initialises_the_arrays_of_the_traces(name: str) -> None:
+    """In the same order and of the same sizes; edges, which are drawn, as many as on average."""
+    placed: dict[str, int] = {}
+
+    class Recorded(Space):
+        def array(self, name: str, size: int, written: int | None = None) -> int:
+            placed[name] = size
+            return 0
+
+    next(PROGRAMS[name](Recorded(None)))  # type: ignore[arg-type]
+    arrays = cpu_faults.ON_HOST[name].arrays
+    assert list(placed) == list(arrays)
+    for array, size in placed.items():
+        assert arrays[array] == (pytest.approx(size, rel=0.01) if array == "edges" else size)
+
+
 def test_cpu_faults_of_all_runs_are_what_the_placement_allows() -> None:
     for run in runs():
         least, most = cpu_faults.expected(cpu_faults.ON_HOST[run.program])

@@ -9,11 +9,12 @@ from buddysim.machine import Machine
 from buddysim.validation.curve.measured import SHARED, STREAM, Curve
 from buddysim.validation.curve.replays import replayed
 
-_STARTS: dict[str, object] = {"dram.refresh": "single_bank", "kernel.warp_launch_interval": "10 core_cycles"}
+_REFRESH: dict[str, object] = {"dram.refresh": "single_bank"}
+_STARTS = _REFRESH | {"kernel.warp_launch_interval": "10 core_cycles"}
 CHANGES: tuple[tuple[str, dict[str, object], str, int], ...] = (
-    ("refresh of single banks", {"dram.refresh": "single_bank"}, f"{STREAM}init", -1),
-    ("refresh of single banks", {"dram.refresh": "single_bank"}, f"{STREAM}read", -1),
-    ("refresh of single banks", {"dram.refresh": "single_bank"}, SHARED, 24),
+    ("refresh of single banks", _REFRESH, f"{STREAM}init", -1),
+    ("refresh of single banks", _REFRESH, f"{STREAM}read", -1),
+    ("refresh of single banks", _REFRESH, SHARED, 24),
     ("the same, 10 cycles a warp that starts", _STARTS, f"{STREAM}init", 7),
     ("the same, 10 cycles a warp that starts", _STARTS, f"{STREAM}read", -1),
     ("the same, 10 cycles a warp that starts", _STARTS, f"{STREAM}scale", 10),
