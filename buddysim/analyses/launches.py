@@ -21,8 +21,8 @@ ORDER = 65
 SUMMARY = "entries that change while the traced launches run, and that overflow targets that stay (Fig. 8)"
 READS = ("compressors", "threshold", "profile_from")
 COLUMNS = (
-    "launch", "ratio", "other_class_share", "more_sectors_share", "fewer_sectors_share", "naive_overflow_share",
-    "final_overflow_share",
+    "launch", "ratio", "other_class_share", "more_sectors_share", "fewer_sectors_share", "overflow_fraction_naive",
+    "overflow_fraction_final",
 )  # fmt: skip
 _MOST_SHOWN = 20
 _POLICIES = ("naive", "final")

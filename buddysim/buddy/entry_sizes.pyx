@@ -1,6 +1,6 @@
 """Loops over an allocation's size classes: fills unsampled entries, draws unknown ones.
 
-`naive_entry_sizes` is the readable twin.
+`ref_entry_sizes` is the readable twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 

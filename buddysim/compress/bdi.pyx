@@ -1,6 +1,6 @@
 """Base-delta-immediate compression (Pekhimenko et al., PACT 2012) of 128 B entries, as docs/compression.md defines it.
 
-`naive_bdi` is the readable twin.
+`ref_bdi` is the readable twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -32,7 +32,7 @@ cdef enum:
     MOST_BITS = 1028            # a raw one
 
 ORDER = 12
-TWIN = "buddysim.compress.naive_bdi"
+TWIN = "tests.reference.compress.ref_bdi"
 
 #: Options and their defaults. ``count_mask``: sizes have the 4-bit id of the code and a mask bit per element, too.
 OPTIONS = {"count_mask": False}

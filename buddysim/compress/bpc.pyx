@@ -1,6 +1,6 @@
 """Bit-Plane Compression (Kim et al., ISCA 2016) of 128 B entries, exactly as docs/compression.md defines it.
 
-Buddy Compression's compressor. `naive_bpc` is the readable twin.
+Buddy Compression's compressor. `ref_bpc` is the readable twin.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -19,7 +19,7 @@ cdef enum:
     MOST_BITS = 1089            # base and every plane verbatim
 
 ORDER = 10
-TWIN = "buddysim.compress.naive_bpc"
+TWIN = "tests.reference.compress.ref_bpc"
 
 #: Options and their defaults. ``unsigned``: words are unsigned numbers, so that deltas differ in bit 32 and above.
 OPTIONS = {"unsigned": False}

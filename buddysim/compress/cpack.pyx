@@ -1,6 +1,6 @@
 """C-Pack (Chen et al., IEEE TVLSI 2010) of 128 B entries, as docs/compression.md defines it.
 
-`naive_cpack` is the readable twin.
+`ref_cpack` is the readable twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -27,7 +27,7 @@ cdef enum Pattern:
     MMMX
 
 ORDER = 18
-TWIN = "buddysim.compress.naive_cpack"
+TWIN = "tests.reference.compress.ref_cpack"
 
 #: It has no options.
 OPTIONS = {}

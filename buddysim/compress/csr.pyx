@@ -1,6 +1,6 @@
 """Compressed sparse rows of tensors (CSWAP and cuSPARSE; Gist with narrow rows), as docs/compression.md defines them.
 
-`naive_csr` is the readable twin.
+`ref_csr` is the readable twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -19,7 +19,7 @@ cdef enum:
     NARROW_COLUMNS = 256        # what an index of one byte can tell apart
 
 ORDER = 35
-TWIN = "buddysim.compress.naive_csr"
+TWIN = "tests.reference.compress.ref_csr"
 #: Rows are of a tensor, not of a single entry.
 TENSORS_ONLY = True
 

@@ -1,6 +1,6 @@
 """Frequent pattern compression (Alameldeen and Wood, 2004) of 128 B entries, as docs/compression.md defines it.
 
-`naive_fpc` is the readable twin.
+`ref_fpc` is the readable twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -32,7 +32,7 @@ cdef enum:
     MOST_BITS = 1120            # every word raw
 
 ORDER = 14
-TWIN = "buddysim.compress.naive_fpc"
+TWIN = "tests.reference.compress.ref_fpc"
 
 #: It has no options.
 OPTIONS = {}

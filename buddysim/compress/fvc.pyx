@@ -1,6 +1,6 @@
 """Frequent-value compression (Yang et al., MICRO 2000) of 128 B entries, as docs/compression.md defines it.
 
-`naive_fvc` is the readable twin.
+`ref_fvc` is the readable twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -20,7 +20,7 @@ cdef enum:
     MISS_BITS = 33
 
 ORDER = 16
-TWIN = "buddysim.compress.naive_fvc"
+TWIN = "tests.reference.compress.ref_fvc"
 
 #: Options and their defaults. ``table_words``: 8 or 16; ``table``: the words, the most frequent first; without any, a
 #: call takes those of its own data, and a payload begins with them.

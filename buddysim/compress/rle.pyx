@@ -1,6 +1,6 @@
 """Run-length encoding of tensors, exactly as docs/compression.md defines it: runs of zeros (cDMA) or of any value (CSWAP).
 
-`naive_rle` is the readable twin.
+`ref_rle` is the readable twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -15,7 +15,7 @@ cdef enum:
     LONGEST = 255               # what a count's byte holds
 
 ORDER = 30
-TWIN = "buddysim.compress.naive_rle"
+TWIN = "tests.reference.compress.ref_rle"
 #: A single entry is too short for runs: data are always windows.
 TENSORS_ONLY = True
 

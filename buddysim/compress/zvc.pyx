@@ -1,6 +1,6 @@
 """Zero-value compression (cDMA, HPCA 2018, Sec. V-A), exactly as docs/compression.md defines it.
 
-`naive_zvc` is the readable twin.
+`ref_zvc` is the readable twin.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -28,7 +28,7 @@ cdef extern from "zvc_groups.h" nogil:
     ) noexcept
 
 ORDER = 20
-TWIN = "buddysim.compress.naive_zvc"
+TWIN = "tests.reference.compress.ref_zvc"
 MASK_BITS_PER_WORD = 1
 
 #: Implementations of both directions; all give the same results, and this processor has those up to `best_path()`.

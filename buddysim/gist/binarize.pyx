@@ -1,7 +1,7 @@
 """Binarize: a bit per ReLU output, and for each window of the max pool behind it 4 bits (Gist, Section IV-A).
 
 The bit is ``not (y <= 0)``: NaN lets gradients through. Bits and places lie in their bytes from the lowest bit on; the
-last byte is padded with zeros. A place counts the elements of a window row by row. `naive_binarize` is the twin.
+last byte is padded with zeros. A place counts the elements of a window row by row. `ref_binarize` is the twin.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -11,7 +11,7 @@ import numpy as np
 from buddysim.base.errors import BuddysimError
 from buddysim.gist.windows import mask_bytes, places_bytes
 
-TWIN = "buddysim.gist.naive_binarize"
+TWIN = "tests.reference.gist.ref_binarize"
 
 cdef struct Geometry:
     int64_t height, width, out_height, out_width

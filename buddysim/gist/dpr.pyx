@@ -2,7 +2,7 @@
 
 A value is rounded to the format's mantissa, ties to even, as if exponents had no bounds. What is then below the least
 normal value becomes zero with its sign; what is above the largest one, infinities too, becomes the largest one with its
-sign. NaN stays NaN, with its sign. `naive_dpr` is the readable twin.
+sign. NaN stays NaN, with its sign. `ref_dpr` is the readable twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 
@@ -11,7 +11,7 @@ import numpy as np
 from buddysim.base.errors import BuddysimError
 from buddysim.gist.formats import find_format
 
-TWIN = "buddysim.gist.naive_dpr"
+TWIN = "tests.reference.gist.ref_dpr"
 
 cdef enum:
     SINGLE_MANTISSA = 23

@@ -2,7 +2,7 @@
 
 A map is taken as a matrix with rows of 256 columns, the last one perhaps shorter. Kept are the words that aren't zero,
 the column of each in one byte, and for each row, in 4 bytes, how many words were kept up to its end. With 4-byte columns
-(cuSPARSE's) rows may be longer. -0.0 is not a zero word, so the map comes back bit by bit. `naive_ssdc` is the twin.
+(cuSPARSE's) rows may be longer. -0.0 is not a zero word, so the map comes back bit by bit. `ref_ssdc` is the twin.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
@@ -12,7 +12,7 @@ import numpy as np
 from buddysim.base.errors import BuddysimError
 from buddysim.gist.rows import Rows, check_columns
 
-TWIN = "buddysim.gist.naive_ssdc"
+TWIN = "tests.reference.gist.ref_ssdc"
 
 ctypedef fused index_t:
     uint8_t

@@ -1,6 +1,6 @@
 """Which frame of a run's address space each 2 MiB page of the trace's addresses has (docs/model-rules.md, Places).
 
-The readable twin is `twins.frames`. Here an allocation costs steps in proportion to the logarithm of the frames, and a few
+The reference model is `tests/reference/replay/frame_allocator.py`. Here an allocation costs steps in proportion to the logarithm of the frames, and a few
 nanoseconds for each of its own frames: runs of free frames are found in a tree, frames of pages in a hash table.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t

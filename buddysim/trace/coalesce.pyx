@@ -1,6 +1,6 @@
 """Coalescing: the addresses of a warp's active lanes -> 128 B lines with sector masks.
 
-`naive_coalesce.py` is the readable twin; the two must agree line for line.
+`ref_coalesce.py` is the readable twin; the two must agree line for line.
 """
 import numpy as np
 

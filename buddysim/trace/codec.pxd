@@ -2,7 +2,7 @@
 
 An op without its `first_line` is a *shape*; the same instruction of every warp has the same one, so a chunk stores each
 shape once and one small number per op. Warps likewise. A line's address is stored as its distance from where the op at
-the same position of the warp before it began: see `naive_codec.py` for the whole of it in fifty readable lines.
+the same position of the warp before it began: see `ref_codec.py` for the whole of it in fifty readable lines.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy

@@ -1,4 +1,4 @@
-"""Encoding and decoding of a chunk's columns; `codec.pxd` describes them, `naive_codec.py` is the readable twin."""
+"""Encoding and decoding of a chunk's columns; `codec.pxd` describes them, `ref_codec.py` is the readable twin."""
 
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memset

@@ -267,8 +267,8 @@ def test_changes_while_launches_run(tmp_path: Path) -> None:
     assert after["other_class_share"] == 3 / 16
     assert (after["more_sectors_share"], after["fewer_sectors_share"]) == (2 / 16, 1 / 16)
     # a has 2x: a quarter of it overflows; naive has 1x for all, as free placement has 1.23.
-    assert (before["final_overflow_share"], after["final_overflow_share"]) == (2 / 16, 3 / 16)
-    assert (before["naive_overflow_share"], after["naive_overflow_share"]) == (0, 0)
+    assert (before["overflow_fraction_final"], after["overflow_fraction_final"]) == (2 / 16, 3 / 16)
+    assert (before["overflow_fraction_naive"], after["overflow_fraction_naive"]) == (0, 0)
 
 
 def test_launches_need_sizes_while_they_run(trace: Trace) -> None:

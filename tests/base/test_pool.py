@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buddysim.base.naive_pool import NaivePool
 from buddysim.base.pool import Pool, PoolExhausted
+from tests.reference.base.ref_pool import RefPool
 
 
 def test_requests_are_rounded_and_cut_from_the_start():
@@ -70,9 +70,9 @@ def test_failure_tells_a_lack_of_memory_from_fragmentation():
     capacity=st.integers(0, 40).map(lambda pieces: pieces * 512 + 100),
     requests=st.lists(st.one_of(st.integers(0, 6000), st.integers(-20, -1)), max_size=60),
 )
-def test_agrees_with_its_naive_twin(fit: str, capacity: int, requests: list[int]):
+def test_agrees_with_its_ref_twin(fit: str, capacity: int, requests: list[int]):
     """A request asks for bytes; a negative one gives back one of the live pieces."""
-    pool, naive = Pool(capacity, fit), NaivePool(capacity, fit)
+    pool, naive = Pool(capacity, fit), RefPool(capacity, fit)
     for request in requests:
         if request < 0:
             if naive.live:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import Distribution, naive_entry_sizes
+from buddysim.buddy import Distribution
 from buddysim.buddy.entry_sizes import draw_classes, fill_unsampled
 from buddysim.compress import STUDY_CLASSES
+from tests.reference.buddy import ref_entry_sizes
 
 classes = st.lists(st.one_of(st.just(15), st.integers(0, 7)), max_size=80)
 
@@ -30,7 +31,7 @@ def by_page(draw: st.DrawFn) -> list[int]:
 def test_fill_equals_its_twin(some: list[int], page_entries: int) -> None:
     filled = np.array(some, dtype=np.uint8)
     count = fill_unsampled(filled, page_entries)
-    assert (filled.tolist(), count) == naive_entry_sizes.fill_unsampled(some, page_entries)
+    assert (filled.tolist(), count) == ref_entry_sizes.fill_unsampled(some, page_entries)
 
 
 def test_fill_by_hand() -> None:
@@ -64,7 +65,7 @@ def test_draw_equals_its_twin(
     drawn = np.empty(130, dtype=np.uint8)
     draw_classes(drawn, np.array(ends, dtype=np.uint64), seed, allocation, first, stray_pages, stray_entries)
     expected = [
-        naive_entry_sizes.draw_class(first + i, ends, seed, allocation, stray_pages, stray_entries) for i in range(130)
+        ref_entry_sizes.draw_class(first + i, ends, seed, allocation, stray_pages, stray_entries) for i in range(130)
     ]
     assert drawn.tolist() == expected
 

@@ -117,11 +117,11 @@ def test_without_a_state_for_8_bytes_only_zero_entries_fit_16x(tmp_path: Path) -
         ({"a": [ZERO] * 4, "b": [ZERO] * 4}, "4x"),
     ],
 )
-def test_naive_is_one_ratio_for_all(tmp_path: Path, known: dict[str, list[int]], ratio: str) -> None:
+def test_ref_is_one_ratio_for_all(tmp_path: Path, known: dict[str, list[int]], ratio: str) -> None:
     assert set(chosen(tmp_path / "t.bin", [(0, known)], policy="naive").values()) == {ratio}
 
 
-def test_naive_averages_sizes_not_ratios(tmp_path: Path) -> None:
+def test_ref_averages_sizes_not_ratios(tmp_path: Path) -> None:
     snapshots: Snapshots = [(0, {"a": [ZERO] * 4}), (1, {"a": [WHOLE] * 4})]  # ratios infinite and 1, sizes 0 and 128
     assert chosen(tmp_path / "t.bin", snapshots, policy="naive") == {"a": "2x"}
 

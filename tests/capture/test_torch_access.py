@@ -15,7 +15,6 @@ from buddysim.capture.torch.access.convolution import Convolution
 from buddysim.capture.torch.access.elementwise import elementwise, joined
 from buddysim.capture.torch.access.launch import Launch, write_launch
 from buddysim.capture.torch.access.matmul import matmul
-from buddysim.capture.torch.access.naive_coalesce import naive_coalesce
 from buddysim.capture.torch.access.normalisation import by_channel
 from buddysim.capture.torch.access.operators import Call, launches_of
 from buddysim.capture.torch.access.optimizer import updated
@@ -23,6 +22,7 @@ from buddysim.capture.torch.access.pooling import Window, pooled, unpooled
 from buddysim.capture.torch.access.rows import added_rows, over_rows, taken_rows
 from buddysim.capture.torch.access.tensors import View
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
+from tests.reference.capture.torch.ref_coalesce import ref_coalesce
 
 BASE = 0x7F00_0000_0000
 
@@ -34,7 +34,7 @@ def test_lines_are_those_of_the_twin(size: int, store: bool, data: st.DataObject
     lanes = np.where(lanes >= 0, lanes // size * size, -1)
     n = len(lanes)
     counts, lines = coalesce(lanes, np.full(n, size, np.uint8), np.full(n, store, np.uint8))
-    right = [naive_coalesce(row.tolist(), size, store) for row in lanes]
+    right = [ref_coalesce(row.tolist(), size, store) for row in lanes]
     assert counts.tolist() == [len(row) for row in right]
     assert lines.tolist() == [line for row in right for line in row]
 

@@ -62,7 +62,7 @@ def test_no_data_has_no_sizes() -> None:
             f"'bcp': unknown, expected one of {', '.join(REGISTRY.names())} (nearest: bpc)",
         ),
         (lambda: bc.compressed_bits(bytes(128), "registry"), "compressor 'registry': unknown"),
-        (lambda: bc.compressed_bits(bytes(128), "naive_bpc"), "compressor 'naive_bpc': unknown"),
+        (lambda: bc.compressed_bits(bytes(128), "ref_bpc"), "compressor 'ref_bpc': unknown"),
         (lambda: bc.compressed_bits(bytes(128), "../bpc"), "unknown"),
         (
             lambda: bc.compressed_bits(bytes(128), unsinged=True),

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress import bpc, compress, compressed_bits, decompress, naive_bpc
+from buddysim.compress import bpc, compress, compressed_bits, decompress
 from tests.compress.entries import entry, words_entry
+from tests.reference.compress import ref_bpc
 
 MOST_BITS = 1089
 PATHS = bpc.PATHS[: bpc.PATHS.index(bpc.best_path()) + 1]
@@ -39,13 +40,13 @@ def test_check_values(words: list[int], bits: int, path: str) -> None:
 @pytest.mark.parametrize(("words", "bits"), CHECK_VALUES.values(), ids=CHECK_VALUES)
 def test_check_values_of_the_twin_and_of_the_code(words: list[int], bits: int) -> None:
     raw = words_entry(words)
-    assert naive_bpc.compressed_bits(raw) == [bits]
+    assert ref_bpc.compressed_bits(raw) == [bits]
     assert len(compress(raw, "bpc")) == (bits + 7) // 8
 
 
 @given(st.lists(entry, min_size=1, max_size=20), st.booleans())
 def test_every_path_gives_the_sizes_of_the_twin(entries: list[bytes], unsigned: bool) -> None:
-    expected = naive_bpc.compressed_bits(b"".join(entries), unsigned=unsigned)
+    expected = ref_bpc.compressed_bits(b"".join(entries), unsigned=unsigned)
     data = np.frombuffer(b"".join(entries), dtype=np.uint8)
     for path in PATHS:
         assert bpc.compressed_bits(data, unsigned=unsigned, path=path).tolist() == expected
@@ -53,11 +54,11 @@ def test_every_path_gives_the_sizes_of_the_twin(entries: list[bytes], unsigned: 
 
 @given(entry, st.booleans())
 def test_bits_are_those_of_the_twin_and_both_decode(raw: bytes, unsigned: bool) -> None:
-    assert 10 <= len(naive_bpc.encode(raw, unsigned=unsigned)) <= MOST_BITS
+    assert 10 <= len(ref_bpc.encode(raw, unsigned=unsigned)) <= MOST_BITS
     payload = compress(raw, "bpc", unsigned=unsigned)
-    assert payload == naive_bpc.compress(raw, unsigned=unsigned)
+    assert payload == ref_bpc.compress(raw, unsigned=unsigned)
     assert decompress(payload, "bpc", 128, unsigned=unsigned) == raw
-    assert naive_bpc.decompress(payload, 128, unsigned=unsigned) == raw
+    assert ref_bpc.decompress(payload, 128, unsigned=unsigned) == raw
 
 
 @given(st.lists(entry, max_size=5))
@@ -86,7 +87,7 @@ def test_paths_agree_on_much_data() -> None:
 def test_words_read_as_unsigned_differ_where_a_sign_bit_differs() -> None:
     raw = words_entry([0x7FFFFFFF, 0x80000000] * 16)
     assert compressed_bits(raw).tolist() == [109]
-    assert compressed_bits(raw, unsigned=True).tolist() == naive_bpc.compressed_bits(raw, unsigned=True) != [109]
+    assert compressed_bits(raw, unsigned=True).tolist() == ref_bpc.compressed_bits(raw, unsigned=True) != [109]
     assert compressed_bits(words_entry([-1] * 32), unsigned=True).tolist() == [40]
 
 

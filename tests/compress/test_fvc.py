@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress import compress, compressed_bits, decompress, entry_classes, fvc, naive_fvc
+from buddysim.compress import compress, compressed_bits, decompress, entry_classes, fvc
 from buddysim.compress.frequent_words import frequent_words
 from tests.compress.entries import entry, words_entry
+from tests.reference.compress import ref_fvc
 
 
 @pytest.mark.parametrize(("table_words", "hit"), [(8, 4), (16, 5)])
@@ -56,7 +57,7 @@ def test_words_are_counted_over_all_blocks(blocks: list[list[int]], merged_at: i
         found = frequent_words(arrays, 8)
     finally:
         counting._MERGED_AT = whole
-    assert list(found) == naive_fvc.frequent(b"".join(array.tobytes() for array in arrays), 8)
+    assert list(found) == ref_fvc.frequent(b"".join(array.tobytes() for array in arrays), 8)
 
 
 def test_sizes_and_classes_over_given_data_have_one_table() -> None:
@@ -78,12 +79,12 @@ tables = st.lists(st.integers(0, 60), max_size=8, unique=True).map(tuple)
 def test_the_kernel_agrees_with_the_twin_both_ways(entries: list[bytes], table_words: int, table: Any) -> None:
     raw, options = b"".join(entries), {"table_words": table_words, "table": table}
     payload, sizes = compress(raw, "fvc", **options), compressed_bits(raw, "fvc", **options)
-    assert sizes.tolist() == naive_fvc.compressed_bits(raw, **options)
-    assert payload == naive_fvc.compress(raw, **options)
+    assert sizes.tolist() == ref_fvc.compressed_bits(raw, **options)
+    assert payload == ref_fvc.compress(raw, **options)
     carried = 4 * table_words if raw and not table else 0
     assert len(payload) == carried + (int(sizes.sum()) + 7) // 8
     assert decompress(payload, "fvc", len(raw), **options) == raw
-    assert naive_fvc.decompress(payload, len(raw), **options) == raw
+    assert ref_fvc.decompress(payload, len(raw), **options) == raw
 
 
 def decompressed_or_refused(payload: bytes, **options: Any) -> bytes | None:

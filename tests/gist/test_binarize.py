@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gist import binarize, naive_binarize
+from buddysim.gist import binarize
 from buddysim.gist.windows import Windows
 from tests.gist.singles import arrays
+from tests.reference.gist import ref_binarize
 
 
 def test_bits_by_hand() -> None:
@@ -25,10 +26,10 @@ def test_bits_by_hand() -> None:
 @settings(max_examples=200)
 def test_bits_agree_with_the_twin(values: NDArray[np.float32]) -> None:
     mask = binarize.encode(values)
-    assert mask.tobytes() == naive_binarize.encode(values.tolist())
+    assert mask.tobytes() == ref_binarize.encode(values.tolist())
     assert len(mask) == -(-len(values) // 8)
     gradient = np.arange(1, len(values) + 1, dtype=np.float32)
-    assert binarize.backward(mask, gradient).tolist() == naive_binarize.backward(mask.tobytes(), gradient.tolist())
+    assert binarize.backward(mask, gradient).tolist() == ref_binarize.backward(mask.tobytes(), gradient.tolist())
     assert np.array_equal(binarize.backward(mask, gradient) != 0, ~(values <= 0))
 
 
@@ -65,13 +66,13 @@ def test_places_agree_with_the_twin(windows: Windows, data: st.DataObject) -> No
     count = planes * windows.plane
     values = np.array(data.draw(st.lists(few, min_size=count, max_size=count)), np.uint32).view(np.float32)
     code = binarize.places(values, windows)
-    assert code.tobytes() == naive_binarize.places(values.tolist(), windows)
+    assert code.tobytes() == ref_binarize.places(values.tolist(), windows)
     indices = binarize.to_indices(code, planes, windows)
-    assert indices.tolist() == naive_binarize.to_indices(code.tobytes(), planes, windows)
+    assert indices.tolist() == ref_binarize.to_indices(code.tobytes(), planes, windows)
     assert binarize.from_indices(indices, windows).tobytes() == code.tobytes()
     gradient = np.arange(planes * windows.out_plane, dtype=np.float32)
     found = binarize.pool_backward(code, gradient, windows)
-    assert found.tolist() == naive_binarize.pool_backward(code.tobytes(), gradient.tolist(), windows)
+    assert found.tolist() == ref_binarize.pool_backward(code.tobytes(), gradient.tolist(), windows)
 
 
 def test_places_of_equal_elements_and_of_nan() -> None:

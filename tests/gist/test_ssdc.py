@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gist import naive_ssdc, ssdc
+from buddysim.gist import ssdc
 from buddysim.gist.rows import rows_bytes
 from tests.gist.singles import arrays, patterns
+from tests.reference.gist import ref_ssdc
 
 sparse = st.one_of(st.just(0), st.just(0), patterns)
 shapes = st.sampled_from([(256, 1), (1, 1), (7, 1), (256, 4), (1000, 4), (2**32 - 1, 4)])
@@ -36,14 +37,14 @@ def test_the_kernels_agree_with_the_twin_both_ways(values: NDArray[np.float32], 
     columns, index_bytes = shape
     rows = ssdc.encode(values, columns, index_bytes)
     words = values.view(np.uint32).tolist()
-    kept, indices, ends = naive_ssdc.encode(words, columns)
+    kept, indices, ends = ref_ssdc.encode(words, columns)
     assert rows.values.view(np.uint32).tolist() == kept
     assert rows.indices.tolist() == indices
     assert rows.ends.tolist() == ends
     assert rows.indices.itemsize == index_bytes
     assert rows.nbytes == rows_bytes(len(words), len(kept), 4 * len(kept), columns, index_bytes)
     assert ssdc.decode(rows).tobytes() == values.tobytes()
-    assert naive_ssdc.decode(kept, indices, ends, len(words), columns) == words
+    assert ref_ssdc.decode(kept, indices, ends, len(words), columns) == words
 
 
 @given(arrays(600, sparse))

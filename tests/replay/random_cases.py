@@ -1,4 +1,4 @@
-"""Small random traces on small random machines, each made from a seed: what `test_whole_twin.py` replays twice.
+"""Small random traces on small random machines, each made from a seed: what `test_reference_machine.py` replays twice.
 
 The machines are so small and slow that every mechanism of docs/model.md binds in many of them: caches of a few lines, a
 few MSHRs, narrow ports, short write queues, frequent refresh. A case is plain data: one that fails can be cut down by

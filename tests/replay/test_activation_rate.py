@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.replay.parameters import engine_numbers
-from buddysim.replay.twins.machine.banks import Activations
-from buddysim.replay.twins.machine.calendar import Calendar
-from buddysim.replay.twins.machine.ports import Clock
+from tests.reference.replay.banks import Activations
+from tests.reference.replay.ports import Clock
+from tests.reference.replay.reservation_table import Calendar
 from tests.replay.bare import run_warps, tiny_machine
 
 INTERVAL = 4000

@@ -23,7 +23,7 @@ from buddysim.replay.large import PIECE_ENTRIES
 from buddysim.replay.pieces import first_touched
 from buddysim.replay.schemes import REGISTRY
 from buddysim.replay.states import _Copied
-from buddysim.replay.twins.frames import Frames as NaiveFrames
+from tests.reference.replay.frame_allocator import Frames as RefFrames
 from tests.replay.events import BASE, provenance
 from tests.replay.test_dirty_sectors import LINE, accesses
 
@@ -171,8 +171,8 @@ def test_of_copies_the_last_one_counts(copies):
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 200), st.booleans()), max_size=80))
-def test_frames_are_those_of_the_naive_twin(steps):
-    frames, twin, live = Frames(), NaiveFrames(), []
+def test_frames_are_those_of_the_ref_twin(steps):
+    frames, twin, live = Frames(), RefFrames(), []
     for page, pages, leaves in steps:
         pages = pages if pages > 150 else pages % 6 + 1
         if leaves and live:

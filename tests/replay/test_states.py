@@ -92,7 +92,7 @@ programs = st.lists(st.lists(st.tuples(st.sampled_from([0, 1, 2]), entries), max
 
 @given(kernels=programs, seed=st.integers(0, 99))
 @settings(deadline=None, max_examples=40)
-def test_entries_end_with_the_classes_of_a_naive_twin(tmp_path_factory, kernels, seed):
+def test_entries_end_with_the_classes_of_a_ref_twin(tmp_path_factory, kernels, seed):
     """The twin knows nothing of caches: when all has been written back, an entry has its last writer's class."""
     classes = np.random.default_rng(seed).integers(0, 8, (len(kernels) + 1, ENTRIES))
     flush = [(0, at) for at in range(ENTRIES)]

@@ -10,8 +10,8 @@ import buddysim
 import buddysim.trace as bt
 from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.parameters import engine_numbers
-from buddysim.replay.twins.memory import NaiveMemory
-from buddysim.replay.twins.um import NaivePages
+from tests.reference.replay.engine.ref_um import RefPages
+from tests.reference.replay.memory_path import RefMemory
 from tests.replay.bare import run_warps, tiny_machine
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
@@ -286,8 +286,8 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     fast, _ = run_warps(m, [ops], "um", regions=regions)
     managed = [n for n in range(16) if n * page < first or (n + 1) * page > end]
     room = max(1, int(entries * (1 - Fraction(str(share)))) // page)
-    twin = NaivePages(managed, room, block)
-    naive = NaiveMemory(engine_numbers(m, Fraction(1)), regions, [0] * entries, "um", twin, page)
+    twin = RefPages(managed, room, block)
+    naive = RefMemory(engine_numbers(m, Fraction(1)), regions, [0] * entries, "um", twin, page)
     for kind, touched in ops:
         for entry, mask, _ in touched:
             sectors = {s for s in range(4) if mask >> s & 1}

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buddysim.trace import naive_coalesce
 from buddysim.trace.coalesce import MAX_ADDRESS, coalesce, meetings_of, words_code_of
+from tests.reference.trace import ref_coalesce
 
 WIDTHS = st.sampled_from([1, 2, 4, 8, 12, 16, 32, 128])
 
@@ -25,24 +25,24 @@ def operations(draw: st.DrawFn) -> tuple[list[int], int, bool]:
 
 
 @given(st.lists(operations(), max_size=8))
-def test_agrees_with_the_naive_twin(ops: list[tuple[list[int], int, bool]]) -> None:
+def test_agrees_with_the_ref_twin(ops: list[tuple[list[int], int, bool]]) -> None:
     lines, counts = coalesce(
         [address for addresses, _, _ in ops for address in addresses],
         [len(addresses) for addresses, _, _ in ops],
         [width for _, width, _ in ops],
         [is_store for _, _, is_store in ops],
     )
-    expected = [naive_coalesce.coalesce_op(*op) for op in ops]
+    expected = [ref_coalesce.coalesce_op(*op) for op in ops]
     assert counts.tolist() == [len(words) for words in expected]
     assert lines.tolist() == [word for words in expected for word in words]
 
 
 @given(operations(), st.sampled_from([1, 2, 4, 8]))
-def test_meetings_agree_with_the_naive_twin(op: tuple[list[int], int, bool], width: int) -> None:
+def test_meetings_agree_with_the_ref_twin(op: tuple[list[int], int, bool], width: int) -> None:
     addresses = op[0]
-    assert meetings_of(addresses, width) == naive_coalesce.meetings(addresses, width)
+    assert meetings_of(addresses, width) == ref_coalesce.meetings(addresses, width)
     aligned = [address // 8 * 8 for address in addresses]
-    assert meetings_of(aligned, width) == naive_coalesce.meetings(aligned, width)
+    assert meetings_of(aligned, width) == ref_coalesce.meetings(aligned, width)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_meetings_by_hand(addresses: list[int], width: int, expected: int) -> No
 
 
 @given(operations())
-def test_words_agree_with_the_naive_twin(op: tuple[list[int], int, bool]) -> None:
+def test_words_agree_with_the_ref_twin(op: tuple[list[int], int, bool]) -> None:
     addresses, width, _ = op
-    lines = naive_coalesce.coalesce_op(addresses, width, is_store=False)
-    assert words_code_of(addresses, width) == naive_coalesce.words_code(addresses, width, lines)
+    lines = ref_coalesce.coalesce_op(addresses, width, is_store=False)
+    assert words_code_of(addresses, width) == ref_coalesce.words_code(addresses, width, lines)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.trace import codec, naive_codec
+from buddysim.trace import codec
 from buddysim.trace.format import column_bytes
+from tests.reference.trace import ref_codec
 from tests.trace.builders import line, records, streaming
 
 U16 = st.sampled_from([0, 1, 65535])
@@ -28,7 +29,7 @@ def lines_of(draw, kind):
 @st.composite
 def ops_of(draw):
     kind = draw(st.integers(0, 3))
-    fields = {name: draw(U32) for name in draw(st.sets(st.sampled_from(naive_codec.OP_FIELDS[:5])))}
+    fields = {name: draw(U32) for name in draw(st.sets(st.sampled_from(ref_codec.OP_FIELDS[:5])))}
     fields |= {"use_steps": draw(U16), "unit_slots": draw(U16), "bytes_per_lane": draw(st.integers(0, 255))}
     return {**fields, "kind": kind, "flags": draw(st.integers(0, 7 if kind == 3 else 255))}, draw(lines_of(kind))
 
@@ -49,14 +50,14 @@ def counts_of(parts):
 
 @settings(max_examples=60, deadline=None)
 @given(BLOCKS)
-def test_fast_and_naive_agree_and_invert(blocks):
+def test_fast_and_ref_agree_and_invert(blocks):
     original = records(blocks)
     columns, *shapes = codec.encode_columns(*original)
-    naive_columns, *naive_shapes = naive_codec.encode(*original)
-    assert shapes == naive_shapes
-    assert columns.tobytes() == naive_columns
+    ref_columns, *ref_shapes = ref_codec.encode(*original)
+    assert shapes == ref_shapes
+    assert columns.tobytes() == ref_columns
     assert len(columns) == column_bytes(*counts_of(original), *shapes)
-    for decode, data in ((codec.decode_columns, columns), (naive_codec.decode, naive_columns)):
+    for decode, data in ((codec.decode_columns, columns), (ref_codec.decode, ref_columns)):
         for back, before in zip(decode(data, *counts_of(original), *shapes), original, strict=True):
             np.testing.assert_array_equal(back, before)
 
@@ -87,7 +88,7 @@ def test_columns_of_old_versions_lack_unit_slots(version):
     counts = (*counts_of(part), n_op_shapes, n_warp_shapes, n_wide)
     assert len(old) == column_bytes(*counts, version=version)
     fast = codec.decode_columns(old, *counts, version=version)
-    naive = naive_codec.decode(old.tobytes(), *counts, version=version)
+    naive = ref_codec.decode(old.tobytes(), *counts, version=version)
     for back, twin, before in zip(fast, naive, part, strict=True):
         np.testing.assert_array_equal(back, before)
         np.testing.assert_array_equal(twin, before)
@@ -127,7 +128,7 @@ def test_instructions_are_counted():
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_damaged_columns_decode_as_the_naive_codec_decodes_them(data):
+def test_damaged_columns_decode_as_the_ref_codec_decodes_them(data):
     part = records(
         [
             (b, [({"warp": w}, [({"kind": 1}, [line(4096 * b, 3, 1)] * 2), ({"kind": 3}, [])]) for w in (0, 1)])
@@ -140,7 +141,7 @@ def test_damaged_columns_decode_as_the_naive_codec_decodes_them(data):
         at = data.draw(st.integers(0, len(damaged) - 1))
         damaged[at] = data.draw(st.one_of(st.sampled_from([0, 1, 2, 127, 128, 255]), st.integers(0, 255)))
     results = []
-    for decode in (codec.decode_columns, naive_codec.decode):
+    for decode in (codec.decode_columns, ref_codec.decode):
         try:
             results.append(decode(bytes(damaged), *counts_of(part), *shapes, 5, 3))
         except ValueError:
@@ -166,7 +167,7 @@ def test_any_bytes_under_any_counts(counts, data, fitting):
     except ValueError:
         fast = None
     try:
-        naive = naive_codec.decode(data, *counts)
+        naive = ref_codec.decode(data, *counts)
     except ValueError:
         naive = None
     assert (fast is None) == (naive is None)

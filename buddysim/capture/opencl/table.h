@@ -1,4 +1,4 @@
-// Descriptions of kernels in 32-bit words, from the compiler pass to the runtime; naive_warp.py writes them for tests.
+// Descriptions of kernels in 32-bit words, from the compiler pass to the runtime; ref_warp.py writes them for tests.
 //
 // module:  n_kernels, kernel...
 // kernel:  text name, text refused, private_bytes, shared_bytes, code_bytes, n_args, {kind, bytes}..., text arg_name...,

@@ -1,4 +1,4 @@
-"""A warp's instruction stream in time -> its operations. `naive_parser.py` is the readable twin."""
+"""A warp's instruction stream in time -> its operations. `ref_parser.py` is the readable twin."""
 from libc.stdint cimport int64_t, uint16_t, uint64_t
 
 from buddysim.importers.accelsim.instruction cimport Instruction, InstructionReader

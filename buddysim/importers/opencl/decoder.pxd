@@ -1,4 +1,4 @@
-"""Packed warp records of an OpenCL capture -> warp operations. `naive_decoder.py` is the readable twin."""
+"""Packed warp records of an OpenCL capture -> warp operations. `ref_decoder.py` is the readable twin."""
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef packed struct PackedRecord:    # little-endian; n_lanes - 1 distances of 4 B follow

@@ -9,7 +9,7 @@ from typing import Any
 from buddysim.buddy import ProfileOptions
 from buddysim.papers.buddy.contents import CONTENTS_CAUSE, group_measured, program_cause
 from buddysim.papers.buddy.means import arithmetic, geometric, of_group
-from buddysim.papers.buddy.misses import naive_rule, of_policy_bars
+from buddysim.papers.buddy.misses import of_policy_bars, rule_for_naive
 from buddysim.papers.buddy.read_off import MEANS, POLICIES, THRESHOLDS, figure_numbers
 from buddysim.papers.buddy.study import Study, paper_names
 from buddysim.papers.measured import Measured, measures
@@ -129,7 +129,7 @@ def of_groups(study: Study, id: str) -> Measured:
     )
     if found.value is None or replayed is None:
         return found
-    cause = f"{found.cause}; {naive_rule()}" if policy == "naive" else found.cause
+    cause = f"{found.cause}; {rule_for_naive()}" if policy == "naive" else found.cause
     return Measured(found.value, f"replayed {100 * replayed:.2f} %; {found.note}", cause)
 
 

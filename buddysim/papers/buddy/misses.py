@@ -61,7 +61,7 @@ def parts_of_miss(ours: Mapping[str, float | None], theirs: Mapping[str, float],
     return f"against the bars of the ISCA version, of what the mean is off: {', '.join(named)}"
 
 
-def naive_rule() -> str:
+def rule_for_naive() -> str:
     """Where our rule for one target for all gives something else than the paper's, on the paper's own ratios."""
     ratios, bars = free_placement(), of_policy_bars("naive_target")
     ours = {name: max(target for target in (1.0, 1.33, 2.0, 4.0) if target <= ratio) for name, ratio in ratios.items()}

@@ -39,7 +39,7 @@ cdef void cache_empty_way(const SectorCache* cache, const Row* row, int64_t way)
 
 
 cdef class LruTags:
-    """One cache driven access by access: the twin is `twins.cache.NaiveLruTags`.
+    """One cache driven access by access: the reference model is in `tests/reference/replay/`.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ cdef void calendar_init(const SlotGrid* grid, Calendar* calendar) noexcept:
 
 
 cdef class BusCalendar:
-    """The bus of one pseudo-channel without refresh, driven request by request: the twin is `twins.calendar`.
+    """The bus of one pseudo-channel without refresh, driven request by request: the reference model is in `tests/reference/replay/`.
 
     Parameters
     ----------

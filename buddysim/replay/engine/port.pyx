@@ -39,7 +39,7 @@ cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t
 
 
 cdef class LonePort:
-    """One port driven request by request: the twin is `twins.port.NaivePort`."""
+    """One port driven request by request: the reference model is in `tests/reference/replay/`."""
 
     cdef Port port
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from buddysim.capture.opencl.naive_warp import Block, Kernel, Lane, Site, joins, regroup
 from buddysim.trace import open_trace
-from buddysim.trace.naive_coalesce import coalesce_op
 from buddysim.trace.records import OP_BARRIER, OP_STORE
 from tests.capture.opencl.kernels import JOBS
 from tests.capture.opencl.running import HERE, captured, needs_opencl, plain
+from tests.reference.capture.opencl.ref_warp import Block, Kernel, Lane, Site, joins, regroup
+from tests.reference.trace.ref_coalesce import coalesce_op
 
 DRIVER = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
 Operation = tuple[int, int, tuple[int, ...]]

@@ -11,18 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.opencl import naive_warp as twin
-from buddysim.capture.opencl.naive_warp import (
-    N_UNITS,
-    USED_ELSEWHERE,
-    Block,
-    Kernel,
-    Lane,
-    Site,
-    Stretch,
-    Use,
-)
-from buddysim.trace.naive_coalesce import coalesce_op
 from buddysim.trace.records import (
     OP_ATOMIC,
     OP_BARRIER,
@@ -33,6 +21,18 @@ from buddysim.trace.records import (
     WARP_DTYPE,
     WORDS_SHIFT,
 )
+from tests.reference.capture.opencl import ref_warp as twin
+from tests.reference.capture.opencl.ref_warp import (
+    N_UNITS,
+    USED_ELSEWHERE,
+    Block,
+    Kernel,
+    Lane,
+    Site,
+    Stretch,
+    Use,
+)
+from tests.reference.trace.ref_coalesce import coalesce_op
 
 MEMORY = range(1 << 12, 1 << 20)
 ROOM = 1 << 16

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.importers.accelsim import naive_parser
 from buddysim.importers.accelsim.header import KernelHeader, parse_header
 from buddysim.importers.accelsim.opcodes import Opcode, classify, timing_of
 from buddysim.importers.accelsim.parser import KernelParser
 from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT
 from tests.importers.accelsim.kernels import kernels
+from tests.reference.importers.accelsim import ref_parser
 
 DATA = Path(__file__).parent / "data"
 
 
 def run(
     header: KernelHeader, text: str, cuts: list[int]
-) -> tuple[list[tuple[int, list[naive_parser.Warp]]], KernelParser]:
+) -> tuple[list[tuple[int, list[ref_parser.Warp]]], KernelParser]:
     """Parses the text in parts that end at `cuts`; returns records in the naive twin's form."""
     timing = timing_of(header.binary_version)
     parser = KernelParser("kernel", header, lambda opcode: classify(opcode, timing))
@@ -44,7 +44,7 @@ def run(
                     op = ops[index]
                     words = lines[op["first_line"] : op["first_line"] + op["n_lines"]].tolist()
                     its_ops.append(
-                        naive_parser.Op(
+                        ref_parser.Op(
                             int(pcs[index]),
                             int(op["gap"]),
                             int(op["unit_slots"]),
@@ -59,7 +59,7 @@ def run(
                     )
                 tail = (int(warp["tail_cycles"]), int(warp["tail_steps"]))
                 slots = int(warp["tail_unit_slots"])
-                its_warps.append(naive_parser.Warp(int(warp["warp"]), its_ops, int(warp["tail_gap"]), tail, slots))
+                its_warps.append(ref_parser.Warp(int(warp["warp"]), its_ops, int(warp["tail_gap"]), tail, slots))
             found.append((int(block["block"]), its_warps))
     return found, parser
 
@@ -78,32 +78,32 @@ def classifier(header: KernelHeader) -> dict[str, Opcode]:
 
 @given(kernels(), st.data())
 @settings(max_examples=60)
-def test_agrees_with_the_naive_twin(kernel: tuple[KernelHeader, str], data: st.DataObject) -> None:
+def test_agrees_with_the_ref_twin(kernel: tuple[KernelHeader, str], data: st.DataObject) -> None:
     header, text = kernel
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     found, parser = run(header, text, cuts)
-    assert found == naive_parser.parse(text, header, classifier(header).__getitem__)
+    assert found == ref_parser.parse(text, header, classifier(header).__getitem__)
     assert parser.counts["warp_instructions"] == sum(
         warp.tail_gap + sum(op.gap + 1 for op in warp.ops) for _, warps in found for warp in warps
     )
 
 
 @pytest.mark.parametrize(("archive", "kernel"), [("matmul-pascal", 1), ("vectoradd-ampere", 1), ("bfs-volta", 5)])
-def test_agrees_with_the_naive_twin_on_real_kernels(archive: str, kernel: int) -> None:
+def test_agrees_with_the_ref_twin_on_real_kernels(archive: str, kernel: int) -> None:
     with tarfile.open(DATA / f"{archive}.tar.xz") as files:
         file = files.extractfile(f"{archive}/kernel-{kernel}.traceg")
         assert file is not None
         head, _, text = file.read().decode().partition("#")
     header = parse_header(archive, head.split("\n"))
     found, parser = run(header, "#" + text, [5000, 5001, 100_000])
-    assert found == naive_parser.parse("#" + text, header, classifier(header).__getitem__)
+    assert found == ref_parser.parse("#" + text, header, classifier(header).__getitem__)
     assert not parser.unknown_opcodes
 
 
 VOLTA = KernelHeader("k", (1, 1, 1), (32, 1, 1), 0, 0, 70, 0, 0, 0, 3, False)
 
 
-def ops_of(*lines: str, header: KernelHeader = VOLTA) -> tuple[list[naive_parser.Op], naive_parser.Warp]:
+def ops_of(*lines: str, header: KernelHeader = VOLTA) -> tuple[list[ref_parser.Op], ref_parser.Warp]:
     """Operations and the warp of one warp's instructions."""
     text = "\n".join(["#BEGIN_TB", "thread block = 0,0,0", "warp = 0", f"insts = {len(lines)}", *lines, "#END_TB", ""])
     ((_, (warp,)),), _ = run(header, text, [])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from buddysim.importers.opencl.naive_decoder import HEAD
+from tests.reference.importers.opencl.ref_decoder import HEAD
 
 Record = tuple[int, int, int, int, int, list[int]]  # launch, work-group, warp, op, bytes per lane, lane addresses
 

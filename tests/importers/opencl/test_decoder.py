@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.importers.opencl.decoder import PackedDecoder
-from buddysim.importers.opencl.naive_decoder import Launch, Op, decode
 from tests.importers.opencl.captures import Record, packed
+from tests.reference.importers.opencl.ref_decoder import Launch, Op, decode
 
 N_GROUPS, N_WARPS = 4, 3
 
@@ -70,7 +70,7 @@ def run(data: bytes, cuts: list[int], first: int, end: int) -> list[Launch]:
 
 
 @given(captures(), st.data())
-def test_agrees_with_the_naive_twin(records: list[Record], data: st.DataObject) -> None:
+def test_agrees_with_the_ref_twin(records: list[Record], data: st.DataObject) -> None:
     text = packed(records)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     first, end = data.draw(st.sampled_from([(0, 5), (1, 3), (2, 4)]))

@@ -4,8 +4,8 @@ Two slices are two partitions: entry 0 lies in the first, entry 1 in the second.
 A request to the second partition takes 40 ns longer, there and back.
 """
 
-from buddysim.replay.twins.machine.hashes import place
 from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
+from tests.reference.replay.hashes import place
 from tests.replay.bare import Launch, run_launches
 from tests.replay.mechanisms.hand import NS, atomic, grid, load, machine, run, store, time_of
 

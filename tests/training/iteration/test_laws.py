@@ -7,18 +7,19 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.base.naive_pool import NaivePool
 from buddysim.training import schemes
 from buddysim.training.driver import carry_out
-from buddysim.training.iteration import memory, naive_timeline, timeline
-from buddysim.training.iteration.naive_memory import naive_groups, naive_levels, naive_pinned
-from buddysim.training.iteration.naive_schedule import naive_schedule
+from buddysim.training.iteration import memory, timeline
 from buddysim.training.iteration.optimizer import OPTIMIZERS
 from buddysim.training.iteration.pinned import host_pinned
 from buddysim.training.iteration.placers import POOL, Groups, LiveSet
 from buddysim.training.iteration.plan import PREFETCHES, Options
 from buddysim.training.iteration.schedule import operations
 from buddysim.training.outcome import Outcome
+from tests.reference.base.ref_pool import RefPool
+from tests.reference.training import ref_timeline
+from tests.reference.training.ref_memory import ref_groups, ref_levels, ref_pinned
+from tests.reference.training.ref_schedule import ref_schedule
 from tests.training.doubles import Link, machine
 from tests.training.random_networks import costs, networks
 from tests.training.random_plans import plans
@@ -58,24 +59,24 @@ def test_laws(out: Outcome):
 
 @settings(max_examples=100, deadline=None)
 @given(outcomes())
-def test_naive_twins_agree_on_iterations(out: Outcome):
+def test_reference_components_agree_on_iterations(out: Outcome):
     made, _ = operations(out.program)
-    fast, naive = timeline.run(made), naive_timeline.naive_run(made)
+    fast, naive = timeline.run(made), ref_timeline.ref_run(made)
     assert (fast.start_ps, fast.end_ps) == (naive.start_ps, naive.end_ps)
-    clock = naive_schedule(out.program)
+    clock = ref_schedule(out.program)
     assert clock.steps == list(zip(out.schedule.step_start_ps, out.schedule.step_end_ps, strict=True))
     assert clock.tasks == {r.task: (r.start_ps, r.end_ps) for r in out.schedule.records if r.task is not None}
     held = [dict(zip(memory.KINDS, map(int, row), strict=True)) for row in memory.levels(out.program)]
-    assert naive_levels(out.program) == [{kind: size for kind, size in row.items() if size} for row in held]
-    assert naive_pinned(out.program) == host_pinned(out.program)[0]
+    assert ref_levels(out.program) == [{kind: size for kind, size in row.items() if size} for row in held]
+    assert ref_pinned(out.program) == host_pinned(out.program)[0]
 
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes(), st.booleans())
-def test_the_naive_groups_are_the_same(out: Outcome, share_stashed: bool):
+def test_the_ref_groups_are_the_same(out: Outcome, share_stashed: bool):
     placed = Groups(share_stashed).place(out.program, None)
     by_address: dict[tuple[int, int], set[int]] = {}
-    naive = naive_groups(out.program, share_stashed)
+    naive = ref_groups(out.program, share_stashed)
     sizes = [max(out.program.tensors[number].byte_count for number in group) for group in naive]
     for number, address in enumerate(placed.addresses):
         group = next(position for position, members in enumerate(naive) if number in members)
@@ -87,10 +88,10 @@ def test_the_naive_groups_are_the_same(out: Outcome, share_stashed: bool):
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes())
-def test_the_naive_pool_gives_every_tensor_the_same_address(out: Outcome):
+def test_the_ref_pool_gives_every_tensor_the_same_address(out: Outcome):
     placed = out.placement if out.plan.placer is POOL else POOL.place(out.program, None, out.options.fit)
     capacity = out.capacity if out.plan.placer is POOL and out.fits else None
-    naive = NaivePool(memory.UNLIMITED if capacity is None else capacity, out.options.fit)
+    naive = RefPool(memory.UNLIMITED if capacity is None else capacity, out.options.fit)
     tensors, given_addresses = placed.program.tensors, placed.addresses
     for number in placed.program.resident:
         assert naive.allocate(tensors[number].byte_count) == given_addresses[number]

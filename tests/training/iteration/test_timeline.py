@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.training.iteration.naive_timeline import naive_run
 from buddysim.training.iteration.timeline import COMPUTE, OFFLOAD, PREFETCH, STREAMS, Operation, run, waits
+from tests.reference.training.ref_timeline import ref_run
 
 
 def test_streams_overlap_and_wait_for_the_operations_that_they_name():
@@ -59,9 +59,9 @@ def programs(draw: st.DrawFn) -> list[Operation]:
 
 @settings(max_examples=150)
 @given(programs())
-def test_agrees_with_its_naive_twin_and_accounts_for_every_wait(operations: list[Operation]):
+def test_agrees_with_its_ref_twin_and_accounts_for_every_wait(operations: list[Operation]):
     times = run(operations)
-    naive = naive_run(operations)
+    naive = ref_run(operations)
     assert (times.start_ps, times.end_ps) == (naive.start_ps, naive.end_ps)
 
     computing = [p for p, operation in enumerate(operations) if operation.stream == COMPUTE]

@@ -1,4 +1,4 @@
-// The addresses of a warp's active lanes -> 128 B lines with sector masks; buddysim/trace/naive_coalesce.py is the
+// The addresses of a warp's active lanes -> 128 B lines with sector masks; tests/reference/trace/ref_coalesce.py is the
 // readable twin.
 #pragma once
 #include <cstdint>

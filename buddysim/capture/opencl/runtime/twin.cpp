@@ -1,5 +1,5 @@
 // For tests: a warp from complete logs, without a program. tests/capture/opencl compares it with
-// naive_warp.py.
+// ref_warp.py.
 #include <cstring>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // Regroups lanes that ran one by one into a warp by control flow: lanes that take the same side of a branch stay together,
 // those that diverge reconverge at the branch's immediate post-dominator, as on a GPU with a reconvergence stack.
-// buddysim/capture/opencl/naive_warp.py is the readable twin.
+// tests/reference/capture/opencl/ref_warp.py is the readable twin.
 #pragma once
 #include <cstdint>
 #include <stdexcept>

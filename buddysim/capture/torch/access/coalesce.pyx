@@ -19,7 +19,7 @@ cdef inline uint32_t sectors_whole(uint64_t low, uint64_t high) noexcept nogil:
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane, const uint8_t[::1] stores):
-    """The lines of warp instructions, in the order in which lanes touch them first; `naive_coalesce` says the same.
+    """The lines of warp instructions, in the order in which lanes touch them first; `ref_coalesce` says the same.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 Gist, Section IV-C: structures are sorted by size, and groups formed of those that don't overlap; a group costs its
 largest member. Where the paper is silent: each goes to the smallest group that takes it, of equal ones the oldest;
-lives are inclusive of their first and last step. `naive_memory.naive_groups` is its twin.
+lives are inclusive of their first and last step. `ref_memory.ref_groups` is its twin.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""Naive twins: what a part of the engine does, written to be read; property tests hold the two against each other."""

@@ -1,0 +1,1 @@
+"""Reference models: slow, readable Python implementations that the fast ones are tested against."""

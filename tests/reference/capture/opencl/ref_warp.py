@@ -1,0 +1,232 @@
+"""A warp from its lanes' logs, the readable twin of `runtime/warp.cpp`, and the table that explains the logs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from buddysim.capture.opencl.generated_headers import UNITS
+from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, REPEATS_SHIFT, WORDS_SHIFT
+from tests.reference.trace.ref_coalesce import coalesce_op, meetings, words_code
+
+N_UNITS = len(UNITS)
+NOWHERE = USED_ELSEWHERE = 0xFFFFFFFF
+
+
+@dataclass
+class Stretch:
+    """Instructions between two operations, their longest dependent chain, and the cycles that they keep units."""
+
+    gap: int = 0
+    cycles: int = 0
+    steps: int = 0
+    busy: list[int] = field(default_factory=lambda: [0] * N_UNITS)
+
+    @property
+    def unit_slots(self) -> int:
+        """Cycles that the busiest unit takes beyond one for each instruction and for the operation that follows."""
+        return min(max(0, max(self.busy) - self.gap - 1), 0xFFFF)
+
+    @property
+    def tail_unit_slots(self) -> int:
+        """Cycles that the busiest unit takes beyond one for each instruction, where no operation follows."""
+        return max(0, max(self.busy) - self.gap)
+
+
+@dataclass
+class Site:
+    """An instruction that accesses memory, or a barrier; `use` is (distance, cycles, steps) of the first use."""
+
+    kind: int
+    bytes: int
+    flags: int = 0
+    before: Stretch = field(default_factory=Stretch)
+    use: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass
+class Use:
+    """A first use of what a site of another block (or of an earlier round) loaded, from the block's start."""
+
+    site: int
+    distance: int
+    cycles: int
+    steps: int
+
+
+@dataclass
+class Block:
+    """A basic block."""
+
+    targets: list[int]
+    sites: list[int] = field(default_factory=list)
+    after: Stretch = field(default_factory=Stretch)
+    uses: list[Use] = field(default_factory=list)
+    logged: bool = False
+    join: int | None = None
+
+
+@dataclass
+class Kernel:
+    """A kernel's control flow, with block 0 as its entry."""
+
+    sites: list[Site]
+    blocks: list[Block]
+    name: str = "kernel"
+
+
+@dataclass
+class Lane:
+    """One lane's log: logged blocks that it entered, addresses that it accessed."""
+
+    blocks: list[int]
+    accesses: list[int]
+
+
+@dataclass
+class Op:
+    """One warp operation."""
+
+    kind: int
+    bytes: int
+    flags: int
+    before: Stretch
+    addresses: list[int]
+    use: tuple[int, int, int] = (0, 0, 0)
+
+
+def joins(targets: Sequence[Sequence[int]]) -> list[int | None]:
+    """Immediate post-dominator of each block; None where it is only the kernel's end."""
+    end = len(targets)
+    following = [list(block) or [end] for block in targets] + [[]]
+    after = [set(range(end + 1)) for _ in range(end)] + [{end}]
+    changed = True
+    while changed:
+        changed = False
+        for block in range(end):
+            common = set.intersection(*(after[target] for target in following[block])) | {block}
+            changed |= common != after[block]
+            after[block] = common
+    result: list[int | None] = []
+    for block in range(end):
+        strict = after[block] - {block}
+        nearest = max(strict, key=lambda other: len(after[other]))
+        result.append(None if nearest == end else nearest)
+    return result
+
+
+def regroup(kernel: Kernel, lanes: Sequence[Lane], memory: range) -> tuple[list[Op], Stretch]:
+    """The warp's operations and what follows the last one. Barriers are met by all lanes that have not ended."""
+    return _Warp(kernel, lanes, memory).run()
+
+
+class _Warp:
+    def __init__(self, kernel: Kernel, lanes: Sequence[Lane], memory: range) -> None:
+        self.kernel, self.memory = kernel, memory
+        self.blocks = [iter(lane.blocks) for lane in lanes]
+        self.accesses = [iter(lane.accesses) for lane in lanes]
+        self.n_lanes = len(lanes)
+        self.ops: list[Op] = []
+        self.issued: list[tuple[int, Stretch]] = []  # of each op: its site; all that came before it
+        self.now = Stretch()  # since the warp began; operations count as instructions
+        self.since = Stretch()
+        self.unused: dict[int, int] = {}  # site -> its last op, while nobody has used its result
+
+    def run(self) -> tuple[list[Op], Stretch]:
+        self.region(list(range(self.n_lanes)), 0, None)
+        return self.ops, self.since
+
+    def region(self, lanes: list[int], block: int, stop: int | None) -> None:
+        """Runs the lanes that are together from a block to another one, or to the end."""
+        while block != stop:
+            self.execute(lanes, self.kernel.blocks[block])
+            description = self.kernel.blocks[block]
+            if not description.targets:
+                return
+            next_blocks = {lane: self.next_block(lane, description) for lane in lanes}
+            targets = [target for target in dict.fromkeys(description.targets) if target in next_blocks.values()]
+            if len(targets) == 1:
+                block = targets[0]
+                continue
+            join = stop if description.join is None else description.join
+            for target in targets:
+                if target != join:
+                    self.region([lane for lane in lanes if next_blocks[lane] == target], target, join)
+            if join == stop:
+                return
+            assert join is not None
+            block = join
+
+    def next_block(self, lane: int, block: Block) -> int:
+        if len(block.targets) > 1 or self.kernel.blocks[block.targets[0]].logged:
+            return next(self.blocks[lane])
+        return block.targets[0]
+
+    def execute(self, lanes: list[int], block: Block) -> None:
+        for use in block.uses:
+            if use.site in self.unused:
+                op = self.unused.pop(use.site)
+                issue = self.issued[op][1]
+                self.ops[op].use = (
+                    self.now.gap + use.distance - issue.gap,
+                    self.now.cycles + use.cycles - issue.cycles,
+                    min(self.now.steps + use.steps - issue.steps, 0xFFFF),
+                )
+        for number in block.sites:
+            site = self.kernel.sites[number]
+            self.advance(site.before)
+            addresses: list[int] = []
+            if site.kind != OP_BARRIER:
+                touched = (next(self.accesses[lane]) for lane in lanes)
+                addresses = [a for a in touched if a in self.memory and a + site.bytes <= self.memory.stop]
+                if not addresses:
+                    self.advance(Stretch(1))
+                    continue
+            self.unused.pop(number, None)
+            if site.use[0] == USED_ELSEWHERE:
+                self.unused[number] = len(self.ops)
+            first_use = (0, 0, 0) if site.use[0] == USED_ELSEWHERE else site.use
+            self.issued.append((number, Stretch(self.now.gap, self.now.cycles, self.now.steps)))
+            flags = site.flags | FLAG_TIMED
+            if site.kind == OP_ATOMIC:
+                flags |= meetings(addresses, site.bytes) << REPEATS_SHIFT
+            elif site.kind != OP_BARRIER:
+                lines = coalesce_op(addresses, site.bytes, is_store=False)
+                flags |= words_code(addresses, site.bytes, lines) << WORDS_SHIFT
+            self.ops.append(Op(site.kind, site.bytes, flags, self.since, addresses, first_use))
+            self.since = Stretch()
+            self.now.gap += 1
+        self.advance(block.after)
+
+    def advance(self, stretch: Stretch) -> None:
+        for clock in (self.now, self.since):
+            clock.gap += stretch.gap
+            clock.cycles += stretch.cycles
+            clock.steps += stretch.steps
+            clock.busy = [sum(pair) for pair in zip(clock.busy, stretch.busy, strict=True)]
+
+
+def words(kernel: Kernel) -> list[int]:
+    """The kernel in the words of `table.h`, without arguments."""
+    result = [*_text(kernel.name), *_text(""), 0, 0, 0, 0, len(kernel.sites)]
+    for site in kernel.sites:
+        result += [site.kind, site.bytes, site.flags, *_stretch(site.before), *site.use]
+    result.append(len(kernel.blocks))
+    for block in kernel.blocks:
+        join = NOWHERE if block.join is None else block.join
+        result += [int(block.logged), join, *_stretch(block.after)]
+        result += [len(block.targets), *block.targets, len(block.sites), *block.sites, len(block.uses)]
+        result += itertools.chain.from_iterable((use.site, use.distance, use.cycles, use.steps) for use in block.uses)
+    return result
+
+
+def _stretch(stretch: Stretch) -> tuple[int, ...]:
+    return stretch.gap, stretch.cycles, stretch.steps, *stretch.busy
+
+
+def _text(text: str) -> Iterator[int]:
+    data = text.encode()
+    yield len(data)
+    for start in range(0, len(data), 4):
+        yield int.from_bytes(data[start : start + 4], "little")

@@ -1,0 +1,60 @@
+"""The readable twin of `decoder.pyx`: a whole file of packed records, one after the other."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, LOADS_IN_FLIGHT
+from buddysim.trace.records import OP_LOAD, OP_STORE
+from tests.reference.trace.ref_coalesce import coalesce_op
+
+HEAD = struct.Struct("<IIHHBBHIQ")
+
+
+@dataclass
+class Op:
+    """One warp memory operation."""
+
+    kind: int
+    width: int
+    lines: list[int]
+    gap: int
+    use_distance: int = 0
+
+
+@dataclass
+class Launch:
+    """A launch's operations by work-group and warp, in the file's order."""
+
+    number: int
+    warps: dict[tuple[int, int], list[Op]] = field(default_factory=dict)
+
+
+def decode(data: bytes, first: int, end: int) -> list[Launch]:
+    """The launches from `first` to before `end`."""
+    launches: dict[int, Launch] = {}
+    at = 0
+    while at < len(data):
+        launch, block, warp, _, kind, width, n_lanes, _, address = HEAD.unpack_from(data, at)
+        at += HEAD.size
+        distances = struct.unpack_from(f"<{n_lanes - 1}i", data, at)
+        at += 4 * (n_lanes - 1)
+        if first <= launch < end:
+            ops = launches.setdefault(launch, Launch(launch)).warps.setdefault((block, warp), [])
+            words = coalesce_op([address, *(address + distance for distance in distances)], width, kind == OP_STORE)
+            ops.append(Op(kind, width, words, GAP if ops else GAP_FIRST))
+    for found in launches.values():
+        for ops in found.warps.values():
+            assume_uses(ops)
+    return list(launches.values())
+
+
+def assume_uses(ops: list[Op]) -> None:
+    """Set the first use of every load, as `assumed.DEPENDENCIES_TEXT` describes."""
+    for index, op in enumerate(ops):
+        if op.kind == OP_LOAD:
+            rest = range(index + 1, len(ops))
+            use = next((other for other in rest if ops[other].kind != OP_LOAD), len(ops))
+            use = min(use, index + LOADS_IN_FLIGHT)
+            op.use_distance = 1 + sum(ops[other].gap + 1 for other in range(index + 1, use))

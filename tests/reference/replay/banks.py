@@ -1,0 +1,118 @@
+"""Banks of device memory: open rows, and rows that a request can still join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.reference.replay.reservation_table import Calendar
+
+ROWS_LEFT = 3
+
+
+@dataclass(frozen=True)
+class Timing:
+    """`dram.timing` in ps, and the length of a burst; `ccd` is in bursts."""
+
+    burst: int
+    trcd: int
+    trp: int
+    tcl: int
+    tcwl: int
+    tras: int
+    twr: int
+    twtr: int
+    trtw: int
+    trtp: int
+    trfc: int
+    trefi: int
+    trfcsb: int
+    single_banks: bool
+    banks: int
+    interval: int
+    ccd: int
+
+
+class Activations:
+    """Activations of a pseudo-channel: none sooner than `interval` after another.
+
+    Parameters
+    ----------
+    interval : max(tRRD, tFAW / 4) (ps)
+    calendar : with a slot for each; None where bursts are no shorter
+    """
+
+    def __init__(self, interval: int, calendar: Calendar | None) -> None:
+        self.interval, self.calendar = interval, calendar
+        self.latest_slot, self.latest = -2, 0
+
+    def activate(self, t: int) -> int:
+        """When a row that is to be activated at `t` is (ps)."""
+        if self.calendar is None:
+            return t
+        slot = self.calendar.take(t // self.interval)
+        at = max(t, slot * self.interval)
+        if slot - 1 == self.latest_slot:
+            at = max(at, self.latest + self.interval)
+        if slot > self.latest_slot:
+            self.latest_slot, self.latest = slot, at
+        return at
+
+
+class RowLeft(NamedTuple):
+    """A row, and when its bank leaves it."""
+
+    row: int | None
+    at: int
+
+
+class Opened(NamedTuple):
+    """When the first column command can be (ps), and how the row was found: `hit`, `joined` or `miss`."""
+
+    at: int
+    word: str
+
+
+@dataclass
+class Bank:
+    """A bank; times are ps.
+
+    Parameters
+    ----------
+    timing : of the machine
+    activations : of its pseudo-channel
+    number : in its pseudo-channel
+    """
+
+    timing: Timing
+    activations: Activations
+    number: int
+    row: int | None = None
+    col: int = 0
+    ready: int = 0
+    left: list[RowLeft] = field(default_factory=lambda: [RowLeft(None, 0)] * (ROWS_LEFT + 1))
+
+    @property
+    def _turn(self) -> int:
+        """When its first refresh begins (ps)."""
+        return self.number * self.timing.trefi // self.timing.banks if self.timing.single_banks else 0
+
+    def open(self, row: int, t: int) -> Opened:
+        """A request for a row reaches the channel at `t`."""
+        timing = self.timing
+        began = t - (t - self._turn) % timing.trefi if timing.trefi else 0
+        if self.left[0].at + timing.trp < began:
+            self.row, self.ready = None, began + (timing.trfcsb if timing.single_banks else timing.trfc)
+        if self.row == row:
+            return Opened(max(t, self.col), "hit")
+        newest = next((i for i, other in enumerate(self.left[:ROWS_LEFT]) if other.row == row), None)
+        if newest is not None and self.left[newest].at > t:
+            return Opened(max(t, self.left[newest + 1].at + timing.trp + timing.trcd), "joined")
+        at = max(t, self.ready)
+        if self.row is not None:
+            at += timing.trp
+        at = self.activations.activate(at)
+        self.left = [RowLeft(self.row, at - timing.trp), *self.left[:-1]]
+        self.row = row
+        self.col, self.ready = at + timing.trcd, at + timing.tras
+        return Opened(self.col, "miss")

@@ -1,0 +1,141 @@
+"""Thread blocks: what they need of an SM, and their dispatch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from buddysim.machine import Machine
+from buddysim.trace import Kernel
+from tests.reference.replay.icache import Code
+from tests.reference.replay.numbers import Numbers
+from tests.reference.replay.operations import BlockProgram
+from tests.reference.replay.schedulers import Scheduler
+from tests.reference.replay.warps import Warp
+
+
+@dataclass(eq=False)
+class RunningKernel:
+    """A kernel from its launch to its end; `waiting` are the thread blocks that are not dispatched."""
+
+    kernel: Kernel
+    launched: int
+    starts: int
+    waiting: list[BlockProgram]
+    started: bool = False
+    running_blocks: int = 0
+    stored: int = 0
+    before: dict[str, int] = field(default_factory=dict)
+    code: dict[int, Code] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> bool:
+        return self.started and not self.waiting and not self.running_blocks
+
+    def code_on(self, sm: Sm) -> Code:
+        """What an SM has of its code."""
+        return self.code.setdefault(sm.number, Code(sm.numbers, self.kernel.code_bytes))
+
+    def needs(self) -> dict[str, int]:
+        """What each of its thread blocks takes of an SM."""
+        warps = self.kernel.warps_per_block
+        block = self.kernel.block
+        return {
+            "blocks": 1,
+            "threads": block[0] * block[1] * block[2],
+            "registers": warps * -(-self.kernel.registers * 32 // 256) * 256,
+            "shared_memory": self.kernel.shared_memory_bytes,
+        }
+
+
+@dataclass(eq=False)
+class Block:
+    """A thread block on an SM."""
+
+    owner: RunningKernel
+    left: int
+    warps: list[Warp] = field(default_factory=list)
+    stored: int = 0
+    arrived: int = 0
+
+    def end_of_stores(self) -> int:
+        """When its last warp may end, as far as stores are concerned for which warps' ends don't wait (ps)."""
+        if self.left > 1:
+            return 0
+        self.owner.stored = max(self.owner.stored, self.stored)
+        return 0 if self.owner.waiting or self.owner.running_blocks > 1 else self.owner.stored
+
+
+class Sm:
+    """What an SM has room for.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    number : its own
+    schedulers : its own
+    """
+
+    def __init__(self, numbers: Numbers, number: int, schedulers: list[Scheduler]) -> None:
+        machine: Machine = numbers.machine
+        self.numbers, self.number, self.schedulers = numbers, number, schedulers
+        self.free_slots = set(range(machine.sm.warps))
+        self.room = {
+            "blocks": machine.sm.blocks,
+            "threads": machine.sm.threads,
+            "registers": machine.sm.registers,
+            "shared_memory": machine.sm.shared_memory,
+        }
+        self.next_block = self.next_barrier = 0
+
+    def has_room(self, kernel: RunningKernel) -> bool:
+        """Whether a thread block of a kernel fits."""
+        fits = all(need <= self.room[what] for what, need in kernel.needs().items())
+        return fits and kernel.kernel.warps_per_block <= len(self.free_slots)
+
+    def dispatch(self, kernel: RunningKernel, now: int) -> None:
+        """The kernel's next thread block begins."""
+        program = kernel.waiting.pop(0)
+        if not program.warps:
+            return
+        start = max(now, self.next_block)
+        per_warp = self.numbers.warp_launch_interval
+        self.next_block = start + self.numbers.block_launch_interval + len(program.warps) * per_warp
+        for what, need in kernel.needs().items():
+            self.room[what] -= need
+        kernel.running_blocks += 1
+        block = Block(kernel, len(program.warps))
+        for i, warp_program in enumerate(program.warps):
+            slot = min(self.free_slots)
+            self.free_slots.remove(slot)
+            begin = start + self.numbers.block_latency + i * per_warp
+            warp = Warp(self.numbers, warp_program, block, slot, begin, kernel.code_on(self))
+            block.warps.append(warp)
+            self.schedulers[slot % len(self.schedulers)].warps.append(warp)
+
+    def at_barrier(self, warp: Warp, now: int) -> None:
+        """A warp comes to a barrier of its block; those of the SM take one warp after the other."""
+        warp.wait_at_barrier()
+        self.next_barrier = max(now, self.next_barrier) + self.numbers.barrier_interval
+        warp.block.arrived = self.next_barrier
+        release_barrier(warp.block, now)
+
+    def warp_ended(self, warp: Warp, now: int) -> bool:
+        """Frees the warp's slot; whether its block has ended with it."""
+        block = warp.block
+        self.free_slots.add(warp.slot)
+        block.warps = [other for other in block.warps if other is not warp]
+        block.left -= 1
+        if block.left:
+            release_barrier(block, now)
+            return False
+        for what, need in block.owner.needs().items():
+            self.room[what] += need
+        block.owner.running_blocks -= 1
+        return True
+
+
+def release_barrier(block: Block, now: int) -> None:
+    """The block's warps go on if all that have not ended are at the barrier."""
+    if all(warp.at_barrier for warp in block.warps):
+        for warp in block.warps:
+            warp.leave_barrier(max(now, block.arrived))

@@ -1,0 +1,153 @@
+"""A pseudo-channel of the `banked` model: its bus, and its queue of writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import ceil
+
+from buddysim.machine.sections import Dram as DramKeys
+from tests.reference.replay.banks import Activations, Bank, Opened, Timing
+from tests.reference.replay.hashes import Location
+from tests.reference.replay.numbers import SECTOR_BYTES
+from tests.reference.replay.ports import Clock
+from tests.reference.replay.reservation_table import Calendar
+
+MORE_PLACES = 3
+
+
+@dataclass
+class QueuedRow:
+    """Writes to one row that wait."""
+
+    bank: int
+    row: int
+    arrival: int
+    bursts: int
+
+
+class BankedChannel:
+    """Banks, a bus with a slot per burst, and writes that are drained together.
+
+    Parameters
+    ----------
+    keys : `dram` of the machine
+    clock : the run's
+    timing : of the machine
+    counts : what is counted
+    """
+
+    def __init__(self, keys: DramKeys, clock: Clock, timing: Timing, counts: Counter[str]) -> None:
+        self.keys, self.clock, self.timing, self.counts = keys, clock, timing, counts
+        whole = 0 if timing.single_banks else timing.trefi
+        self.bus = Calendar(clock, timing.burst, whole, timing.trfc)
+        slots = Calendar(clock, timing.interval, whole, timing.trfc) if timing.interval > timing.burst else None
+        activations = Activations(timing.interval, slots)
+        self.banks = [Bank(timing, activations, number) for number in range(keys.banks)]
+        self.latest_slot, self.turned, self.turning = -1, -2, 0
+        self.alone: int | None = None
+        self.queue: list[QueuedRow] = []
+        self.queued = self.bytes = 0
+        self.places = [0] * (keys.write_high + MORE_PLACES)
+        self.next_taken = self.next_freed = 0
+
+    def read(self, location: Location, count: int, t: int) -> int:
+        """When bursts are read that reach the channel at `t` (ps)."""
+        timing = self.timing
+        bank, opened = self._open(location.bank, location.row, t)
+        data = opened.at + timing.tcl
+        slot = data // timing.burst
+        if self.alone is not None and slot >= self.alone:
+            slot = max(slot, self.turned + 1)
+        first = slot = self._take(slot)
+        for _ in range(count - 1):
+            slot = self._take(slot + timing.ccd)
+        done = max(data, first * timing.burst) + (slot - first + 1) * timing.burst
+        if opened.word == "joined":
+            bank.col += count * timing.ccd * timing.burst
+        else:
+            bank.col = done + timing.ccd * timing.burst - timing.burst - timing.tcl
+        bank.ready = max(bank.ready, done + timing.trtp - timing.burst - timing.tcl)
+        return done
+
+    def _open(self, bank: int, row: int, t: int) -> tuple[Bank, Opened]:
+        opened = self.banks[bank].open(row, t)
+        self.counts["device.row_misses" if opened.word == "miss" else "device.row_hits"] += 1
+        return self.banks[bank], opened
+
+    def _take(self, slot: int) -> int:
+        """The bus for a burst."""
+        slot = self.bus.take(slot)
+        self.latest_slot = max(self.latest_slot, slot)
+        self.bytes += SECTOR_BYTES
+        return slot
+
+    # -- writes -------------------------------------------------------------------------------------------------------
+
+    def write(self, location: Location, count: int, t: int, before: int) -> int:
+        """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
+        taken = t
+        for _ in range(count):
+            taken = max(taken, self.places[self.next_taken])
+            self.next_taken = (self.next_taken + 1) % len(self.places)
+        at = taken + before
+        for queued in self.queue:
+            if (queued.bank, queued.row) == (location.bank, location.row):
+                queued.bursts += count
+                break
+        else:
+            self.queue.append(QueuedRow(location.bank, location.row, at, count))
+        self.queued += count
+        idle = self.latest_slot == self.turned
+        if self.keys.drains == "among_reads":
+            idle = idle or self.latest_slot < at // self.timing.burst
+        if self.queued >= self.keys.write_high:
+            self._drain(at, 0 if idle else self.keys.write_low, before)
+        elif idle and self.queued >= self.keys.write_low:
+            self._drain(at, 0, before)
+        return taken
+
+    def _drain(self, at: int, low: int, before: int) -> None:
+        timing, bus = self.timing, self.bus
+        bus.forget_the_past()
+        first = start = at // timing.burst
+        if self.latest_slot == self.turned:
+            bus.taken -= set(range(self.turning, self.turned + 1))
+            self.latest_slot = self.turning - 1
+            goes_on = start <= self.latest_slot
+        else:
+            goes_on = False
+            first = max(first, self.latest_slot + 1)
+            turn = ceil(max(0, timing.trtw + timing.tcwl - timing.tcl - timing.burst) / timing.burst)
+            start = max(start, self.latest_slot + 1 + turn)
+        if self.keys.drains == "alone" and not goes_on:
+            self.alone = first
+        end = max(start, self.latest_slot + 1)
+        while self.queued > low:
+            end = max(end, self._write_row(self.queue.pop(0), start, before) + 1)
+        self._turn(first, start)
+        self.turning = end
+        self._turn(end, end + ceil((timing.twtr + timing.tcl) / timing.burst))
+        self.turned = self.latest_slot
+
+    def _write_row(self, row: QueuedRow, start: int, before: int) -> int:
+        """Writes a row's bursts; the slot of the last."""
+        timing = self.timing
+        bank, opened = self._open(row.bank, row.row, row.arrival)
+        slot = max(start, (opened.at + timing.tcwl) // timing.burst)
+        for _ in range(row.bursts):
+            slot = self._take(slot)
+            self.places[self.next_freed] = slot * timing.burst - before
+            self.next_freed = (self.next_freed + 1) % len(self.places)
+            slot += timing.ccd
+        bank.col = max(bank.col, slot * timing.burst - timing.tcwl)
+        slot -= timing.ccd
+        bank.ready = max(bank.ready, (slot + 1) * timing.burst + timing.twr)
+        self.queued -= row.bursts
+        return slot
+
+    def _turn(self, first: int, end: int) -> None:
+        """Slots in which the bus turns round."""
+        turning = {slot for slot in range(first, end) if self.bus.holds(slot)}
+        self.bus.taken |= turning
+        self.latest_slot = max(self.latest_slot, *turning, -1)

@@ -1,0 +1,87 @@
+"""Copies, fills and frees: what they do to lines of the L2."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from buddysim.trace import Memcpy, Memset
+from tests.reference.replay.caches import Cache
+from tests.reference.replay.l2 import L2
+from tests.reference.replay.numbers import SECTOR_BYTES
+from tests.reference.replay.sizes import Sizes
+from tests.reference.replay.space import Placed
+
+SECTORS_OF_LINE = 4
+
+
+def written_range(event: Memcpy | Memset, placed: Placed) -> range:
+    """Bytes of the allocation that a copy or fill writes."""
+    first = event.address - placed.allocation.base
+    return range(first, min(first + event.bytes, placed.allocation.bytes))
+
+
+def covered_sectors(written: range, placed: Placed) -> dict[int, int]:
+    """Of each entry of which a byte is written, the mask of sectors that are written whole, in rising order."""
+    covered = {}
+    for entry in range(written[0] // 128, written[-1] // 128 + 1):
+        mask = 0
+        for sector in range(SECTORS_OF_LINE):
+            start = 128 * entry + SECTOR_BYTES * sector
+            end = min(start + SECTOR_BYTES, placed.allocation.bytes)
+            if start < end and written[0] <= start and end <= written[-1] + 1:
+                mask |= 1 << sector
+        covered[placed.first + entry] = mask
+    return covered
+
+
+def overwrite(l2: L2, covered: dict[int, int], counts: Counter[str]) -> None:
+    """Covered sectors leave the L2: memory has newer ones."""
+    cache = l2.cache
+    for entry, mask in covered.items():
+        l2.drop_copies(entry, mask)
+        line = cache.peek(entry)
+        if line is None:
+            continue
+        counts["l2.overwritten_sectors"] += (line.dirty & mask).bit_count()
+        line.valid &= ~mask
+        line.dirty &= ~mask
+        line.partial &= ~mask
+        line.coming &= ~mask
+        if not line.valid | line.dirty:
+            cache.drop(entry)
+
+
+def resize(sizes: Sizes, cache: Cache, placed: Placed, covered: dict[int, int], launches: int) -> None:
+    """Entries that a copy writes get the classes of the next snapshot, and so do their lines that stay dirty."""
+    for entry in covered:
+        size_class = sizes.copied(placed, entry, launches)
+        if size_class is None:
+            continue
+        sizes.now[entry] = size_class
+        line = cache.peek(entry)
+        if line is not None and line.dirty:
+            line.size_class = size_class
+
+
+def leave_in_l2(l2: L2, covered: dict[int, int], now: int, most: int, resident: Callable[[int], bool]) -> None:
+    """The last lines of a copy are left in the L2."""
+    entries = [entry for entry, mask in covered.items() if mask][-most:]
+    for entry in entries:
+        if not resident(entry):
+            continue
+        line = l2.cache.find(entry)
+        if line is None:
+            l2.make_room(entry, now)
+            line = l2.cache.add(entry)
+        line.valid |= covered[entry]
+        line.coming &= ~covered[entry]
+
+
+def free(l2: L2, placed: Placed, counts: Counter[str]) -> None:
+    """The allocation's lines leave the L2, and nothing is written back."""
+    for entry in range(placed.first, placed.end):
+        l2.drop_copies(entry, 15)
+        line = l2.cache.drop(entry)
+        if line is not None:
+            counts["l2.freed_sectors"] += line.dirty.bit_count()

@@ -1,0 +1,157 @@
+"""Device memory: what READ and WRITE of docs/model-rules.md do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import deepcopy
+from fractions import Fraction
+from typing import Protocol
+
+from tests.reference.replay.banks import Timing
+from tests.reference.replay.channel import BankedChannel
+from tests.reference.replay.hashes import Location
+from tests.reference.replay.histograms import Waits
+from tests.reference.replay.numbers import FINE, SECTOR_BYTES, Numbers, sector_time
+from tests.reference.replay.ports import Clock, Port
+
+#: What is moved, as lists of the channels' name it, and the counter of all channels.
+KINDS = {
+    "demand": "demand",
+    "overfetch": "overfetch",
+    "read_modify_write": "read_modify_write",
+    "write_back": "writeback",
+    "metadata_read": "metadata",
+    "metadata_write": "metadata",
+}
+
+
+class Channel(Protocol):
+    """A pseudo-channel, and the bytes that it has moved."""
+
+    bytes: int
+    queued: int
+
+    def read(self, location: Location, count: int, t: int) -> int:
+        """When bursts are read that reach the channel at `t` (ps)."""
+
+    def write(self, location: Location, count: int, t: int, before: int) -> int:
+        """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
+
+
+class SimpleChannel:
+    """A bandwidth and a latency.
+
+    Parameters
+    ----------
+    clock : the run's
+    timing : of the machine
+    """
+
+    queued = 0
+
+    def __init__(self, clock: Clock, timing: Timing) -> None:
+        self.port, self.timing = Port(clock), timing
+        self.bytes = 0
+
+    def _pass(self, count: int, t: int) -> int:
+        self.bytes += SECTOR_BYTES * count
+        return self.port.request(t, count * self.timing.burst * FINE)
+
+    def read(self, _: Location, count: int, t: int) -> int:
+        """When bursts are read that reach the channel at `t` (ps)."""
+        timing = self.timing
+        return self._pass(count, t) + timing.trcd + timing.tcl + count * timing.burst
+
+    def write(self, _: Location, count: int, t: int, before: int) -> int:
+        """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
+        return self._pass(count, t + before) - before
+
+
+class Dram:
+    """All pseudo-channels.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    clock : the run's
+    counts, waits : what is counted
+    """
+
+    def __init__(self, numbers: Numbers, clock: Clock, counts: Counter[str], waits: Waits) -> None:
+        machine, self.counts, self.waits = numbers.machine, counts, waits
+        self.timing = timing = timing_of(numbers)
+        around = machine.ps(machine.dram.load_to_use) - numbers.l2_hit - timing.trcd - timing.tcl - timing.burst
+        self.before, self.after = around // 2, around - around // 2
+        self.idle = around + timing.tcl + timing.burst
+        self.burst_step = timing.ccd * timing.burst
+        if machine.dram.model == "simple":
+            self.idle += timing.trcd
+            self.burst_step = timing.burst
+        self.channels: list[Channel] = []
+        self.by_kind = {kind: [0] * numbers.pseudo_channels for kind in KINDS}
+        for _ in range(numbers.pseudo_channels):
+            if machine.dram.model == "simple":
+                self.channels.append(SimpleChannel(clock, timing))
+            else:
+                self.channels.append(BankedChannel(machine.dram, clock, timing, counts))
+
+    def read(self, location: Location, count: int, t: int) -> int:
+        """When `count` bursts that are asked for at `t` are back at the L2 (ps); 0 bursts are there at once."""
+        if not count:
+            return t
+        back = self.channels[location.channel].read(location, count, t + self.before) + self.after
+        self.waits.dram_read.add(back - t - self.idle - (count - 1) * self.burst_step)
+        return back
+
+    def begins_after(self, location: Location, t: int, after: int) -> bool:
+        """Whether a burst that is asked for at `t` would begin no sooner than `after`: nothing is booked."""
+        trial = deepcopy(self.channels[location.channel])
+        back = trial.read(location, 1, t + self.before) + self.after
+        return back - self.idle >= after
+
+    def write(self, location: Location, count: int, t: int) -> int:
+        """When the channel takes `count` bursts that leave the L2 at `t` (ps)."""
+        taken = self.channels[location.channel].write(location, count, t, self.before)
+        if count:
+            self.waits.dram_write.add(taken - t)
+        return taken
+
+    def count(self, kind: str, location: Location, sectors: int) -> None:
+        """Counts sectors of a kind that are moved, or queued."""
+        self.by_kind[kind][location.channel] += SECTOR_BYTES * sectors
+        self.counts[f"device.{KINDS[kind]}_bytes"] += SECTOR_BYTES * sectors
+
+    @property
+    def bytes(self) -> list[int]:
+        """Moved by each pseudo-channel."""
+        return [channel.bytes for channel in self.channels]
+
+    @property
+    def queued_bytes(self) -> int:
+        """Accepted and not written."""
+        return SECTOR_BYTES * sum(channel.queued for channel in self.channels)
+
+
+def timing_of(numbers: Numbers) -> Timing:
+    """The machine's timings in ps."""
+    machine, keys = numbers.machine, numbers.machine.dram.timing
+    burst = sector_time(machine.bytes_per_s(machine.dram.pseudo_channel_bandwidth))
+    return Timing(
+        burst=burst,
+        trcd=machine.ps(keys.tRCD),
+        trp=machine.ps(keys.tRP),
+        tcl=machine.ps(keys.tCL),
+        tcwl=machine.ps(keys.tCWL),
+        tras=machine.ps(keys.tRAS),
+        twr=machine.ps(keys.tWR),
+        twtr=machine.ps(keys.tWTR),
+        trtw=machine.ps(keys.tRTW),
+        trtp=machine.ps(keys.tRTP),
+        trfc=machine.ps(keys.tRFC),
+        trefi=machine.ps(keys.tREFI),
+        trfcsb=machine.ps(keys.tRFCSB),
+        single_banks=machine.dram.refresh == "single_bank",
+        banks=machine.dram.banks,
+        interval=max(machine.ps(keys.tRRD_S), machine.ps(keys.tFAW) // 4),
+        ccd=max(1, round(Fraction(machine.ps(keys.tCCD_L), burst))),
+    )

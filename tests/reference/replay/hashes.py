@@ -1,0 +1,110 @@
+"""Hashes of addresses: sets, slices, channels, banks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from buddysim.machine import Machine
+from tests.reference.replay.numbers import Numbers
+
+WORD = 2**32
+
+
+@lru_cache(maxsize=1 << 16)
+def fold(x: int) -> int:
+    """A mixing of 32 bits."""
+    x = x % WORD
+    x ^= x >> 15
+    x = x * 0x2C1B3C6D % WORD
+    x ^= x >> 12
+    x = x * 0x297A2D39 % WORD
+    return x ^ x >> 15
+
+
+def place(x: int, n: int) -> int:
+    """One of `n` places for `x`: a bijection of each aligned group of `n`."""
+    if n & (n - 1) == 0:
+        return (x ^ fold(x // n)) & (n - 1)
+    return (x % n + fold(x // n) % n) % n
+
+
+#: Coefficients of irreducible polynomials, by two to the power of their degrees: bit i is that of x^i.
+POLYNOMIALS = {1: 0b1, 2: 0b11, 4: 0b111, 8: 0b1011, 16: 0b10011, 32: 0b100101, 64: 0b1000011}
+
+
+def remainder(group: int, slices: int) -> int:
+    """Of the polynomial `group` times x^log2(slices), over GF(2), by the one of that degree."""
+    rest, divisor = group * slices, POLYNOMIALS[slices]
+    for bit in reversed(range(slices.bit_length() - 1, 40)):
+        if rest >> bit & 1:
+            rest ^= divisor << (bit - slices.bit_length() + 1)
+    return rest
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where in device memory the bursts of an entry or metadata line are."""
+
+    channel: int
+    bank: int
+    row: int
+
+
+class Places:
+    """Slices, sets and locations of a machine's entries.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    n_entries : entries of the run's address space
+    """
+
+    def __init__(self, numbers: Numbers, n_entries: int) -> None:
+        self.numbers, self.n_entries = numbers, n_entries
+        self.machine: Machine = numbers.machine
+        self.neighbours = numbers.machine.l2.interleave // 128
+
+    def l1_set(self, entry: int) -> int:
+        return place(entry, self.numbers.l1_sets)
+
+    def slice_of(self, entry: int) -> int:
+        unit, slices = entry // self.neighbours, self.machine.l2.slices
+        if self.machine.l2.slice_hash == "mixed":
+            return place(unit, slices)
+        of_channel = max(1, slices // self.machine.dram.channels)
+        channels = slices // of_channel
+        return (unit % channels * of_channel + unit // channels % of_channel) ^ remainder(unit // slices, slices)
+
+    def in_slice(self, entry: int) -> int:
+        """Its number among those of its slice."""
+        return entry // self.neighbours // self.machine.l2.slices * self.neighbours + entry % self.neighbours
+
+    def l2_set(self, entry: int) -> int:
+        return place(self.in_slice(entry), self.numbers.l2_sets)
+
+    def location(self, entry: int) -> Location:
+        """Of an entry's bursts."""
+        slices, dram = self.machine.l2.slices, self.machine.dram
+        if slices % dram.channels == 0:
+            slices_per_channel, pseudo_per_slice = slices // dram.channels, dram.pseudo_channels
+        else:
+            slices_per_channel, pseudo_per_slice = 1, dram.pseudo_channels * dram.channels // slices
+        local = self.in_slice(entry)
+        channel = self.slice_of(entry) // slices_per_channel * pseudo_per_slice
+        channel += (local ^ local >> 3 ^ local >> 7) % pseudo_per_slice
+        return Location(channel, *self._bank_and_row(entry))
+
+    def _bank_and_row(self, entry: int) -> tuple[int, int]:
+        dram, pseudo_channels = self.machine.dram, self.numbers.pseudo_channels
+        piece = entry // max(1, dram.row_bytes * pseudo_channels * dram.bank_groups // 128)
+        in_groups = dram.banks // dram.bank_groups
+        row = piece // in_groups
+        group = entry // self.neighbours // pseudo_channels % dram.bank_groups
+        in_group = (piece ^ fold(row)) % in_groups
+        return group + in_group * dram.bank_groups, row
+
+    def metadata_location(self, line: int) -> Location:
+        """Of a metadata line's bursts."""
+        entry = self.n_entries + line * (self.machine.metadata_cache.line // 32) // 4
+        return Location(place(line, self.numbers.pseudo_channels), *self._bank_and_row(entry))

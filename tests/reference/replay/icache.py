@@ -1,0 +1,42 @@
+"""Instruction fetch: a kernel's code comes to an SM line by line, when a warp first gets there."""
+
+from __future__ import annotations
+
+from tests.reference.replay.numbers import Numbers
+
+INSTRUCTION_BYTES, LINE_INSTRUCTIONS, MOST_LINES = 16, 8, 1024
+
+
+class Code:
+    """What an SM has of a kernel's code.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    code_bytes : of the kernel; 0: not known
+    """
+
+    def __init__(self, numbers: Numbers, code_bytes: int) -> None:
+        self.latency, self.ahead = numbers.code_latency, numbers.machine.sm.code_ahead
+        instructions = code_bytes // INSTRUCTION_BYTES if self.latency else 0
+        self.lines = min(-(-instructions // LINE_INSTRUCTIONS), MOST_LINES)
+        self.arrivals: list[int] = []
+
+    def passed(self, first: int, slots: int) -> int:
+        """How many instructions of the code a warp has behind it after `slots` more than `first`."""
+        return min(first + slots, self.lines * LINE_INSTRUCTIONS)
+
+    def wait(self, first: int, slots: int, begun: int, chain: int) -> int:
+        """How long a warp waits for the lines of its next `slots` instructions, that take `chain` from `begun` on."""
+        waited = 0
+        for instruction in range(first, self.passed(first, slots)):
+            if instruction % LINE_INSTRUCTIONS == 0:
+                at = begun + chain * (instruction - first) // slots + waited
+                waited += max(0, self._arrival(instruction // LINE_INSTRUCTIONS, at) - at)
+        return waited
+
+    def _arrival(self, line: int, now: int) -> int:
+        start = max(now, self.arrivals[line]) if line < len(self.arrivals) else now
+        while len(self.arrivals) <= min(line + self.ahead, self.lines - 1):
+            self.arrivals.append(start + self.latency)
+        return self.arrivals[line]

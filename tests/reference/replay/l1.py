@@ -1,0 +1,159 @@
+"""The L1 of an SM: how the lines of an instruction enter it, and what each then does."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE
+from tests.reference.replay.caches import Cache
+from tests.reference.replay.hashes import Places
+from tests.reference.replay.histograms import Times
+from tests.reference.replay.l2 import L2
+from tests.reference.replay.numbers import Numbers
+from tests.reference.replay.operations import Line, Op
+from tests.reference.replay.ports import Ring
+
+ALL_SECTORS = 15
+WORDS = 32
+
+
+def tag_bank(entry: int) -> int:
+    """The exclusive or of a line's pairs of bits."""
+    bank = 0
+    while entry:
+        bank ^= entry & 3
+        entry >>= 2
+    return bank
+
+
+def word_turns(op: Op) -> int:
+    """Turns of banks of words that a load or store takes, 1 to 32."""
+    sectors = sum(line.sectors.bit_count() for line in op.lines)
+    whole = min(-(-sectors // 4), WORDS)
+    return 1 + (whole - 1 + op.words_code) % WORDS
+
+
+class L1:
+    """The L1 of one SM.
+
+    Parameters
+    ----------
+    sm : number of the SM
+    numbers, places : of the machine
+    l2 : what misses and stores go to
+    counts, times : what is counted
+    """
+
+    def __init__(self, sm: int, numbers: Numbers, places: Places, l2: L2, counts: Counter[str], times: Times) -> None:
+        self.sm, self.numbers, self.l2, self.counts, self.times = sm, numbers, l2, counts, times
+        machine = numbers.machine
+        self.enabled = machine.l1.enabled
+        self.words = machine.l1.word_banks
+        self.banked, self.most_merges = machine.l1.sector_banks, machine.l1.merges
+        self.by_thread = machine.sm.atomics_by_thread
+        self.cache = Cache(machine.l1.ways, places.l1_set)
+        self.load_mshrs, self.store_mshrs = Ring(machine.l1.mshrs), Ring(machine.l1.mshrs)
+        self.free = 0
+
+    def instruction(self, op: Op, now: int, ordinal: int) -> tuple[int, int]:
+        """Follows the lines of an instruction that issues at `now`, in the kernel of an ordinal.
+
+        Returns
+        -------
+        when the last of them has arrived or is acknowledged, and when the warp's instruction counts as issued (ps)
+        """
+        if self.words:
+            return self._by_words(op, now, ordinal)
+        arrival = now
+        banks = ALL_SECTORS
+        for line in self._lines(op):
+            conflicts = [sector for sector in range(4) if line.sectors & banks & 1 << sector]
+            if self.banked and not conflicts:
+                t = self.free - self.numbers.l1_line
+                self.times.waits.l1_port.add(0)
+                banks |= line.sectors
+            else:
+                t = max(now, self.free)
+                self.times.waits.l1_port.add(t - now)
+                self.free = t + self.numbers.l1_line
+                banks = line.sectors >> conflicts[0] << conflicts[0] if self.banked else ALL_SECTORS
+            arrival = max(arrival, self._line(op, line, t, ordinal))
+        return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
+
+    def _by_words(self, op: Op, now: int, ordinal: int) -> tuple[int, int]:
+        """As `instruction`, where the L1 has banks of words and of tags."""
+        cycle, arrival, turns, of_bank = self.numbers.l1_line, now, 0, Counter[int]()
+        for line in self._lines(op):
+            turn = of_bank[tag_bank(line.number)]
+            of_bank[tag_bank(line.number)] += 1
+            if turn == turns:
+                turns += 1
+                self.free = max(self.free, now) + cycle
+            t = self.free - (turns - turn) * cycle
+            self.times.waits.l1_port.add(t - now)
+            arrival = max(arrival, self._line(op, line, t, ordinal))
+        words = word_turns(op) if op.lines and op.kind != OP_ATOMIC else 0
+        if op.lines:
+            self.counts["l1_turns"] += max(words, turns) - len(self._lines(op))
+            more = words - turns
+            if more > 0:
+                self.free += more * cycle
+                if op.kind == OP_LOAD and self.enabled and not op.bypasses_l1:
+                    arrival = max(arrival, self.free - cycle + self.numbers.l1_hit)
+        return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
+
+    def _lines(self, op: Op) -> list[Line]:
+        if op.kind != OP_ATOMIC or not self.by_thread:
+            return op.lines
+        again = [op.lines[number % len(op.lines)] for number in range(op.meetings)]
+        return op.lines + [line._replace(sectors=line.sectors & -line.sectors) for line in again]
+
+    def _line(self, op: Op, line: Line, t: int, ordinal: int) -> int:
+        self.counts["line_accesses"] += 1
+        self.counts["store_sectors" if op.kind == OP_STORE else "load_sectors"] += line.sectors.bit_count()
+        if op.kind == OP_STORE:
+            return self._store(line, t, ordinal)
+        if op.kind == OP_LOAD and self.enabled and not op.bypasses_l1:
+            return self._load(line, t, ordinal)
+        return self.l2.load(self.sm, line.number, line.sectors, t, ordinal, atomic=op.kind == OP_ATOMIC)
+
+    def _store(self, line: Line, t: int, ordinal: int) -> int:
+        free = self.store_mshrs.take_earlier()
+        self.times.waits.l1_store.add(max(0, free - t))
+        self.free += max(0, free - t)
+        acknowledged = self.l2.store(self.sm, line.number, line.sectors, line.whole, max(t, free), ordinal)
+        self.store_mshrs.hold(acknowledged)
+        return acknowledged
+
+    def _load(self, line: Line, t: int, ordinal: int) -> int:
+        self.counts["l1.line_accesses"] += 1
+        self.counts["l1.sector_accesses"] += line.sectors.bit_count()
+        entry = self.cache.find(line.number)
+        if entry is None:
+            self.cache.make_room(line.number)
+            entry = self.cache.add(line.number)
+        else:
+            self.counts["l1.line_hits"] += 1
+        present, missing = line.sectors & entry.valid, line.sectors & ~entry.valid
+        merged = entry.merged(present, t)
+        if entry.merged(entry.valid, t) == 0:
+            entry.merges = 0
+        if merged and self.most_merges:
+            if entry.merges == self.most_merges:
+                self.free += entry.ready - t
+                t, merged = entry.ready, 0
+            else:
+                entry.merges += 1
+        self.counts["l1.sector_merged"] += merged.bit_count()
+        self.counts["l1.sector_hits"] += (present & ~merged).bit_count()
+        result = max(t + self.numbers.l1_hit, entry.ready if merged else 0)
+        if not missing:
+            return result
+        free = self.load_mshrs.take_earlier()
+        self.times.waits.l1_mshr.add(max(0, free - t))
+        self.free += max(0, free - t)
+        reply = self.l2.load(self.sm, line.number, missing, max(t, free), ordinal, atomic=False)
+        self.load_mshrs.hold(reply)
+        self.times.l1_miss.add(reply - t)
+        entry.come(missing, reply, seen_from=t)
+        return max(result, reply)

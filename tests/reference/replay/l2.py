@@ -1,0 +1,309 @@
+"""Crossbar and L2: requests of SMs on their way through a slice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+from tests.reference.replay.caches import Cache, CacheLine
+from tests.reference.replay.hashes import Places
+from tests.reference.replay.histograms import Times
+from tests.reference.replay.numbers import FINE, Numbers
+from tests.reference.replay.ports import Clock, Port, Ring
+from tests.reference.replay.reservation_table import Calendar
+
+
+class Below(Protocol):
+    """What a replay scheme does for the L2."""
+
+    def arrive(self, entry: int, t: int) -> int:
+        """When an access that has passed its slice's port at `t` looks for its line."""
+
+    def fill(self, entry: int, wanted: int, besides: int, t: int) -> tuple[int, int]:
+        """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
+
+    def write_back(self, entry: int, line: CacheLine, t: int) -> int:
+        """Writes a dirty line: when its way is free (ps)."""
+
+    def count_write_back(self, entry: int) -> None:
+        """Counts a write-back of an entry for its allocation."""
+
+    def dirtied(self, entry: int, line: CacheLine, ordinal: int) -> None:
+        """A line was written by the kernel of an ordinal."""
+
+
+def slot_from(calendar: Calendar, t: int) -> int:
+    """When the first free slot from `t` on begins, which is taken; `t` at the earliest."""
+    return max(t, calendar.length * calendar.take(t // calendar.length))
+
+
+class L2:
+    """All slices, with the ports of the crossbar.
+
+    Parameters
+    ----------
+    numbers, places : of the machine
+    clock : the run's
+    below : the replay scheme
+    counts, times : what is counted
+    """
+
+    def __init__(
+        self, numbers: Numbers, places: Places, clock: Clock, below: Below, counts: Counter[str], times: Times
+    ) -> None:
+        machine = numbers.machine
+        self.numbers, self.places, self.below, self.counts, self.times = numbers, places, below, counts, times
+        waits = times.waits
+        self.request_ports = [Port(clock, waits.request_port) for _ in range(machine.sm.count)]
+        self.reply_ports = [Port(clock, waits.reply_port) for _ in range(machine.sm.count)]
+        self.slice_ports = [Port(clock, waits.slice_port) for _ in range(machine.l2.slices)]
+        self.atomic_units = [Port(clock) for _ in range(machine.l2.slices)]
+        self.queues = machine.crossbar.queues
+        slices, sms = range(machine.l2.slices), range(machine.sm.count)
+        self.queue_free = [0 for _ in sms]
+        self.turns = machine.crossbar.turns
+        self.runs = [(-1, 1) for _ in sms]
+        self.booked: list[dict[int, int]] = [{} for _ in slices]
+        self.slice_arrivals = [Calendar(clock, numbers.slice_sector, 0, 0) for _ in slices]
+        self.slice_departures = [Calendar(clock, numbers.slice_sector, 0, 0) for _ in slices]
+        self.sm_arrivals = [Calendar(clock, numbers.sm_reply_sector, 0, 0) for _ in sms]
+        self.atomic_cost = FINE * machine.ps(machine.l2.atomic_interval)
+        self.rewrite_cost = FINE * machine.ps(machine.l2.rewrite_interval)
+        self.most_dirty = machine.l2.dirty_limit * machine.l2.ways * 4 // machine.l2.size
+        self.mshrs = [Ring(machine.l2.mshrs) for _ in range(machine.l2.slices)]
+        self.cache = Cache(machine.l2.ways, lambda entry: (places.slice_of(entry), places.l2_set(entry)))
+        self.far = machine.ps(machine.l2.partition_latency)
+        self.slices = machine.l2.slices // machine.l2.partitions
+        self.sms = -(-machine.sm.count // machine.l2.partitions)
+        self.copies = [self._copies(partition) for partition in range(machine.l2.partitions)]
+
+    def _copies(self, partition: int) -> Cache:
+        """Lines that a partition keeps of others: in the slices and sets of its own lines."""
+        copies = Cache(self.cache.ways, lambda entry: (self._slice_in(partition, entry), self.places.l2_set(entry)))
+        copies.sets = self.cache.sets
+        return copies
+
+    def _slice_in(self, partition: int, entry: int) -> int:
+        """The slice of a partition that holds an entry, or its copy."""
+        return partition * self.slices + self.places.slice_of(entry) % self.slices
+
+    def _home(self, entry: int) -> int:
+        """The partition of an entry's home."""
+        return self.places.slice_of(entry) // self.slices
+
+    def _way_there(self, sm: int, entry: int) -> int:
+        """What a request to the entry's home takes longer, there and back (ps)."""
+        return 0 if sm // self.sms == self._home(entry) else self.far
+
+    def drop_copies(self, entry: int, sectors: int) -> None:
+        """Sectors leave the copies of all other partitions than the home."""
+        for partition, copies in enumerate(self.copies):
+            copy = copies.peek(entry) if partition != self._home(entry) else None
+            if copy is None:
+                continue
+            copy.valid &= ~sectors
+            copy.coming &= ~sectors
+            if not copy.valid:
+                copies.drop(entry)
+
+    def load(self, sm: int, entry: int, wanted: int, t: int, ordinal: int, *, atomic: bool) -> int:
+        """A load or atomic of an SM; when its reply has arrived (ps)."""
+        count, far = wanted.bit_count(), self._way_there(sm, entry)
+        self.counts["l2.read_sectors"] += count
+        if atomic:
+            self.drop_copies(entry, wanted)
+        if len(self.copies) == 1:
+            t = self._reach_slice(sm, entry, t, count, requests=1)
+            data = self._load_at_home(entry, wanted, t, ordinal, atomic=atomic)
+            return self._back(sm, entry, data, count)
+        t = self.request_ports[sm].request(t, self.numbers.request_cost) + self.numbers.request_half
+        if not atomic and sm // self.sms != self._home(entry):
+            data = self._load_through_copy(sm // self.sms, entry, wanted, t, ordinal)
+        else:
+            t = self._pass_slice(entry, t + far // 2, count)
+            data = self._load_at_home(entry, wanted, t, ordinal, atomic=atomic) + far - far // 2
+        return self._back(sm, entry, data, count)
+
+    def _back(self, sm: int, entry: int, data: int, count: int) -> int:
+        """When the sectors of a reply that leaves its slice at `data` have arrived (ps)."""
+        if self.queues:
+            left = self._reply(sm, entry, data, count)
+            self.times.waits.reply_port.add(max(0, left - (count - 1) * self.numbers.reply_sector - data))
+            return left + self.numbers.reply_half
+        reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
+        return reply + (count - 1) * self.numbers.reply_sector
+
+    def _load_through_copy(self, partition: int, entry: int, wanted: int, t: int, ordinal: int) -> int:
+        """A load through a partition that is not the line's home; when the partition has the last sector (ps)."""
+        place, copies = self._slice_in(partition, entry), self.copies[partition]
+        t = self.slice_ports[place].request(t, wanted.bit_count() * self.numbers.slice_cost)
+        t = self.below.arrive(entry, t)
+        line = copies.find(entry)
+        if line is None:
+            t = self.make_room(entry, t, copies)
+            line = copies.add(entry)
+        present, missing = wanted & line.valid, wanted & ~line.valid
+        merged = line.merged(present, t)
+        self.counts["l2.sector_merged"] += merged.bit_count()
+        self.counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
+        data = max(t, line.ready if merged else 0)
+        if not missing:
+            self.counts["l2.line_accesses"] += 1
+            self.counts["l2.line_hits"] += 1
+            return data
+        ring = self.mshrs[place]
+        begin = max(t, ring.take()) + self.far // 2
+        home = self.slice_ports[self.places.slice_of(entry)]
+        begin = home.request(begin, missing.bit_count() * self.numbers.slice_cost)
+        done = self._load_at_home(entry, missing, begin, ordinal, atomic=False) + self.far - self.far // 2
+        ring.hold(done)
+        line.come(missing, done, seen_from=t)
+        return max(data, done)
+
+    def _load_at_home(self, entry: int, wanted: int, t: int, ordinal: int, *, atomic: bool) -> int:
+        """A load or atomic that has passed its home slice's port at `t`; when the slice has the last sector (ps)."""
+        count, counts = wanted.bit_count(), self.counts
+        line, t = self._way(entry, t)
+        present, missing = wanted & line.valid, wanted & ~line.valid
+        merged = line.merged(present, t)
+        counts["l2.sector_merged"] += merged.bit_count()
+        counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
+        data = max(t, line.ready if merged else 0)
+        if missing:
+            counts["l2.demand_sectors"] += missing.bit_count()
+            data = max(data, self._fetch(entry, line, missing, t))
+        if atomic:
+            data = self.atomic_units[self.places.slice_of(entry)].request(data, count * self.atomic_cost)
+            self._make_dirty(entry, line, wanted, ordinal)
+            self._clean(entry, t)
+        return data
+
+    def store(self, sm: int, entry: int, touched: int, whole: int, t: int, ordinal: int) -> int:
+        """A store of an SM; when it is acknowledged (ps)."""
+        count, far = touched.bit_count(), self._way_there(sm, entry)
+        self.drop_copies(entry, touched)
+        if len(self.copies) == 1:
+            t = self._reach_slice(sm, entry, t, count, requests=count)
+        else:
+            t = self.request_ports[sm].request(t, count * self.numbers.request_cost) + self.numbers.request_half
+            t = self._pass_slice(entry, t + far // 2, count)
+        line, t = self._way(entry, t)
+        rewritten = (touched & line.dirty).bit_count()
+        if rewritten and self.rewrite_cost:
+            t = self.slice_ports[self.places.slice_of(entry)].request(t, rewritten * self.rewrite_cost)
+        self.counts["l2.write_sectors"] += count
+        self.counts["l2.write_sector_hits"] += (touched & (line.valid | line.dirty)).bit_count()
+        self._make_dirty(entry, line, touched, ordinal)
+        line.valid |= whole
+        line.partial = line.partial & ~line.valid | touched & ~line.valid
+        t = self._clean(entry, t)
+        if self.queues:
+            t = self._reply(sm, entry, t, count)
+        return t + self.numbers.reply_half + far - far // 2
+
+    def evict(self, entry: int) -> None:
+        """An entry's line leaves with its page: its dirty sectors count as written back."""
+        self.drop_copies(entry, 15)
+        line = self.cache.drop(entry)
+        if line is not None and line.dirty:
+            self.counts["l2.writebacks"] += 1
+            self.counts["l2.writeback_sectors"] += line.dirty.bit_count()
+            self.counts["um.evicted_dirty_sectors"] += line.dirty.bit_count()
+            self.below.count_write_back(entry)
+
+    def _pass_slice(self, entry: int, t: int, count: int) -> int:
+        t = self.slice_ports[self.places.slice_of(entry)].request(t, count * self.numbers.slice_cost)
+        return self.below.arrive(entry, t)
+
+    def _reach_slice(self, sm: int, entry: int, t: int, count: int, requests: int) -> int:
+        if self.queues:
+            t = self._leave_queue(sm, entry, t, count) + self.numbers.request_half
+        else:
+            t = self.request_ports[sm].request(t, requests * self.numbers.request_cost) + self.numbers.request_half
+            t = self.slice_ports[self.places.slice_of(entry)].request(t, count * self.numbers.slice_cost)
+        return self.below.arrive(entry, t)
+
+    def _leave_queue(self, sm: int, entry: int, t: int, count: int) -> int:
+        """Sectors one after the other, each behind what is in the SM's queue before it."""
+        apart, place = self.numbers.request_sector, self.places.slice_of(entry)
+        for _ in range(count):
+            begin = max(t, self.queue_free[sm])
+            if self.turns:
+                begin = self._turn(sm, place, begin)
+            left = slot_from(self.slice_arrivals[place], begin)
+            self.queue_free[sm] = left + apart
+            self.booked[place][sm] = left + self.numbers.slice_sector
+        left = max(t, left - (count - 1) * apart)
+        self.times.waits.request_port.add(left - t)
+        return left
+
+    def _turn(self, sm: int, place: int, begin: int) -> int:
+        """From when on the SM's request may leave for a slice: in a run that takes turns, in every other slot."""
+        run, slots = self.runs[sm]
+        following = self.booked[place].get(sm, 0) + (slots - 1) * self.numbers.slice_sector
+        if run == place and following >= begin:
+            return following
+        others = (until for other, until in self.booked[place].items() if other != sm)
+        self.runs[sm] = (place, 2 if max(others, default=0) > begin else 1)
+        return begin
+
+    def _reply(self, sm: int, entry: int, t: int, count: int) -> int:
+        left = t
+        for _ in range(count):
+            left = slot_from(self.slice_departures[self.places.slice_of(entry)], left)
+            left = slot_from(self.sm_arrivals[sm], left)
+        return left
+
+    def _make_dirty(self, entry: int, line: CacheLine, sectors: int, ordinal: int) -> None:
+        self.below.dirtied(entry, line, ordinal)
+        self.counts["l2.dirtied_sectors"] += (sectors & ~line.dirty).bit_count()
+        line.dirty |= sectors
+
+    def _clean(self, entry: int, t: int) -> int:
+        """Writes the set's dirty lines back while too many of its sectors are dirty: when the last is taken (ps)."""
+        lines = self.cache.set_for(entry)
+        for oldest, line in lines.items():
+            if not self.most_dirty or sum(one.dirty.bit_count() for one in lines.values()) <= self.most_dirty:
+                break
+            if line.dirty:
+                self.counts["l2.writebacks"] += 1
+                self.counts["l2.writeback_sectors"] += line.dirty.bit_count()
+                t = self.below.write_back(oldest, line, t)
+                line.dirty = line.partial = 0
+        return t
+
+    def _way(self, entry: int, t: int) -> tuple[CacheLine, int]:
+        """The entry's line, and from when on it can be used."""
+        self.counts["l2.line_accesses"] += 1
+        line = self.cache.find(entry)
+        if line is not None:
+            self.counts["l2.line_hits"] += 1
+            return line, t
+        t = self.make_room(entry, t)
+        return self.cache.add(entry), t
+
+    def make_room(self, entry: int, t: int, where: Cache | None = None) -> int:
+        """Takes out the line that a new one, or a copy, replaces: when its way is free (ps)."""
+        victim = (where or self.cache).make_room(entry)
+        if victim is None or not victim[1].dirty:
+            return t
+        self.counts["l2.writebacks"] += 1
+        self.counts["l2.writeback_sectors"] += victim[1].dirty.bit_count()
+        return self.below.write_back(*victim, t)
+
+    def _fetch(self, entry: int, line: CacheLine, missing: int, t: int) -> int:
+        ring = self.mshrs[self.places.slice_of(entry)]
+        free = ring.take()
+        self.counts["l2.fills"] += 1
+        besides = 0
+        if self.numbers.machine.l2.fetch == 64:
+            pairs = sum(3 << first for first in (0, 2) if missing >> first & 3)
+            besides = pairs & ~missing & ~line.valid
+        filled, done = self.below.fill(entry, missing, besides, max(t, free))
+        ring.hold(done)
+        self.times.l2_miss.add(done - t)
+        self.times.waits.l2_mshr.add(max(0, free - t))
+        new = filled & ~line.valid
+        self.counts["l2.fill_sectors"] += new.bit_count()
+        line.come(new, done, seen_from=t)
+        return done

@@ -1,0 +1,50 @@
+"""The link: a port for each direction, with packet headers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import ceil
+
+from tests.reference.replay.histograms import Waits
+from tests.reference.replay.numbers import FINE, PS_PER_S, SECTOR_BYTES, Numbers
+from tests.reference.replay.ports import Clock, Port
+
+
+class Link:
+    """Both directions.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    clock : the run's
+    counts, waits : what is counted
+    """
+
+    def __init__(self, numbers: Numbers, clock: Clock, counts: Counter[str], waits: Waits) -> None:
+        machine = numbers.machine
+        self.keys, self.counts = machine.link, counts
+        self.byte_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.bandwidth))
+        self.inwards, self.outwards = Port(clock, waits.link_read), Port(clock, waits.link_write)
+        first = ceil((SECTOR_BYTES + self.keys.header) * self.byte_cost) // FINE
+        self.read_ps = max(0, machine.ps(self.keys.load_to_use) - numbers.l2_hit - first)
+
+    def _total(self, payload: int) -> int:
+        return payload + ceil(Fraction(payload, self.keys.packet)) * self.keys.header
+
+    def read(self, payload: int, t: int) -> int:
+        """When a transfer that is asked for at `t` has arrived (ps)."""
+        total = self._total(payload)
+        self.counts["link.read_bytes"] += total
+        cost = ceil(total * self.byte_cost)
+        return self.inwards.request(t, cost) + self.read_ps + cost // FINE
+
+    def write(self, payload: int, t: int) -> int:
+        """When the link takes a transfer (ps)."""
+        total = self._total(payload)
+        self.counts["link.write_bytes"] += total
+        return self.outwards.request(t, ceil(total * self.byte_cost))
+
+    def on_the_way(self, payload: int) -> int:
+        """How long the link carries a transfer (ps)."""
+        return ceil(self._total(payload) * self.byte_cost) // FINE

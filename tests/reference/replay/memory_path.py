@@ -1,0 +1,265 @@
+"""The readable twin of the memory system: what hits, what moves and how sizes change, without time.
+
+Holds for one warp, whose accesses are in program order: there the engine must agree with it, counter for counter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+
+from buddysim.compress import SECTOR_BYTES, SECTORS_OF_CLASS
+from buddysim.replay.engine.kinds import Placement
+from tests.reference.replay.engine.ref_cache import fold
+from tests.reference.replay.engine.ref_um import RefPages
+
+
+@dataclass
+class Line:
+    """A cache line's sectors, each set a set of sector numbers."""
+
+    valid: set[int] = field(default_factory=set)
+    dirty: set[int] = field(default_factory=set)
+
+
+class SlicedCache:
+    """Caches of equal shape side by side, the least recently used line first in each set."""
+
+    def __init__(self, units: int, sets: int, ways: int) -> None:
+        self.ways = ways
+        self.units = [[OrderedDict[int, Line]() for _ in range(sets)] for _ in range(units)]
+
+    def access(self, unit: int, local: int, tag: int) -> tuple[Line, bool, tuple[int, Line] | None]:
+        """The line of a tag, whether it was there, and the tag and line evicted for it."""
+        sets = self.units[unit]
+        count = len(sets)
+        if count & (count - 1) == 0:
+            lines = sets[(local ^ fold(local >> (count.bit_length() - 1))) & (count - 1)]
+        else:
+            lines = sets[(local % count + fold(local // count) % count) % count]
+        victim = None
+        if tag in lines:
+            lines.move_to_end(tag)
+            return lines[tag], True, None
+        if len(lines) == self.ways:
+            victim = lines.popitem(last=False)
+        lines[tag] = Line()
+        return lines[tag], False, victim
+
+    def drop(self, tags: set[int]) -> list[Line]:
+        """Lines with these tags leave; returns them."""
+        every = [lines for unit in self.units for lines in unit]
+        return [lines.pop(tag) for lines in every for tag in list(lines) if tag in tags]
+
+
+class RefMemory:
+    """L1 of one SM, L2, metadata cache, device memory and link.
+
+    Parameters
+    ----------
+    numbers : the machine as the engine takes it (`parameters.engine_numbers`)
+    regions : (first entry, end entry, placement, kept sectors) of each allocation
+    state : size class of each entry now | class after a write-back << 4
+    scheme : `ideal`, `bandwidth`, `buddy`, `host` or `um`
+    pages : of `um`
+    page_entries : entries of each of them
+
+    Attributes
+    ----------
+    count : Counter by the engine's counter names; traffic as `device.KIND` (sectors) and `link.KIND` (bytes)
+    """
+
+    def __init__(
+        self,
+        numbers: dict[str, int],
+        regions: list[tuple[int, int, int, int]],
+        state: list[int],
+        scheme: str,
+        pages: RefPages | None = None,
+        page_entries: int = 0,
+    ) -> None:
+        self.n, self.regions, self.state, self.scheme = numbers, regions, list(state), scheme
+        self.pages, self.page_entries = pages, page_entries
+        self.l1 = SlicedCache(1, numbers["l1_sets"], numbers["l1_ways"])
+        self.l2 = SlicedCache(numbers["slices"], numbers["l2_sets"], numbers["l2_ways"])
+        self.metadata = SlicedCache(numbers["metadata_slices"], numbers["metadata_sets"], numbers["metadata_ways"])
+        self.count: Counter[str] = Counter()
+
+    # Accesses
+
+    def load(self, entry: int, sectors: set[int], bypass: bool = False) -> None:
+        """A load's sectors of one line."""
+        self.count["load_sectors"] += len(sectors)
+        if self.n["l1_enabled"] and not bypass:
+            line, _, _ = self.l1.access(0, entry, entry)
+            self.count["l1_found"] += len(line.valid & sectors)
+            sectors = sectors - line.valid
+            line.valid |= sectors
+        if sectors:
+            self.l2_read(entry, sectors)
+
+    def atomic(self, entry: int, sectors: set[int]) -> None:
+        """An atomic's sectors of one line: read at the L2, then dirty."""
+        self.count["load_sectors"] += len(sectors)
+        self.l2_read(entry, sectors).dirty |= sectors
+
+    def store(self, entry: int, touched: set[int], whole: set[int]) -> None:
+        """A store's sectors of one line; those not written whole are not readable until they are merged."""
+        self.count["store_sectors"] += len(touched)
+        line = self.l2_line(entry)
+        line.valid |= whole
+        line.dirty |= touched
+
+    # L2
+
+    def slice_of(self, entry: int) -> tuple[int, int]:
+        """Slice of an entry, and its line number there."""
+        slices = self.n["slices"]
+        group, position = divmod(entry, slices)
+        if slices & (slices - 1) == 0:
+            return (entry ^ fold(group)) & (slices - 1), group
+        return (position + fold(group) % slices) % slices, group
+
+    def l2_line(self, entry: int) -> Line:
+        if self.pages and self.placement_of(entry)[0] != Placement.HOST:
+            for page in self.pages.access(entry // self.page_entries):
+                self.evict_page(page)
+        unit, local = self.slice_of(entry)
+        line, _, victim = self.l2.access(unit, local, entry)
+        if victim and victim[1].dirty:
+            self.count["writebacks"] += 1
+            self.count["writeback_sectors"] += len(victim[1].dirty)
+            self.write_back(*victim)
+        return line
+
+    def evict_page(self, page: int) -> None:
+        """A page of Unified Memory leaves with its lines; their dirty sectors are written back as parts of it."""
+        page_entries = range(page * self.page_entries, (page + 1) * self.page_entries)
+        ours = [(first, end) for first, end, placement, _ in self.regions if placement != Placement.HOST]
+        entries = {entry for entry in page_entries if any(first <= entry < end for first, end in ours)}
+        self.l1.drop(set(page_entries))
+        for line in self.l2.drop(entries):
+            self.count["writebacks"] += bool(line.dirty)
+            self.count["writeback_sectors"] += len(line.dirty)
+
+    def l2_read(self, entry: int, sectors: set[int]) -> Line:
+        line = self.l2_line(entry)
+        self.count["l2_found"] += len(line.valid & sectors)
+        missing = sectors - line.valid
+        if missing:
+            self.count["demanded"] += len(missing)
+            self.count["fills"] += 1
+            filled = self.fill(entry, missing) - line.valid
+            self.count["fill_sectors"] += len(filled)
+            line.valid |= filled
+        return line
+
+    # Schemes
+
+    def placement_of(self, entry: int) -> tuple[int, int]:
+        """Which memory an entry lives in under the scheme, and its kept sectors."""
+        placement, kept = next((p, k) for first, end, p, k in self.regions if first <= entry < end)
+        if self.scheme == "host":
+            return Placement.HOST, 4
+        if self.scheme == "bandwidth" and placement != Placement.HOST:
+            return Placement.COMPRESSED, 4
+        if self.scheme in ("ideal", "um") and placement == Placement.COMPRESSED:
+            return Placement.DEVICE, 4
+        return placement, kept
+
+    def split(self, kept: int, size_class: int) -> tuple[int, int]:
+        """Device and buddy sectors of an entry."""
+        needed = SECTORS_OF_CLASS[size_class]
+        if kept == 0:
+            fits = size_class == 0 or (size_class == 1 and bool(self.n["eight_byte_state"]))
+            return min(1, needed), 0 if fits else needed
+        return min(needed, kept), max(0, needed - kept)
+
+    def fill(self, entry: int, wanted: set[int]) -> set[int]:
+        """Moves what a miss needs; returns the sectors that the L2 then holds."""
+        placement, kept = self.placement_of(entry)
+        asked = len(wanted)
+        if placement == Placement.HOST:
+            self.count["link.demand"] += SECTOR_BYTES * asked
+            return wanted
+        if placement == Placement.DEVICE:
+            self.count["device.demand"] += asked
+            return wanted
+        size_class = self.state[entry] & 7
+        raw = size_class == 7 and kept == 4 and not self.n["whole_raw_entry"]
+        device, buddy = self.split(kept, size_class)
+        if raw:
+            device = asked
+        moved = device
+        if not self.metadata_found(entry, False) and self.n["guess_on_miss"]:
+            if kept == 4:
+                on_guess = asked
+                useful = asked if raw else len({s for s in wanted if s < device})
+            else:
+                on_guess = kept or 1
+                useful = min(device, on_guess)
+            moved = on_guess + device - useful
+            self.count["guessed_fills"] += 1
+            self.count["wrong_guesses"] += on_guess > useful
+            self.count["wasted_sectors"] += on_guess - useful
+        demand = min(asked, device)
+        self.count["device.demand"] += demand
+        self.count["device.overfetch"] += moved - demand
+        if buddy:
+            self.count["buddy_fills"] += 1
+            self.count["link.demand"] += SECTOR_BYTES * min(asked - demand, buddy)
+            self.count["link.overfetch"] += SECTOR_BYTES * (buddy - min(asked - demand, buddy))
+        return wanted if raw else {0, 1, 2, 3}
+
+    def write_back(self, entry: int, line: Line) -> None:
+        """Moves what a dirty victim needs."""
+        placement, kept = self.placement_of(entry)
+        if placement == Placement.HOST:
+            self.count["link.writeback"] += SECTOR_BYTES * len(line.dirty)
+            return
+        if placement == Placement.DEVICE:
+            self.count["device.writeback"] += len(line.dirty)
+            return
+        before, after = self.state[entry] & 7, self.state[entry] >> 4
+        change = self.size_state(after) - self.size_state(before)
+        self.metadata_found(entry, change != 0)
+        raw = before == 7 and kept == 4 and not self.n["whole_raw_entry"]
+        old, new = self.split(kept, before), self.split(kept, after)
+        touches_buddy = new[1] > 0
+        if line.valid != {0, 1, 2, 3}:
+            self.count["device.read_modify_write"] += 4 - len(line.valid) if raw else old[0]
+            self.count["link.read_modify_write"] += SECTOR_BYTES * old[1]
+            touches_buddy |= old[1] > 0
+        self.count["device.writeback"] += len(line.dirty) if raw and after == 7 else new[0]
+        self.count["link.writeback"] += SECTOR_BYTES * new[1]
+        self.count["buddy_writebacks"] += touches_buddy
+        self.count["grown"] += change > 0
+        self.count["shrunk"] += change < 0
+        self.state[entry] = after | after << 4
+
+    def size_state(self, size_class: int) -> int:
+        """The size as metadata encode it, in rising order: 0 B, 8 B, one to four sectors."""
+        if size_class == 1 and self.n["eight_byte_state"]:
+            return 1
+        return 0 if size_class == 0 else SECTORS_OF_CLASS[size_class] + 1
+
+    def metadata_found(self, entry: int, write: bool) -> bool:
+        """Looks an entry's size up: is its metadata line there, or on its way?
+
+        A miss fetches the line, which covers the entry's neighbours too.
+        """
+        if self.scheme != "buddy" or self.n["perfect_metadata"]:
+            return True
+        units, sectors = self.n["metadata_slices"], self.n["metadata_line_sectors"]
+        number = entry // (64 * sectors)
+        local, position = divmod(number, units)
+        line, hit, victim = self.metadata.access((position + fold(local) % units) % units, local, number)
+        self.count["metadata_accesses"] += 1
+        self.count["metadata_found"] += hit
+        if not hit:
+            self.count["device.metadata_read"] += sectors
+        if victim and victim[1].dirty:
+            self.count["device.metadata_write"] += sectors
+        if write:
+            line.dirty.add(0)
+        return hit

@@ -1,0 +1,68 @@
+"""The metadata cache."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from tests.reference.replay.caches import Cache
+from tests.reference.replay.dram import Dram
+from tests.reference.replay.hashes import Places, place
+from tests.reference.replay.histograms import Waits
+from tests.reference.replay.numbers import FINE, SECTOR_BYTES
+from tests.reference.replay.ports import Clock, Port
+
+
+class Found(NamedTuple):
+    """What a lookup gives: when it has been made, when the size is known (ps), and `hits`, `merged` or `misses`."""
+
+    looked_up: int
+    known: int
+    word: str
+
+
+class MetadataCache:
+    """Lines of size states.
+
+    Parameters
+    ----------
+    places : of the machine
+    clock : the run's
+    dram : where missing lines come from
+    counts, waits : what is counted
+    """
+
+    def __init__(self, places: Places, clock: Clock, dram: Dram, counts: Counter[str], waits: Waits) -> None:
+        self.places, self.dram, self.counts = places, dram, counts
+        machine = places.machine
+        keys = machine.metadata_cache
+        self.line_bytes = keys.line
+        self.ports = [Port(clock, waits.metadata_port) for _ in range(keys.slices)]
+        self.lookup_cost = FINE * machine.ps(keys.interval)
+        self.hit_latency = machine.ps(keys.hit_latency)
+        sets = keys.size // (keys.slices * keys.ways * keys.line)
+        self.cache = Cache(keys.ways, lambda m: (place(m, keys.slices), place(m // keys.slices, sets)))
+
+    def look_up(self, entry: int, t: int, *, write: bool) -> Found:
+        """Looks up the size of an entry at `t`; `write`: it changes."""
+        number = entry // (2 * self.line_bytes)
+        port = self.ports[place(number, len(self.ports))]
+        looked_up = port.request(t, self.lookup_cost) + self.hit_latency
+        line = self.cache.find(number)
+        if line is not None:
+            found = Found(looked_up, max(looked_up, line.ready), "merged" if line.ready > looked_up else "hits")
+        else:
+            victim = self.cache.make_room(number)
+            bursts = self.line_bytes // SECTOR_BYTES
+            if victim is not None and victim[1].dirty:
+                self.dram.count("metadata_write", self.places.metadata_location(victim[0]), bursts)
+                self.dram.write(self.places.metadata_location(victim[0]), bursts, max(looked_up, victim[1].ready))
+            self.dram.count("metadata_read", self.places.metadata_location(number), bursts)
+            line = self.cache.add(number)
+            line.ready = self.dram.read(self.places.metadata_location(number), bursts, looked_up)
+            found = Found(looked_up, line.ready, "misses")
+        if write:
+            line.dirty = 1
+        self.counts["metadata.accesses"] += 1
+        self.counts[f"metadata.{found.word}"] += 1
+        return found

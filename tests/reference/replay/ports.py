@@ -1,0 +1,75 @@
+"""Ports with a bandwidth, and rings of MSHRs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from tests.reference.replay.histograms import Histogram
+
+BUCKET_PS_BITS, ROOM_BITS, BUCKETS = 16, 26, 512
+ROOM = 1 << ROOM_BITS
+
+
+@dataclass
+class Clock:
+    """The time of the turn at hand."""
+
+    now: int = 0
+
+
+class Port:
+    """A bandwidth, kept in buckets.
+
+    Parameters
+    ----------
+    clock : the run's
+    waits : of its requests; None where they are not counted
+    """
+
+    def __init__(self, clock: Clock, waits: Histogram | None = None) -> None:
+        self.clock, self.waits = clock, waits
+        self.used: dict[int, int] = defaultdict(int)
+        self.oldest = 0
+
+    def request(self, t: int, cost: int) -> int:
+        """When the turn of a request comes that arrives at `t`; all its cost is taken."""
+        self.oldest = max(self.oldest, self.clock.now >> BUCKET_PS_BITS)
+        bucket, rest = max(self.oldest, t >> BUCKET_PS_BITS), cost
+        while True:
+            self.oldest = max(self.oldest, bucket - BUCKETS + 1)
+            left = ROOM - self.used[bucket]
+            if rest <= left:
+                break
+            rest -= left
+            self.used[bucket] = ROOM
+            bucket += 1
+        self.used[bucket] += rest
+        turn = max(t, (bucket << BUCKET_PS_BITS) + ((self.used[bucket] - cost) >> ROOM_BITS - BUCKET_PS_BITS))
+        if self.waits:
+            self.waits.add(turn - t)
+        return turn
+
+
+class Ring:
+    """MSHRs that are taken in turn, free or not."""
+
+    def __init__(self, count: int) -> None:
+        self.times = [0] * count
+        self.position = -1
+
+    def take(self) -> int:
+        """When the next one is free; its time must then be set."""
+        self.position = (self.position + 1) % len(self.times)
+        return self.times[self.position]
+
+    def take_earlier(self) -> int:
+        """`take`, after the next one and the one after it have changed places if the latter is free earlier."""
+        first, second = ((self.position + i) % len(self.times) for i in (1, 2))
+        if self.times[second] < self.times[first]:
+            self.times[first], self.times[second] = self.times[second], self.times[first]
+        return self.take()
+
+    def hold(self, until: int) -> None:
+        """The one taken last is free at `until`."""
+        self.times[self.position] = until

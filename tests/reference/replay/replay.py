@@ -1,0 +1,56 @@
+"""The twin's `simulate`: a trace and a machine in, counters out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from buddysim.buddy import SizeSource, Targets
+from buddysim.machine import Machine
+from buddysim.trace import Trace
+from tests.reference.replay.capacity import Capacity
+from tests.reference.replay.numbers import Numbers
+from tests.reference.replay.parts import Parts
+from tests.reference.replay.results import results_of
+from tests.reference.replay.run import Run
+from tests.reference.replay.sizes import Sizes
+from tests.reference.replay.space import Space
+
+
+def replay(
+    trace: Trace,
+    machine: Machine,
+    scheme: str,
+    targets: Targets,
+    *,
+    seed: int = 0,
+    distribution: str = "isca20-hpc",
+    kernels: slice | None = None,
+    gap_scale: Fraction | float = 1,
+) -> dict[str, Any]:
+    """Replays a trace, as `buddysim.simulate` does, slowly.
+
+    Parameters
+    ----------
+    trace : a trace
+    machine : a machine
+    scheme : name of a replay scheme
+    targets : target ratios
+    seed, distribution : of sizes that the trace doesn't have
+    kernels : which kernels run; all without it
+    gap_scale : factor on every gap and dependent chain
+
+    Returns
+    -------
+    the counters of docs/counters.md that the simulation decides
+    """
+    chosen = trace.kernels[kernels or slice(None)]
+    numbers = Numbers(machine, Fraction(gap_scale))
+    space = Space(trace)
+    source = SizeSource(trace, seed=seed, distribution=distribution)
+    sizes = Sizes(source, chosen[0].ordinal if chosen else 0)
+    capacity = Capacity(trace, chosen, scheme, targets, machine.buddy.bypass_1x)
+    on_device = [placed for placed in space.placed.values() if placed.allocation.space != "host"]
+    parts = Parts(numbers, scheme, space.n_entries, sizes, on_device, capacity.most_entries)
+    run = Run(trace, {kernel.index for kernel in chosen}, targets, space, parts)
+    return results_of(run, capacity)

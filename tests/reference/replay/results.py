@@ -1,0 +1,179 @@
+"""The counters of a run, by the names of docs/counters.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tests.reference.replay.blocks import RunningKernel
+from tests.reference.replay.capacity import Capacity
+from tests.reference.replay.numbers import FINE, PS_PER_S, SECTOR_BYTES
+from tests.reference.replay.run import Run
+
+COUNTED = [
+    "warp_instructions",
+    "memory_instructions",
+    "line_accesses",
+    "load_sectors",
+    "store_sectors",
+    "l1.sector_accesses",
+    "l1.sector_hits",
+    "l1.sector_merged",
+    "l1.line_accesses",
+    "l1.line_hits",
+    "l2.sector_merged",
+    "l2.read_sectors",
+    "l2.read_sector_hits",
+    "l2.write_sectors",
+    "l2.write_sector_hits",
+    "l2.line_accesses",
+    "l2.line_hits",
+    "l2.demand_sectors",
+    "l2.fill_sectors",
+    "l2.fills",
+    "l2.writebacks",
+    "l2.writeback_sectors",
+    "l2.dirtied_sectors",
+    "l2.overwritten_sectors",
+    "l2.freed_sectors",
+    "metadata.accesses",
+    "metadata.hits",
+    "metadata.merged",
+    "metadata.misses",
+    "metadata.guessed_fills",
+    "metadata.wrong_guesses",
+    "metadata.wrong_guess_bytes",
+    "metadata.cancelled_bytes",
+    "device.metadata_bytes",
+    "device.demand_bytes",
+    "device.overfetch_bytes",
+    "device.read_modify_write_bytes",
+    "device.writeback_bytes",
+    "device.row_hits",
+    "device.row_misses",
+    "link.read_bytes",
+    "link.write_bytes",
+    "link.demand_bytes",
+    "link.overfetch_bytes",
+    "link.read_modify_write_bytes",
+    "link.writeback_bytes",
+    "buddy.fills",
+    "buddy.writebacks",
+    "sizes.switches",
+    "sizes.grown",
+    "sizes.shrunk",
+    "trace.skipped_copies",
+    "um.page_faults",
+    "um.resident_bytes",
+    "um.fault_batches_busy_ps",
+    "um.pages_prefetched",
+    "um.pages_evicted",
+    "um.evicted_dirty_sectors",
+    "link.migration_in_bytes",
+    "link.migration_out_bytes",
+]
+
+
+def results_of(run: Run, capacity: Capacity) -> dict[str, Any]:
+    """Counters of a run that has ended."""
+    parts, counts = run.parts, run.counts
+    cycle = parts.numbers.cycle
+    found: dict[str, Any] = {name: counts[name] for name in COUNTED}
+    time_ps = max((end for _, end, _ in run.ended), default=0)
+    touched = counts["l2.fills"] + counts["l2.writebacks"]
+    buddy = counts["buddy.fills"] + counts["buddy.writebacks"]
+    found |= {
+        "time_ps": time_ps,
+        "cycles": time_ps // cycle,
+        "l2.sector_accesses": counts["l2.read_sectors"] + counts["l2.write_sectors"],
+        "l2.sector_hits": counts["l2.read_sector_hits"] + counts["l2.write_sector_hits"],
+        "l2.dirty_sectors_left": sum(line.dirty.bit_count() for _, line in parts.l2.cache.all_lines()),
+        "device.read_bytes": sum(
+            counts[f"device.{kind}_bytes"] for kind in ("demand", "overfetch", "read_modify_write")
+        ),
+        "device.write_bytes": counts["device.writeback_bytes"],
+        "device.bus_bytes": sum(parts.dram.bytes),
+        "device.channel_bytes": parts.dram.bytes,
+        **{f"device.channel_{kind}_bytes": moved for kind, moved in parts.dram.by_kind.items()},
+        "device.queued_write_bytes": parts.dram.queued_bytes,
+        "buddy.accesses": buddy,
+        "buddy.access_share": share(buddy, touched),
+        "latency.l1_miss_mean_ps": parts.times.l1_miss.mean_ps,
+        "latency.l1_miss_histogram": parts.times.l1_miss.elements,
+        "latency.l2_miss_histogram": parts.times.l2_miss.elements,
+        **parts.times.waits.by_name(),
+        **utilization_of(run, max(time_ps, 1)),
+        "sizes.extrapolated_share": share(parts.sizes.extrapolated, parts.sizes.entries),
+        "sizes.extrapolated_mean_share": parts.sizes.extrapolated_mean_share,
+        **capacity.counters(sorted((k.kernel.event, k.launched) for k, *_ in run.ended), time_ps),
+        "per_kernel": [per_kernel(kernel, end, during, cycle) for kernel, end, during in run.ended],
+        "per_allocation": per_allocation(run),
+    }
+    return found
+
+
+def per_kernel(kernel: RunningKernel, end: int, during: Counter[str], cycle: int) -> dict[str, Any]:
+    """A kernel's times, and what was counted while it ran."""
+    read = sum(during[f"device.{kind}_bytes"] for kind in ("demand", "overfetch", "read_modify_write"))
+    return {
+        "index": kernel.kernel.index,
+        "name": kernel.kernel.name,
+        "ordinal": kernel.kernel.ordinal,
+        "launched_ps": kernel.launched,
+        "time_ps": end - kernel.launched,
+        "cycles": (end - kernel.launched) // cycle,
+        "warp_instructions": during["warp_instructions"],
+        "memory_instructions": during["memory_instructions"],
+        "device_read_sectors": read // SECTOR_BYTES,
+        "device_write_sectors": during["device.writeback_bytes"] // SECTOR_BYTES,
+        "link_read_bytes": during["link.read_bytes"],
+        "link_write_bytes": during["link.write_bytes"],
+    }
+
+
+def per_allocation(run: Run) -> list[dict[str, Any]]:
+    """What happened below the L2 to each allocation's entries."""
+    rows = []
+    for region in run.parts.below.regions:
+        allocation, counts = region.placed.allocation, region.counts
+        rows.append(
+            {
+                "index": allocation.index,
+                "name": allocation.name,
+                "bytes": allocation.bytes,
+                "space": allocation.space,
+                "target": run.targets.of(allocation.index).name if run.parts.scheme == "buddy" else "1x",
+                "fills": counts["fills"],
+                "writebacks": counts["writebacks"],
+                "buddy_accesses": counts["buddy"],
+                "buddy_access_share": share(counts["buddy"], counts["fills"] + counts["writebacks"]),
+            }
+        )
+    return sorted(rows, key=lambda row: row["index"])
+
+
+def share(part: int, whole: int) -> float:
+    """A share, 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def utilization_of(run: Run, time_ps: int) -> dict[str, float]:
+    """The share of its limit that each resource reached."""
+    parts, counts = run.parts, run.counts
+    numbers, machine, sms = parts.numbers, parts.numbers.machine, parts.numbers.machine.sm.count
+    bursts = [size // SECTOR_BYTES for size in parts.dram.bytes]
+    link_byte_ps = PS_PER_S / machine.bytes_per_s(machine.link.bandwidth)
+    slots = (counts["warp_instructions"] + counts["unit_slots"]) * numbers.cycle
+    sectors = counts["l2.read_sectors"] + counts["l2.write_sectors"]
+    busy = {
+        "dram_channels": sum(bursts) * parts.dram.timing.burst / numbers.pseudo_channels,
+        "dram_busiest_channel": max(bursts) * parts.dram.timing.burst,
+        "link_read": counts["link.read_bytes"] * link_byte_ps,
+        "link_write": counts["link.write_bytes"] * link_byte_ps,
+        "l2_slices": sectors * numbers.slice_cost / FINE / machine.l2.slices,
+        "crossbar_reply": counts["l2.read_sectors"] * numbers.reply_cost / FINE / sms,
+        "l1_ports": (counts["line_accesses"] + counts["l1_turns"]) * numbers.l1_line / sms,
+        "issue_slots": slots / (sms * machine.sm.schedulers),
+        "um_fault_batches": counts["um.fault_batches_busy_ps"],
+    }
+    return {f"utilization.{name}": time / time_ps for name, time in busy.items()}

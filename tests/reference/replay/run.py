@@ -1,0 +1,218 @@
+"""The run: events of the trace, turns of the schedulers, kernels and their thread blocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from buddysim.buddy import Targets
+from buddysim.trace import OP_BARRIER, Event, Kernel, KernelLaunch, Memcpy, Memset, Trace
+from tests.reference.replay import copies
+from tests.reference.replay.blocks import RunningKernel
+from tests.reference.replay.operations import BlockProgram, Line, read_blocks
+from tests.reference.replay.parts import Parts
+from tests.reference.replay.schemes import region_of
+from tests.reference.replay.space import Space, waits_for_all
+from tests.reference.replay.warps import Warp
+
+MOST_KERNELS = 128
+
+
+class Run:
+    """A replay from beginning to end.
+
+    Parameters
+    ----------
+    trace : the trace
+    chosen : which kernels run, by their index
+    targets : of its allocations
+    space : places of its allocations
+    parts : of the machine
+
+    Attributes
+    ----------
+    ended : the kernels that ran, in the order of their ends, with the time of each end (ps)
+    """
+
+    def __init__(self, trace: Trace, chosen: set[int], targets: Targets, space: Space, parts: Parts) -> None:
+        self.trace, self.chosen, self.targets, self.space, self.parts = trace, chosen, targets, space, parts
+        self.clock, self.counts = parts.clock, parts.counts
+        self.position = self.next_sm = 0
+        self.any_started = False
+        self.running: list[RunningKernel] = []
+        self.ended: list[tuple[RunningKernel, int, Counter[str]]] = []
+        self._go_on()
+        while self._step():
+            pass
+
+    # -- what happens next --------------------------------------------------------------------------------------------
+
+    def _step(self) -> bool:
+        """Starts a kernel or takes a scheduler's turn, whichever is first; False where nothing is left."""
+        turns = [
+            (scheduler.turn, sm, number)
+            for sm, own in enumerate(self.parts.schedulers)
+            for number, scheduler in enumerate(own)
+            if scheduler.turn is not None
+        ]
+        turn = min(turns, default=None)
+        start = min((k for k in self.running if not k.started), key=lambda k: k.starts, default=None)
+        if start is not None and (turn is None or start.starts <= turn[0]):
+            self.clock.now = start.starts
+            self._start(start)
+        elif turn is not None:
+            self.clock.now, sm, number = turn
+            self._turn(sm, number)
+        return start is not None or turn is not None
+
+    def _turn(self, sm: int, number: int) -> None:
+        scheduler, now = self.parts.schedulers[sm][number], self.clock.now
+        warp = scheduler.choose(now)
+        if warp is None:
+            return
+        until = self.parts.below.wake(sm, warp, warp.op is None, now)
+        if until > now:
+            warp.ready = until
+            return
+        op = warp.op
+        if op is None:
+            if warp.block.end_of_stores() > now:
+                warp.ready = warp.block.end_of_stores()
+                return
+            scheduler.ended(warp)
+            self._warp_ended(sm, warp)
+            return
+        self.counts["memory_instructions"] += op.kind != OP_BARRIER
+        arrival, issued = self.parts.l1s[sm].instruction(op, now, warp.block.owner.kernel.ordinal)
+        scheduler.issued(warp, now, issued)
+        warp.issued(op, issued, arrival)
+        if op.kind == OP_BARRIER:
+            self.parts.sms[sm].at_barrier(warp, now)
+        else:
+            warp.next()
+
+    # -- kernels and thread blocks ------------------------------------------------------------------------------------
+
+    def _start(self, kernel: RunningKernel) -> None:
+        kernel.started = True
+        self.any_started = True
+        for l1 in self.parts.l1s:
+            l1.cache.clear()
+        sms = self.parts.sms
+        for other in self._by_precedence():
+            without_room = 0
+            while other.waiting and without_room < len(sms):
+                sm = sms[self.next_sm]
+                self.next_sm = (self.next_sm + 1) % len(sms)
+                if sm.has_room(other):
+                    sm.dispatch(other, self.clock.now)
+                    without_room = 0
+                else:
+                    without_room += 1
+        self._end_kernels()
+
+    def _by_precedence(self) -> list[RunningKernel]:
+        return sorted((k for k in self.running if k.started), key=lambda k: k.starts)
+
+    def _warp_ended(self, sm: int, warp: Warp) -> None:
+        if not self.parts.sms[sm].warp_ended(warp, self.clock.now):
+            return
+        while True:
+            able = [k for k in self._by_precedence() if k.waiting and self.parts.sms[sm].has_room(k)]
+            if not able:
+                break
+            self.parts.sms[sm].dispatch(able[0], self.clock.now)
+        self._end_kernels()
+
+    def _end_kernels(self) -> None:
+        over = [kernel for kernel in self.running if kernel.ended]
+        for kernel in over:
+            self.running.remove(kernel)
+            self.ended.append((kernel, self.clock.now, self.counts - Counter(kernel.before)))
+        if over:
+            self._go_on()
+
+    # -- events of the trace ------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Goes through the trace's events as far as they may start now."""
+        events = self.trace.events
+        while self.position < len(events):
+            event = events[self.position]
+            if not self._may_start(event):
+                return
+            self._frees_and_births()
+            if isinstance(event, KernelLaunch):
+                if event.kernel in self.chosen:
+                    self._launch(self.trace.kernels[event.kernel])
+            elif not isinstance(event, Memcpy) or event.kind != "dtoh":
+                self._copy(event)
+            self.position += 1
+        if self.position == len(events) and not self.running:
+            self._frees_and_births()
+            self.position += 1
+
+    def _may_start(self, event: Event) -> bool:
+        if not self.running:
+            return True
+        if not isinstance(event, KernelLaunch) or len(self.running) == MOST_KERNELS:
+            return False
+        stream, streams = self.trace.kernels[event.kernel].stream, {k.kernel.stream for k in self.running}
+        concurrent = self.parts.numbers.machine.kernel.concurrent and stream != 0 and not streams & {0, stream}
+        return concurrent and not waits_for_all(self.trace, self.space, self.position)
+
+    def _frees_and_births(self) -> None:
+        below = self.parts.below
+        for placed in self.space.freed(self.position):
+            copies.free(self.parts.l2, placed, self.counts)
+            below.live.remove(next(region for region in below.live if region.placed is placed))
+        for placed in self.space.born(self.position):
+            target = self.targets.of(placed.allocation.index)
+            region = region_of(placed, below.scheme, target, below.machine.buddy.bypass_1x)
+            below.regions.append(region)
+            below.live.append(region)
+            if below.uses_sizes:
+                self.parts.sizes.is_born(placed)
+
+    def _launch(self, kernel: Kernel) -> None:
+        starts = self.clock.now + self.parts.numbers.launch_latency
+        blocks = [self._in_entries(block) for block in read_blocks(self.trace, kernel)]
+        self.running.append(RunningKernel(kernel, self.clock.now, starts, blocks, before=dict(self.counts)))
+
+    def _in_entries(self, block: BlockProgram) -> BlockProgram:
+        """A thread block whose lines are numbered as the run's entries."""
+        warps = []
+        for warp in block.warps:
+            ops = [
+                replace(
+                    op, lines=[line._replace(number=self.space.entry(line.number, self.position)) for line in op.lines]
+                )
+                for op in warp.ops
+            ]
+            warps.append(replace(warp, ops=ops))
+        return replace(block, warps=warps)
+
+    def _in_space(self, line: Line) -> Line:
+        return line._replace(number=self.space.entry(line.number, self.position))
+
+    def _copy(self, event: Memcpy | Memset) -> None:
+        """A copy to the device or within it, or a fill."""
+        live = (a for a in self.trace.allocations if a.live_at(self.position))
+        allocation = next((a for a in live if a.base <= event.address < a.end), None)
+        if allocation is None:
+            self.counts["trace.skipped_copies"] += 1
+            return
+        if not event.bytes:
+            return
+        parts, placed = self.parts, self.space.placed[allocation.index]
+        covered = copies.covered_sectors(copies.written_range(event, placed), placed)
+        copies.overwrite(parts.l2, covered, self.counts)
+        parts.below.written(range(min(covered), max(covered) + 1))
+        if parts.below.uses_sizes and self.any_started:
+            before = [e for e in self.trace.events[: self.position] if isinstance(e, KernelLaunch)]
+            launches = 1 + self.trace.kernels[before[-1].kernel].ordinal if before else 0
+            copies.resize(parts.sizes, parts.l2.cache, placed, covered, launches)
+        machine = parts.numbers.machine
+        if machine.l2.fill_on_memcpy and not parts.below.on_host(placed.first):
+            most = 2 * machine.l2.size // 128
+            copies.leave_in_l2(parts.l2, covered, self.clock.now, most, parts.below.is_resident)

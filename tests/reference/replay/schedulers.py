@@ -1,0 +1,73 @@
+"""Warp schedulers: which warp is next, and when."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.reference.replay.numbers import Numbers
+from tests.reference.replay.warps import Warp
+
+
+class Scheduler:
+    """A scheduler and its warps, the oldest first.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    counts : what is counted
+    """
+
+    def __init__(self, numbers: Numbers, counts: Counter[str]) -> None:
+        self.numbers, self.counts = numbers, counts
+        self.warps: list[Warp] = []
+        self.next_issue = self.slots_free = 0
+        self.last_issuer: Warp | None = None
+
+    @property
+    def turn(self) -> int | None:
+        """When it can issue next (ps); None without a warp that can."""
+        ready = [warp.ready for warp in self.warps if warp.ready is not None]
+        return max(min(ready), self.next_issue) if ready else None
+
+    def choose(self, now: int) -> Warp | None:
+        """The warp whose instruction, or end, issues at `now`; None where the turn only takes issue slots."""
+        warp = self._candidate(now)
+        if warp.slots and not warp.slots_taken:
+            until = warp.wait_for_code(now)
+            if until > now:
+                warp.ready = until
+                return None
+            cycle = self.numbers.cycle
+            waits = self.slots_free > now - warp.chain
+            finish = max(self.slots_free, now - warp.chain) + warp.slots * cycle
+            self.slots_free = finish + warp.unit_slots * cycle
+            if waits and self.numbers.machine.sm.unit_turns:
+                finish = self.slots_free
+            self.counts["warp_instructions"] += warp.slots
+            self.counts["unit_slots"] += warp.unit_slots
+            warp.slots_taken = True
+            if finish - cycle > now:
+                warp.ready = finish - cycle
+                return None
+        return warp
+
+    def _candidate(self, now: int) -> Warp:
+        able = [warp.ready is not None and warp.ready <= now for warp in self.warps]
+        last = self.warps.index(self.last_issuer) if self.last_issuer else -1
+        order: list[int]
+        if self.numbers.machine.sm.policy == "gto":
+            order = [*([last] if last >= 0 else []), *range(len(self.warps))]
+        else:
+            order = [*range(last + 1, len(self.warps)), *range(last + 1)]
+        return next(self.warps[i] for i in order if able[i])
+
+    def issued(self, warp: Warp, now: int, taken: int) -> None:
+        """The warp's memory instruction issued; the L1 took it at `taken`."""
+        self.next_issue = max(now + self.numbers.cycle, taken)
+        self.last_issuer = warp
+
+    def ended(self, warp: Warp) -> None:
+        """The warp leaves."""
+        self.warps = [other for other in self.warps if other is not warp]
+        if self.last_issuer is warp:
+            self.last_issuer = None

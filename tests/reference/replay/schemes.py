@@ -1,0 +1,285 @@
+"""What replay schemes do below the L2: fills and write-backs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from buddysim.buddy import Target
+from tests.reference.replay.caches import CacheLine
+from tests.reference.replay.dram import Dram
+from tests.reference.replay.hashes import Location, Places
+from tests.reference.replay.histograms import Waits
+from tests.reference.replay.link import Link
+from tests.reference.replay.metadata import Found, MetadataCache
+from tests.reference.replay.numbers import FINE, SECTOR_BYTES, Numbers
+from tests.reference.replay.ports import Clock, Port
+from tests.reference.replay.sizes import Sizes
+from tests.reference.replay.space import Placed
+from tests.reference.replay.um import Pages
+from tests.reference.replay.warps import Warp
+
+SECTORS_NEEDED = (0, 1, 1, 1, 2, 3, 3, 4)
+LARGEST = 7
+
+
+class Placement(Enum):
+    """Where an allocation's entries lie."""
+
+    RAW = 0
+    COMPRESSED = 1
+    HOST = 2
+
+
+@dataclass
+class Region:
+    """An allocation during a run.
+
+    Parameters
+    ----------
+    placed : the allocation and its place
+    placement : where it lies
+    kept : sectors of an entry that device memory keeps, where it is compressed
+    """
+
+    placed: Placed
+    placement: Placement
+    kept: int
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def region_of(placed: Placed, scheme: str, target: Target, bypass_1x: bool) -> Region:
+    """Where a scheme has an allocation."""
+    if scheme == "host" or placed.allocation.space == "host":
+        return Region(placed, Placement.HOST, 4)
+    if scheme == "bandwidth":
+        return Region(placed, Placement.COMPRESSED, 4)
+    if scheme == "buddy" and not (bypass_1x and target.name == "1x"):
+        return Region(placed, Placement.COMPRESSED, target.kept_sectors)
+    return Region(placed, Placement.RAW, 4)
+
+
+@dataclass
+class Below:
+    """Everything below the L2.
+
+    Parameters
+    ----------
+    numbers, places : of the machine
+    scheme : name of the replay scheme
+    clock : the run's
+    dram, link, sizes : what it uses
+    counts, waits : what is counted
+    """
+
+    numbers: Numbers
+    places: Places
+    scheme: str
+    clock: Clock
+    dram: Dram
+    link: Link
+    sizes: Sizes
+    counts: Counter[str]
+    waits: Waits
+    regions: list[Region] = field(default_factory=list)
+    live: list[Region] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        machine = self.numbers.machine
+        self.machine = machine
+        self.uses_sizes = self.scheme in ("bandwidth", "buddy")
+        self.compressors = [Port(self.clock, self.waits.codec) for _ in range(machine.l2.slices)]
+        self.compression_latency = machine.ps(machine.compression.latency)
+        self.compression_cost = FINE * machine.ps(machine.compression.interval)
+        self.pages: Pages | None = None
+        self.metadata: MetadataCache | None = None
+        if self.scheme == "buddy" and not machine.metadata_cache.perfect:
+            self.metadata = MetadataCache(self.places, self.clock, self.dram, self.counts, self.waits)
+
+    def region(self, entry: int) -> Region:
+        """The live allocation that an entry belongs to."""
+        return next(r for r in self.live if r.placed.first <= entry < r.placed.end)
+
+    def on_host(self, entry: int) -> bool:
+        """Whether an entry lies in host memory for good."""
+        host = (r for r in self.live if r.placement is Placement.HOST)
+        return any(r.placed.first <= entry < r.placed.end for r in host)
+
+    def is_resident(self, entry: int) -> bool:
+        """Whether an entry can be in the L2."""
+        return self.pages is None or self.pages.is_resident(entry)
+
+    def wake(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+        """When a warp of an SM whose turn comes at `t` can go on."""
+        return t if self.pages is None else self.pages.wake(sm, warp, at_end, t)
+
+    def written(self, entries: range) -> None:
+        """A copy or fill writes entries."""
+        if self.pages is not None:
+            self.pages.written(entries)
+
+    def arrive(self, entry: int, t: int) -> int:
+        """When an access that has passed its slice's port at `t` looks for its line."""
+        return t if self.pages is None or self.on_host(entry) else self.pages.access(entry, t)
+
+    def fill(self, entry: int, wanted: int, besides: int, t: int) -> tuple[int, int]:
+        """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
+        region = self.region(entry)
+        region.counts["fills"] += 1
+        if region.placement is Placement.COMPRESSED:
+            return self._fill_compressed(region, entry, wanted, t)
+        count = wanted.bit_count()
+        if region.placement is Placement.HOST:
+            self.counts["link.demand_bytes"] += SECTOR_BYTES * count
+            return wanted, self.link.read(SECTOR_BYTES * count, t)
+        location = self.places.location(entry)
+        self.dram.count("demand", location, count)
+        self.dram.count("overfetch", location, besides.bit_count())
+        return wanted | besides, self.dram.read(location, count + besides.bit_count(), t)
+
+    def write_back(self, entry: int, line: CacheLine, t: int) -> int:
+        """Writes a dirty line: when its way is free (ps)."""
+        region = self.region(entry)
+        self.count_write_back(entry)
+        if region.placement is Placement.COMPRESSED:
+            return self._write_back_compressed(region, entry, line, t)
+        count = line.dirty.bit_count()
+        if region.placement is Placement.HOST:
+            self.counts["link.writeback_bytes"] += SECTOR_BYTES * count
+            return self.link.write(SECTOR_BYTES * count, t)
+        location = self.places.location(entry)
+        self.dram.count("write_back", location, count)
+        return self.dram.write(location, count, t)
+
+    def count_write_back(self, entry: int) -> None:
+        """Counts a write-back of an entry for its allocation."""
+        self.region(entry).counts["writebacks"] += 1
+
+    def dirtied(self, entry: int, line: CacheLine, ordinal: int) -> None:
+        """A line was written by the kernel of an ordinal: the last writer's class counts."""
+        if self.uses_sizes:
+            line.size_class = self.sizes.written(self.region(entry).placed, entry, ordinal)
+
+    # -- compressed entries -------------------------------------------------------------------------------------------
+
+    def _parts(self, size_class: int, kept: int) -> tuple[int, int]:
+        """Sectors of an entry in device memory and in buddy memory."""
+        needed = SECTORS_NEEDED[size_class]
+        if kept:
+            return min(needed, kept), max(0, needed - kept)
+        if size_class == 0:
+            return 0, 0
+        return 1, 0 if size_class == 1 and self.machine.buddy.eight_byte_state else needed
+
+    def _stored_raw(self, size_class: int, kept: int) -> bool:
+        return size_class == LARGEST and kept == 4 and not self.machine.compression.whole_raw_entry
+
+    def _size_state(self, size_class: int) -> int:
+        if size_class == 1 and self.machine.buddy.eight_byte_state:
+            return 1
+        return SECTORS_NEEDED[size_class] + 1 if size_class else 0
+
+    def _compressor(self, entry: int, t: int) -> int:
+        port = self.compressors[self.places.slice_of(entry)]
+        return port.request(t, self.compression_cost) + self.compression_latency
+
+    def _fill_compressed(self, region: Region, entry: int, wanted: int, t: int) -> tuple[int, int]:
+        size_class, kept, counts = self.sizes.now[entry], region.kept, self.counts
+        location = self.places.location(entry)
+        device, buddy = self._parts(size_class, kept)
+        raw, count = self._stored_raw(size_class, kept), wanted.bit_count()
+        needed = count if raw else device
+        found = self.metadata.look_up(entry, t, write=False) if self.metadata else Found(t, t, "hits")
+        if self._guesses(found):
+            read, arrived = self._guess(entry, region, wanted, found)
+        else:
+            read = needed
+            arrived = self.dram.read(location, needed, found.known)
+        demand = min(needed, count)
+        self.dram.count("demand", location, demand)
+        self.dram.count("overfetch", location, read - demand)
+        if buddy:
+            arrived = max(arrived, self.link.read(SECTOR_BYTES * buddy, found.known))
+            region.counts["buddy"] += 1
+            counts["buddy.fills"] += 1
+            demand = min(count - demand, buddy)
+            counts["link.demand_bytes"] += SECTOR_BYTES * demand
+            counts["link.overfetch_bytes"] += SECTOR_BYTES * (buddy - demand)
+        return (wanted, arrived) if raw else (15, self._compressor(entry, arrived))
+
+    def _guesses(self, found: Found) -> bool:
+        keys = self.machine.metadata_cache
+        return keys.overlap and (found.word == "misses" or (found.word == "merged" and keys.pending == "guess"))
+
+    def _guess(self, entry: int, region: Region, wanted: int, found: Found) -> tuple[int, int]:
+        """Fetches the device part before its size is known: sectors read, and when those needed are there (ps)."""
+        size_class, kept, location = self.sizes.now[entry], region.kept, self.places.location(entry)
+        device, _ = self._parts(size_class, kept)
+        guessed = wanted.bit_count() if kept == 4 else max(kept, 1)
+        if self._stored_raw(size_class, kept):
+            useful = needed = guessed
+        else:
+            useful = (wanted & (1 << device) - 1).bit_count() if kept == 4 else min(device, guessed)
+            needed = device
+        arrived = self.dram.read(location, useful, found.looked_up)
+        not_needed = self._read_what_is_not_needed(location, guessed - useful, found)
+        self.counts["metadata.guessed_fills"] += 1
+        self.counts["metadata.wrong_guesses"] += guessed > useful
+        if needed > useful:
+            arrived = max(arrived, self.dram.read(location, needed - useful, found.known))
+        return needed + not_needed, max(arrived, found.known)
+
+    def _read_what_is_not_needed(self, location: Location, count: int, found: Found) -> int:
+        """Sectors of a wrong guess that are read: those that begin before the metadata have come."""
+        read = count
+        if self.machine.metadata_cache.cancel:
+            read = 0
+            while read < count and not self.dram.begins_after(location, found.looked_up, found.known):
+                self.dram.read(location, 1, found.looked_up)
+                read += 1
+        else:
+            self.dram.read(location, count, found.looked_up)
+        self.counts["metadata.wrong_guess_bytes"] += SECTOR_BYTES * read
+        self.counts["metadata.cancelled_bytes"] += SECTOR_BYTES * (count - read)
+        return read
+
+    def _write_back_compressed(self, region: Region, entry: int, line: CacheLine, t: int) -> int:
+        began, kept, location = t, region.kept, self.places.location(entry)
+        old = self.sizes.now[entry]
+        new = old if line.size_class is None else line.size_class
+        if self.metadata:
+            changed = self._size_state(old) != self._size_state(new)
+            t = self.metadata.look_up(entry, t, write=changed).known
+        old_raw = self._stored_raw(old, kept)
+        old_device, old_buddy = self._parts(old, kept)
+        device, buddy = self._parts(new, kept)
+        invalid = (~line.valid & 15).bit_count()
+        if invalid:
+            count = invalid if old_raw else old_device
+            self.dram.count("read_modify_write", location, count)
+            arrived = self.dram.read(location, count, t)
+            if old_buddy:
+                self.counts["link.read_modify_write_bytes"] += SECTOR_BYTES * old_buddy
+                arrived = max(arrived, self.link.read(SECTOR_BYTES * old_buddy, t))
+            t = arrived if old_raw else self._compressor(entry, arrived)
+        taken = t = self._compressor(entry, t)
+        count = line.dirty.bit_count() if old_raw and new == LARGEST else device
+        self.dram.count("write_back", location, count)
+        if count:
+            taken = self.dram.write(location, count, t)
+        if buddy:
+            self.counts["link.writeback_bytes"] += SECTOR_BYTES * buddy
+            taken = max(taken, self.link.write(SECTOR_BYTES * buddy, t))
+        self._changed(entry, old, new)
+        if buddy or (old_buddy and invalid):
+            region.counts["buddy"] += 1
+            self.counts["buddy.writebacks"] += 1
+        return began + taken - t
+
+    def _changed(self, entry: int, old: int, new: int) -> None:
+        before, after = self._size_state(old), self._size_state(new)
+        self.counts["sizes.switches"] += before != after
+        self.counts["sizes.grown"] += after > before
+        self.counts["sizes.shrunk"] += after < before
+        self.sizes.now[entry] = new

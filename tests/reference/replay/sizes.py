@@ -1,0 +1,76 @@
+"""The class of every entry during a run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from buddysim.buddy import SizeSource
+from tests.reference.replay.space import Placed
+
+
+class Sizes:
+    """Classes of entries, now and as snapshots have them.
+
+    Parameters
+    ----------
+    source : of the trace's sizes
+    first_ordinal : of the first kernel that runs
+    """
+
+    def __init__(self, source: SizeSource, first_ordinal: int) -> None:
+        self.source = source
+        self.now: dict[int, int] = {}
+        self.snapshots = source.values.snapshots
+        early = [s for s in self.snapshots if self._point(s) <= first_ordinal]
+        self.start = early[-1] if early else self.snapshots[0] if self.snapshots else None
+        self.extrapolated = self.entries = 0
+        self._read: dict[tuple[int | None, int], tuple[list[int], int]] = {}
+
+    @property
+    def extrapolated_mean_share(self) -> float:
+        """Of the entries of every allocation and snapshot used, those with a neighbour's class."""
+        entries = sum(len(classes) for classes, _ in self._read.values())
+        return sum(taken for _, taken in self._read.values()) / entries if entries else 0.0
+
+    def _point(self, snapshot: int) -> int:
+        return self.source.trace.snapshots[snapshot].point
+
+    def _own(self, placed: Placed) -> list[int]:
+        return self.source.values.snapshots_of(placed.allocation.index)
+
+    def _classes(self, snapshot: int | None, placed: Placed) -> tuple[list[int], int]:
+        key = snapshot, placed.allocation.index
+        if key not in self._read:
+            classes = np.zeros(placed.allocation.entries, np.uint8)
+            taken = self.source.write_classes(snapshot, placed.allocation.index, classes)
+            self._read[key] = classes.tolist(), taken
+        return self._read[key]
+
+    def is_born(self, placed: Placed) -> None:
+        """The allocation's entries get their first classes."""
+        own = self._own(placed)
+        snapshot = self.start
+        if own and self.start is not None:
+            order = self.snapshots.index(self.start)
+            snapshot = next((s for s in own if self.snapshots.index(s) >= order), own[-1])
+        classes, taken = self._classes(snapshot, placed)
+        self.now.update(enumerate(classes, placed.first))
+        self.extrapolated += taken
+        self.entries += len(classes)
+
+    def written(self, placed: Placed, entry: int, ordinal: int) -> int | None:
+        """The class that a kernel's store gives an entry; None where that never changes."""
+        own = self._own(placed)
+        if not own:
+            return None
+        snapshot = next((s for s in own if self._point(s) >= ordinal + 1), own[-1])
+        return self._classes(snapshot, placed)[0][entry - placed.first]
+
+    def copied(self, placed: Placed, entry: int, launches: int) -> int | None:
+        """The class that a copy gives an entry, after so many launches; None where that never changes."""
+        own = self._own(placed)
+        if not own:
+            return None
+        later = [s for s in own if self._point(s) >= launches]
+        snapshot = [s for s in later if self._point(s) == self._point(later[0])][-1] if later else own[-1]
+        return self._classes(snapshot, placed)[0][entry - placed.first]

@@ -1,0 +1,298 @@
+"""Unified Memory: pages that migrate on faults."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from tests.reference.replay.link import Link
+from tests.reference.replay.numbers import LINE_BYTES, Numbers
+from tests.reference.replay.space import Placed
+
+if TYPE_CHECKING:
+    from tests.reference.replay.warps import Warp
+
+MOST_AWAITED = 64
+FAULT_ENTRIES = 32  # of 4 KiB
+
+
+def page_room(numbers: Numbers, allocated: int) -> int:
+    """Frames of pages that device memory holds, where `allocated` entries are the most at any moment."""
+    machine: Any = numbers.machine
+    entries = int(allocated * (1 - Fraction(str(machine.um.oversubscription))))
+    if machine.um.capacity:
+        entries = machine.um.capacity // LINE_BYTES
+    return max(1, entries // int((machine.um.frame or machine.um.page) // LINE_BYTES))
+
+
+class Pages:
+    """The managed pages of a run.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    link : what pages cross
+    counts : what is counted
+    allocations : those not in host memory
+    room : frames that device memory holds
+    leave_caches : called with the entries of a page that is evicted
+
+    Attributes
+    ----------
+    resident : when each resident page can be used (ps)
+    frames : those with resident pages, the least recently used one first
+    """
+
+    def __init__(
+        self,
+        numbers: Numbers,
+        link: Link,
+        counts: Counter[str],
+        allocations: list[Placed],
+        room: int,
+        leave_caches: Callable[[range], None],
+    ) -> None:
+        machine: Any = numbers.machine  # with the scheme's section
+        self.keys, self.link, self.counts, self.room, self.leave_caches = machine.um, link, counts, room, leave_caches
+        self.fault_latency: int = machine.ps(machine.um.fault_latency)
+        self.page_entries = machine.um.page // LINE_BYTES
+        self.managed = {
+            page
+            for placed in allocations
+            for page in range(placed.first // self.page_entries, (placed.end - 1) // self.page_entries + 1)
+        }
+        self.frame_pages = max(1, machine.um.frame // machine.um.page)
+        self.frames = OrderedDict.fromkeys(sorted({page // self.frame_pages for page in self.managed})[:room])
+        if machine.um.begin == "host":
+            self.frames.clear()
+        self.resident = {page: 0 for page in self.managed if page // self.frame_pages in self.frames}
+        self.batch_start, self.batch_end, self.batch_faults = -1, 0, 0
+        self.by_block = machine.um.service == "block"
+        self.batch: list[int] = []
+        self.exists = set(self.resident)
+        self.replayed: dict[int, int] = {}
+        self.asking: Warp | None = None
+        self.asking_sm, self.tried_again = 0, 0
+        self.by_sm = machine.um.replay == "sm"
+        self.most: int = machine.um.sm_faults
+        self.in_flight: Counter[int] = Counter()
+        self.buffers: dict[int, dict[int, Warp]] = {}
+        self.stalled: dict[int, int] = {}
+        self.emptied: dict[int, int] = {}
+        counts["um.resident_bytes"] = room * self.frame_pages * machine.um.page
+
+    def is_resident(self, entry: int) -> bool:
+        """Whether an entry's page is in device memory, or on its way."""
+        return entry // self.page_entries in self.resident
+
+    def access(self, entry: int, t: int) -> int:
+        """When an access to an entry of a managed page can go on (ps)."""
+        page = entry // self.page_entries
+        if self.by_block:
+            self._serve_what_is_due(t)
+            if self.most and self.resident.get(page, t + 1) > t:
+                return self._await_in_flight(page, entry // FAULT_ENTRIES, t)
+            if page not in self.resident:
+                assert self.asking is not None
+                own, place = self.asking.awaited, entry // FAULT_ENTRIES
+                known = place in own
+                until = self.batch_start + self.fault_latency if known and page in self.batch else self._join(page, t)
+                if known or len(own) < MOST_AWAITED:
+                    if self.by_sm and not known:
+                        self._stall(self.asking, t)
+                    own[place] = until
+                return until
+        if page not in self.resident:
+            self._fault(page, t)
+        elif self.keys.order == "access":
+            self.frames.move_to_end(page // self.frame_pages)
+        return max(t, self.resident[page])
+
+    def wake(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+        """When a warp of an SM whose turn comes at `t` can go on: then, or later."""
+        own, go_on = warp.awaited, t
+        self.asking, self.asking_sm = warp, sm
+        if self.by_sm:
+            return max(t, self._wake_by_sm(sm, warp, at_end, t))
+        if not own:
+            return t
+        self._serve_what_is_due(t)
+        if at_end:
+            go_on = max(t, *own.values())
+        for place in [place for place, until in own.items() if until <= t]:
+            page = place * FAULT_ENTRIES // self.page_entries
+            if self.replayed.get(page, -1) >= own[place]:
+                del own[place]
+                go_on = max(go_on, self.replayed[page])
+            else:
+                own[place] = self._join(page, t)
+                go_on = max(go_on, own[place])
+        return go_on
+
+    def _await_in_flight(self, page: int, place: int, t: int) -> int:
+        """The warp that asks awaits a place once more, in flight if its SM has room for that."""
+        assert self.asking is not None
+        warp, sm = self.asking, self.asking_sm
+        sent = min(1, self.most - self.in_flight[sm])
+        until = self.resident[page] if page in self.resident else self._join_with(page, sent, t)
+        if place in warp.awaited or len(warp.awaited) < MOST_AWAITED:
+            if place not in warp.awaited:
+                self._stall(warp, t)
+            warp.awaited[place] = until
+            warp.asked[place] += 1
+            warp.in_flight[place] += sent
+            self.in_flight[sm] += sent
+        return until
+
+    def _join_with(self, page: int, accesses: int, t: int) -> int:
+        """Faults of so many accesses; when it is time to look again."""
+        until = self.batch_start + self.fault_latency if self.batch else max(t, self.tried_again)
+        for _ in range(accesses):
+            until = self._join(page, t)
+        return until
+
+    def _stall(self, warp: Warp, t: int) -> None:
+        """What a warp's SM has in its buffer begins with, or goes on with, a fault at `t`."""
+        buffer = self.buffers.setdefault(self.asking_sm, {})
+        self.stalled[self.asking_sm] = min(t, self.stalled[self.asking_sm]) if buffer else t
+        buffer[warp.slot] = warp
+
+    def _wake_by_sm(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+        buffer = self.buffers.setdefault(sm, {})
+        full = bool(self.most) and self.in_flight[sm] == self.most
+        if buffer and (warp.awaited or not (at_end or (t < self.stalled[sm] and not full))):
+            self._serve_what_is_due(t)
+            for slot in sorted(buffer):
+                self._try_again(sm, buffer[slot], t)
+                if not buffer[slot].awaited:
+                    del buffer[slot]
+            if buffer and (warp.awaited or not at_end):
+                return min(until for other in buffer.values() for until in other.awaited.values())
+        return warp.goes_on if at_end else self.emptied.get(sm, 0)
+
+    def _try_again(self, sm: int, warp: Warp, t: int) -> None:
+        for place in [place for place, until in warp.awaited.items() if until <= t]:
+            page = place * FAULT_ENTRIES // self.page_entries
+            there = bool(self.most) and self.resident.get(page, t + 1) <= t
+            if there or self.replayed.get(page, -1) >= warp.awaited[place]:
+                came = self.replayed[page] if self.replayed.get(page, -1) >= warp.awaited[place] else t
+                del warp.awaited[place]
+                self.in_flight[sm] -= warp.in_flight.pop(place, 0)
+                warp.asked.pop(place, 0)
+                warp.goes_on = max(warp.goes_on, came)
+                self.emptied[sm] = max(self.emptied.get(sm, 0), came)
+            elif t < self.tried_again:
+                warp.awaited[place] = self.tried_again
+            elif self.most:
+                sent = min(warp.asked[place] - warp.in_flight[place], self.most - self.in_flight[sm])
+                warp.in_flight[place] += sent
+                self.in_flight[sm] += sent
+                warp.awaited[place] = self._join_with(page, warp.in_flight[place], t)
+            else:
+                warp.awaited[place] = self._join(page, t)
+
+    def written(self, entries: range) -> None:
+        """A copy or fill writes entries."""
+        self.exists.update(range(entries[0] // self.page_entries, entries[-1] // self.page_entries + 1))
+
+    def _serve_what_is_due(self, t: int) -> None:
+        if self.batch and t > self.batch_start:
+            self._serve()
+
+    def _join(self, page: int, t: int) -> int:
+        """A fault in a page, for the batch that is open; when it is time to look again."""
+        if self.batch_faults == self.keys.fault_batch:
+            return self.batch_start + self.fault_latency
+        if not self.batch:
+            self.batch_start = max(t, self.batch_end)
+            self.counts["um.fault_batches_busy_ps"] += self.fault_latency
+        if page not in self.batch:
+            self.batch.append(page)
+        self.batch_faults += 1
+        self.counts["um.page_faults"] += 1
+        return self.batch_start + self.fault_latency
+
+    def _serve(self) -> None:
+        """Serves the open batch, block by block."""
+        self.batch_end = end = max(self.batch_start + self.fault_latency, self.link.inwards.clock.now)
+        self.batch_faults = 0
+        size = self.keys.prefetch // self.keys.page
+        faulted, self.batch, came = sorted(self.batch), [], set()
+        for block in sorted({page // size for page in faulted}):
+            own = [page for page in faulted if page // size == block]
+            there = {*own, *self.resident}
+            tree = {other for page in own for other in self._subtree(page, there)}
+            added = sorted(page for page in tree - there if page in self.managed)
+            self.counts["um.pages_prefetched"] += len(added)
+            for page in [*own, *added]:
+                self._bring(page)
+                end = max(end, self.resident[page])
+                came.add(page)
+        self.tried_again = end
+        for page in came & self.resident.keys():
+            self.resident[page] = self.replayed[page] = end
+
+    def _subtree(self, page: int, there: set[int]) -> range:
+        best, size = range(page, page + 1), 2
+        while size <= self.keys.prefetch // self.keys.page:
+            group = range(page // size * size, page // size * size + size)
+            if 2 * sum(other in there for other in group) > size:
+                best = group
+            size *= 2
+        return best
+
+    def _fault(self, page: int, t: int) -> None:
+        if t > self.batch_start or self.batch_faults == self.keys.fault_batch:
+            self.batch_start = max(t, self.batch_end)
+            self.batch_end = self.batch_start + self.fault_latency
+            self.batch_faults = 0
+            self.counts["um.fault_batches_busy_ps"] += self.fault_latency
+        self.batch_faults += 1
+        self.counts["um.page_faults"] += 1
+        brought = self._brought_with(page)
+        self.counts["um.pages_prefetched"] += len(brought) - 1
+        for one in brought:
+            self._bring(one)
+
+    def _brought_with(self, page: int) -> list[int]:
+        """The faulting page, and those that the tree prefetches with it."""
+        brought, size = [page], 2
+        while size <= self.keys.prefetch // self.keys.page:
+            group = range(page // size * size, page // size * size + size)
+            if 2 * (1 + sum(other in self.resident for other in group)) > size:
+                absent = [other for other in group if other in self.managed and other not in self.resident]
+                brought = [page, *(other for other in absent if other != page)]
+            size *= 2
+        return brought
+
+    def _bring(self, page: int) -> None:
+        came, frame = self.batch_end, page // self.frame_pages
+        if frame not in self.frames:
+            if len(self.frames) == self.room:
+                gone = self._evict()
+                came = gone if self.keys.serial else came
+            self.frames[frame] = None
+        self.frames.move_to_end(frame)
+        if self.keys.zero_fill and page not in self.exists:
+            self.resident[page] = came
+        else:
+            self.counts["link.migration_in_bytes"] += self.keys.page
+            self.resident[page] = self.link.read(self.keys.page, came)
+        self.exists.add(page)
+        if self.keys.serial:
+            self.batch_end = self.resident[page]
+
+    def _evict(self) -> int:
+        """Sends the pages of the least recently used frame back; when they have gone (ps)."""
+        frame, _ = self.frames.popitem(last=False)
+        gone = self.batch_end
+        for page in range(frame * self.frame_pages, (frame + 1) * self.frame_pages):
+            if page in self.resident:
+                del self.resident[page]
+                self.counts["um.pages_evicted"] += 1
+                self.counts["link.migration_out_bytes"] += self.keys.page
+                gone = self.link.write(self.keys.page, self.batch_end) + self.link.on_the_way(self.keys.page)
+                self.leave_caches(range(page * self.page_entries, (page + 1) * self.page_entries))
+        return gone

@@ -1,0 +1,157 @@
+"""A warp: its clock, its shift and its pending loads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from buddysim.trace import OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
+from tests.reference.replay.icache import Code
+from tests.reference.replay.numbers import Numbers
+from tests.reference.replay.operations import Op, WarpProgram
+
+if TYPE_CHECKING:
+    from tests.reference.replay.blocks import Block
+
+MOST_PENDING = 34
+MOST_UNIT_SLOTS = 65535
+
+
+@dataclass
+class Pending:
+    """A load whose result is used at `use` on the warp's clock and arrives at `arrival`."""
+
+    use: int
+    arrival: int
+
+
+@dataclass
+class Warp:
+    """A warp on an SM; times are ps.
+
+    Parameters
+    ----------
+    numbers : of the machine
+    program : its instructions
+    block : its thread block
+    slot : its warp slot on the SM
+    begin : when its first instruction may issue, but for its chain
+    code : what its SM has of its kernel's code
+    awaited : 4 KiB of pages that it waits for, each with the time to look again
+    asked : its accesses in each of these
+    in_flight : how many of these are not held back
+    goes_on : when the last of those that it waited for, as its whole SM did, was there
+    """
+
+    numbers: Numbers
+    program: WarpProgram
+    block: Block
+    slot: int
+    begin: int
+    code: Code
+    position: int = -1
+    instructions: int = 0
+    clock: int = 0
+    shift: int = field(init=False)
+    last: int = field(init=False)
+    ready: int | None = field(init=False)
+    chain: int = field(init=False)
+    slots: int = field(init=False)
+    unit_slots: int = field(init=False)
+    slots_taken: bool = field(init=False)
+    has_code: bool = field(init=False)
+    pending: list[Pending] = field(default_factory=list)
+    awaited: dict[int, int] = field(default_factory=dict)
+    asked: Counter[int] = field(default_factory=Counter)
+    in_flight: Counter[int] = field(default_factory=Counter)
+    goes_on: int = 0
+
+    def __post_init__(self) -> None:
+        """Begins with the first instruction."""
+        self.shift = self.last = self.begin
+        self.next()
+
+    @property
+    def op(self) -> Op | None:
+        """The memory instruction that is next; None at the end."""
+        ops = self.program.ops
+        return ops[self.position] if self.position < len(ops) else None
+
+    def next(self) -> None:
+        """Goes on to the next memory instruction, or to the end."""
+        self.position += 1
+        self.slots_taken = self.has_code = False
+        op, program, numbers = self.op, self.program, self.numbers
+        if op is None:
+            timed = program.tail_cycles != 0
+            self.chain = numbers.span(program.tail_gap, program.tail_cycles, program.tail_steps, timed)
+            self.slots = numbers.scaled(program.tail_gap)
+            self.unit_slots = numbers.scaled(program.tail_unit_slots)
+        else:
+            self.chain = numbers.span(op.gap + 1, op.chain_cycles, op.chain_steps, op.timed)
+            self.slots = numbers.scaled(op.gap) + 1
+            self.unit_slots = min(MOST_UNIT_SLOTS, numbers.scaled(op.unit_slots))
+        self.clock += self.chain
+        at = 0
+        while at < len(self.pending):
+            if op is None or self.pending[at].use <= self.clock:
+                self._wait_for(at)
+            else:
+                at += 1
+        self.ready = self.clock + self.shift
+        if op is None:
+            self.ready = max(self.ready, self.last)
+
+    def _wait_for(self, at: int) -> None:
+        """Takes a load out of the list; the last one of the list takes its place."""
+        load = self.pending[at]
+        self.shift = max(self.shift, load.arrival - load.use)
+        self.pending[at] = self.pending[-1]
+        self.pending.pop()
+
+    def wait_for_code(self, now: int) -> int:
+        """When it has the code up to its next memory instruction, being ready at `now`; it waits for each only once."""
+        if self.has_code:
+            return now
+        self.has_code = True
+        first, self.instructions = self.instructions, self.code.passed(self.instructions, self.slots)
+        return now + self.code.wait(first, self.slots, now - self.chain, self.chain)
+
+    def issued(self, op: Op, at: int, arrival: int) -> None:
+        """Its instruction issued at `at`; its lines have all arrived at `arrival`."""
+        self.shift = at - self.clock
+        if op.kind == OP_STORE and not self.numbers.machine.sm.end_waits_for_stores:
+            self.block.stored = max(self.block.stored, arrival)
+        else:
+            self.last = max(self.last, arrival)
+        use = self._use(op)
+        if use is None:
+            return
+        if len(self.pending) == MOST_PENDING:
+            self._wait_for(min(range(MOST_PENDING), key=lambda i: self.pending[i].use))
+        self.pending.append(Pending(self.clock + use, arrival))
+
+    def _use(self, op: Op) -> int | None:
+        """From the instruction to the first use of its result; None where there is none."""
+        if op.kind == OP_ATOMIC and self.numbers.machine.sm.blocking_atomics:
+            return self.numbers.scaled(self.numbers.issue_interval)
+        if op.kind not in (OP_LOAD, OP_ATOMIC) or not op.use_distance or op.returns_nothing:
+            return None
+        return self.numbers.span(op.use_distance, op.use_cycles, op.use_steps, op.timed)
+
+    @property
+    def at_barrier(self) -> bool:
+        """Whether it waits for the other warps of its block."""
+        return self.ready is None
+
+    def wait_at_barrier(self) -> None:
+        """It has no ready time until `leave_barrier`."""
+        assert self.op is not None
+        assert self.op.kind == OP_BARRIER
+        self.ready = None
+
+    def leave_barrier(self, now: int) -> None:
+        """All warps of the block are there, or have ended."""
+        self.shift = max(self.shift, now + self.numbers.barrier - self.clock)
+        self.next()

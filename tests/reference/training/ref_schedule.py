@@ -1,0 +1,44 @@
+"""A program on the clock in the plainest form: step by step, with when each stream is free. Twin of `schedule`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from buddysim.training.iteration.program import Program, Step, Timing
+
+
+@dataclass
+class RefSchedule:
+    """When each step and each task started and ended, in picoseconds."""
+
+    steps: list[tuple[int, int]] = field(default_factory=list)
+    tasks: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+def ref_schedule(program: Program) -> RefSchedule:
+    """The same times as `buddysim.training.iteration.schedule.schedule`."""
+    found = RefSchedule()
+    free: dict[str, int] = {}  # when a stream has done all that it was given so far
+
+    def launch(step: Step, timing: Timing, earliest: int) -> list[int]:
+        """Launches the step's tasks of that timing, and says when each is over."""
+        ends = []
+        for task in (program.tasks[number] for number in step.tasks):
+            if task.timing == timing:
+                start = max([earliest, free.get(task.stream, 0), *(found.tasks[other][1] for other in task.after)])
+                free[task.stream] = start + task.duration_ps
+                found.tasks[task.number] = start, start + task.duration_ps
+                ends.append(start + task.duration_ps)
+        return ends
+
+    now = 0
+    for step in program.steps:
+        begin = now
+        fetched = launch(step, "before", begin)
+        launch(step, "overlapped", begin)
+        computed = max([begin, *fetched]) + step.compute_ps
+        launch(step, "after", computed)
+        awaited = [end for number, (_, end) in found.tasks.items() if program.tasks[number].until == step.index]
+        now = max([computed, *awaited])
+        found.steps.append((begin, now))
+    return found

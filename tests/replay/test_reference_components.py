@@ -1,0 +1,162 @@
+"""The engine against its readable twins, access for access."""
+
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buddysim.replay.engine.cache import LruTags
+from buddysim.replay.engine.calendar import BusCalendar
+from buddysim.replay.engine.events import EventOrder
+from buddysim.replay.engine.port import LonePort
+from buddysim.replay.parameters import engine_numbers
+from tests.reference.replay.engine.ref_cache import RefLruTags
+from tests.reference.replay.engine.ref_port import RefPort
+from tests.reference.replay.engine.ref_reservation_table import RefBusCalendar
+from tests.reference.replay.memory_path import RefMemory
+from tests.replay.bare import run_warps, tiny_machine
+
+ENTRIES = 512
+ROUNDS = [(buckets << 16) for buckets in (1, 511, 512, 513, 1024)]  # a port's buckets come round after 512
+TRAFFIC = ("demand", "overfetch", "read_modify_write", "writeback", "metadata_read", "metadata_write")
+
+
+@given(
+    shape=st.tuples(st.integers(1, 9), st.integers(1, 9) | st.sampled_from([16, 24, 70])),
+    accesses=st.lists(st.tuples(st.integers(0, 200), st.integers(1, 15)), max_size=300),
+)
+def test_cache_equals_its_twin(shape, accesses):
+    fast, naive = LruTags(*shape), RefLruTags(*shape)
+    for tag, sectors in accesses:
+        assert fast.access(tag, sectors) == naive.access(tag, sectors)
+
+
+@pytest.mark.parametrize("ways", [1, 4, 6, 8, 15, 16, 17, 24, 64, 256, 1024])
+def test_full_sets_forget_the_line_used_longest_ago(ways):
+    fast, naive, draw = LruTags(1, ways), RefLruTags(1, ways), random.Random(ways)
+    for _ in range(20 * ways + 1000):
+        tag = draw.randrange(ways + ways // 4 + 1)
+        assert fast.access(tag, 1) == naive.access(tag, 1)
+
+
+@given(data=st.data(), n=st.integers(1, 400) | st.sampled_from([16, 17, 128, 16384]))
+def test_events_come_by_time_then_number(data, n):
+    fast, times = EventOrder(n), {}
+    assert fast.first() is None
+    for number, time in data.draw(
+        st.lists(
+            st.tuples(st.integers(0, n - 1), st.none() | st.integers(0, 9) | st.integers(0, 2**47 - 1)), max_size=200
+        )
+    ):
+        fast.set(number, time)
+        times[number] = time
+        assert fast.first() == min(((t, i) for i, t in times.items() if t is not None), default=None)
+
+
+@given(
+    requests=st.lists(
+        st.tuples(
+            st.integers(0, 200_000) | st.sampled_from(ROUNDS),
+            st.integers(0, 400_000) | st.sampled_from(ROUNDS),
+            st.integers(1, 2**22) | st.integers(1, 2**28),  # what costs nothing passes no port
+        ),
+        max_size=200,
+    )
+)
+def test_port_equals_its_twin(requests):
+    fast, naive, now = LonePort(), RefPort(), 0
+    for passed, ahead, cost in requests:
+        now += passed
+        assert fast.request(now, now + ahead, cost) == naive.request(now, now + ahead, cost)
+
+
+@given(
+    burst=st.integers(2, 5000),
+    ccd=st.integers(1, 56),
+    requests=st.lists(
+        st.tuples(
+            st.integers(0, 3) | st.integers(0, 40_000),
+            st.integers(0, 30) | st.integers(0, 40_000),
+            st.integers(1, 4),
+            st.integers(1, 40),
+        ),
+        max_size=60,
+    ),
+)
+def test_bus_calendar_equals_its_twin(burst, ccd, requests):
+    fast, naive, now = BusCalendar(burst, ccd), RefBusCalendar(burst, ccd), 0
+    for passed, ahead, bursts, times in requests:
+        now += passed * burst
+        slot = now // burst + ahead
+        for _ in range(times):
+            assert fast.place(now, slot, bursts) == naive.place(now, slot, bursts)
+
+
+@st.composite
+def lines(draw, kind):
+    mask = draw(st.integers(1, 15))
+    whole = mask & draw(st.integers(0, 15)) if kind == 1 else 0
+    return draw(st.integers(0, ENTRIES - 1) | st.integers(0, 40)), mask, whole
+
+
+@st.composite
+def ops(draw):
+    kind = draw(st.sampled_from([0, 0, 1, 1, 2]))
+    return kind, draw(st.lists(lines(kind), min_size=1, max_size=4))
+
+
+@pytest.mark.parametrize("scheme", ["ideal", "bandwidth", "buddy", "host"])
+@given(
+    warp=st.lists(ops(), min_size=1, max_size=120),
+    state=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=ENTRIES, max_size=ENTRIES),
+    kept=st.lists(st.sampled_from([(0, 4), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0), (2, 4)]), min_size=3, max_size=3),
+    overlap=st.booleans(),
+    eight=st.booleans(),
+    whole=st.booleans(),
+    line=st.sampled_from(["32 B", "64 B"]),
+    pending=st.sampled_from(["guess", "wait"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight, whole, line, pending):
+    machine = tiny_machine(
+        metadata_cache__overlap=overlap,
+        metadata_cache__pending=pending,
+        buddy__eight_byte_state=eight,
+        compression__whole_raw_entry=whole,
+        metadata_cache__line=line,
+    )
+    bounds = [0, 130, 300, ENTRIES]
+    regions = [(bounds[i], bounds[i + 1], *kept[i]) for i in range(3)]
+    bytes_of_state = [now | after << 4 for now, after in state]
+    fast, final = run_warps(machine, [warp], scheme, regions=regions, state=bytes_of_state)
+    naive = RefMemory(engine_numbers(machine, Fraction(1)), regions, bytes_of_state, scheme)
+    for kind, touched in warp:
+        for entry, mask, whole_mask in touched:
+            sectors = {s for s in range(4) if mask >> s & 1}
+            if kind == 0:
+                naive.load(entry, sectors)
+            elif kind == 1:
+                naive.store(entry, sectors, {s for s in range(4) if whole_mask >> s & 1})
+            else:
+                naive.atomic(entry, sectors)
+    same = (
+        "load_sectors store_sectors demanded fills fill_sectors writebacks writeback_sectors metadata_accesses "
+        "buddy_fills buddy_writebacks grown shrunk"
+    )
+    assert {key: fast[key] for key in same.split()} == {key: naive.count[key] for key in same.split()}
+    assert fast["l1_hits"] + fast["l1_merged"] == naive.count["l1_found"]
+    assert fast["l2_read_hits"] + fast["l2_read_merged"] == naive.count["l2_found"]
+    assert fast["metadata_hits"] + fast["metadata_merged"] == naive.count["metadata_found"]
+    moved = dict(zip(TRAFFIC, fast["device"], strict=False))
+    guesses = {key: fast[key] for key in ("guessed_fills", "wrong_guesses", "wasted_sectors")}
+    if pending == "guess":  # which lookups find their line on its way the twin, without time, can't know
+        guesses = {key: min(guesses[key], naive.count[key]) for key in guesses}
+        moved["overfetch"] = min(moved["overfetch"], naive.count["device.overfetch"])
+    assert guesses == {key: naive.count[key] for key in guesses}
+    for kind, sectors in moved.items():
+        assert sectors == naive.count[f"device.{kind}"], kind
+    assert fast["link_read"][:3] == [naive.count[f"link.{k}"] for k in ("demand", "overfetch", "read_modify_write")]
+    assert fast["link_write"][3] == naive.count["link.writeback"]
+    assert final == naive.state
