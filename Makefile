@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench figures validate-study validate docs lint sanitize fuzz mutants traces build clean check-machine FORCE
+.PHONY: help run test test-all bench figures validate-buddy validate docs lint sanitize fuzz mutants traces build clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -57,8 +57,8 @@ figures: build
 	$(python) -m buddysim plot study --run --scale $(SCALE) -o out/figures
 
 # Of what the store has: after `make figures`.
-validate-study: build
-	$(python) tools/validate_study.py --scale $(SCALE)
+validate-buddy: build
+	$(python) tools/validate_buddy.py --scale $(SCALE)
 
 validate: build
 	$(python) tools/validate_accelsim.py

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--library", metavar="NAME", default="cudnn7", help="version of the CONV library, for example cudnn7 (default)"
     )
     parser.add_argument(
-        "--bounded-workspace",
+        "--limited-workspace",
         action="store_true",
         help="the timings are of algorithms with little workspace, not of the fastest",
     )
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     def fitted(chosen: Sequence[Timing]) -> CostModel:
         data = Dataset(machine.name, args.library, Peak.of(machine), tuple(chosen))
         source = (f"{len(chosen)} timings of {Path(args.timings).name}, fitted by buddysim calibrate",)
-        calibration = fit_calibration(data, common(), source, args.bounded_workspace)
+        calibration = fit_calibration(data, common(), source, args.limited_workspace)
         return CostModel.load(machine, args.library, calibration)
 
     model = fitted(timings)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from buddysim.validation import Comparison
+    from buddysim.validation import ValidationReport
 
 NAME = "validate"
 HELP = """hold the simulator against measurements of real GPUs and other simulators
@@ -59,14 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from buddysim.base import comparisons
+    from buddysim.base import validation_table
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
     from buddysim.base.terminal import say
     from buddysim.drawing.save import save
     from buddysim.report.screen import print_screen
     from buddysim.report.validation import validation_parts
-    from buddysim.validation import REGISTRY, Options
+    from buddysim.validation import REGISTRY, ValidationOptions
 
     names = [args.name] if args.name else list(REGISTRY.names())
     data, captures = (None if given is None else Path(given) for given in (args.data, args.captures))
@@ -75,16 +75,16 @@ def run(args: argparse.Namespace) -> int:
         folder = Path(args.output)
         folder.mkdir(parents=True, exist_ok=True)
         endings = [".md", *(f"-{name}.{kind}" for name in names for kind in ("csv", "png"))]
-        targets = [folder / comparisons.FILE, *(folder / f"{PAGE}{ending}" for ending in endings)]
+        targets = [folder / validation_table.FILE, *(folder / f"{PAGE}{ending}" for ending in endings)]
         check_outputs(targets, [data, captures])
-    found: dict[str, Comparison] = {}
+    found: dict[str, ValidationReport] = {}
     for name in names:
-        found[name] = REGISTRY.find(name).compare(Options(args.machine, data, captures, say))
+        found[name] = REGISTRY.find(name).compare(ValidationOptions(args.machine, data, captures, say))
         print_screen([f"{name}:", *validation_parts(found[name].judged), ""])
     if targets:
         table, page = targets[:2]
         rows = {name: [judged.row for judged in one.judged] for name, one in found.items()}
-        write_text(table, comparisons.merged(table, PAGE, rows))
+        write_text(table, validation_table.merged(table, PAGE, rows))
         write_text(page, merged_page(page if page.exists() else None, found))
         for (_, one), points, picture in zip(found.items(), targets[2::2], targets[3::2], strict=True):
             write_text(points, csv_text([one.columns, *one.rows]))
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def merged_page(existing: Path | None, found: Mapping[str, Comparison]) -> str:
+def merged_page(existing: Path | None, found: Mapping[str, ValidationReport]) -> str:
     """The page with these comparisons, and with those that it had and that did not run now."""
     from buddysim.base.textfile import read_text
     from buddysim.report.validation import page, parts_of

@@ -12,9 +12,9 @@ from buddysim.figures.shared.source import Source
 from buddysim.figures.shared.table import Table
 from buddysim.papers.stated import value
 from buddysim.validation.correlation import log_correlation
-from buddysim.validation.kernel.measured import measured
-from buddysim.validation.kernel.pairs import paired
-from buddysim.validation.kernel.replays import stored
+from buddysim.validation.kernel.counter_data import measured_kernels
+from buddysim.validation.kernel.pairs import pair_kernels
+from buddysim.validation.kernel.replays import stored_replays
 
 TITLE = "Buddy Compression, Fig. 10: cycles of kernels against a real GPU's"
 ORDER = 112
@@ -25,7 +25,7 @@ WIDTH_IN = study.WIDTH_IN
 
 def data(source: Source) -> Table:
     """A row for each kernel that `validate kernels` compares: of its stored replays, whatever the store has."""
-    kept = [pair for pair in paired(measured(), stored()) if not pair.why_not]
+    kept = [pair for pair in pair_kernels(measured_kernels(), stored_replays()) if not pair.why_not]
     rows = [
         (
             pair.program, pair.replay.number, pair.measured.counts.cycles, pair.replay.counts.cycles,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from buddysim.measure.gpu import About, Gpu
-from buddysim.validation.curve.measured import CHASE, PER_SM, SHARED, STREAM, STRIDES
+from buddysim.measure.gpu import GpuProperties, MicrobenchmarkGpu
+from buddysim.validation.curve.curve_data import CHASE, PER_SM, SHARED, STREAM, STRIDES
 
 KIB, MIB = 1024, 2**20
 HOST_CHASE = "host_pointer_chase_latency"
@@ -34,10 +34,10 @@ class Benchmark:
     x_unit: str
     y_unit: str
     x: Sequence[float]
-    y: Callable[[Gpu, float], float]
+    y: Callable[[MicrobenchmarkGpu, float], float]
 
 
-def benchmarks(about: About) -> Iterator[Benchmark]:
+def benchmarks(about: GpuProperties) -> Iterator[Benchmark]:
     """All of a GPU, in the order in which they are measured."""
     largest = min(_MOST_L2S * about.figures["l2CacheSize"], about.figures["totalGlobalMem"] // _MOST_BYTES_SHARE) // KIB
     footprint = "footprint_kB"
@@ -52,14 +52,14 @@ def benchmarks(about: About) -> Iterator[Benchmark]:
     occupancies = [round(100 * part / 32, 1) for part in range(1, 33)]
     for op, arrays in _STREAMS.items():
 
-        def stream(gpu: Gpu, x: float, op: str = op, arrays: int = arrays) -> float:
+        def stream(gpu: MicrobenchmarkGpu, x: float, op: str = op, arrays: int = arrays) -> float:
             return gpu.stream_gb_s(op, arrays, max(16, round(x / 100 * most / 16) * 16 // 2))
 
         yield Benchmark(f"{STREAM}{op}", "occupancy_percent", "GB/s", occupancies, stream)
     yield Benchmark(STRIDES, "stride_floats", "cycles", range(16), lambda gpu, x: gpu.stride_cycles(int(x)))
     for name, to_host in ((TO_HOST, True), (TO_DEVICE, False)):
 
-        def copy(gpu: Gpu, x: float, to_host: bool = to_host) -> float:
+        def copy(gpu: MicrobenchmarkGpu, x: float, to_host: bool = to_host) -> float:
             return gpu.copy_gb_s(to_host, round(x * MIB))
 
         yield Benchmark(name, "MiB", "GB/s", [1, 4, 16, 64, 256], copy)
@@ -68,7 +68,7 @@ def benchmarks(about: About) -> Iterator[Benchmark]:
     )
     for name in KERNELS:
 
-        def kernel(gpu: Gpu, x: float, name: str = name) -> float:
+        def kernel(gpu: MicrobenchmarkGpu, x: float, name: str = name) -> float:
             return gpu.kernel_us(name, int(x))
 
         yield Benchmark(f"kernel_{name}", "rows", "us", [512, 1024, 2048], kernel)

@@ -29,7 +29,7 @@ _RESERVED = 1024
 
 
 @dataclass(frozen=True)
-class About:
+class GpuProperties:
     """What CUDA says of a GPU.
 
     Attributes
@@ -42,11 +42,11 @@ class About:
     figures: dict[str, int]
 
 
-class Gpu(Protocol):
+class MicrobenchmarkGpu(Protocol):
     """What is measured: bytes and thread counts in, the units of docs/validation-rules.md out."""
 
     @property
-    def about(self) -> About:
+    def about(self) -> GpuProperties:
         """What CUDA says of it."""
 
     def clock_mhz(self) -> float:
@@ -103,13 +103,13 @@ def open_gpu() -> CudaGpu:
 
 
 class CudaGpu:
-    """`Gpu` in CUDA: every time is that of a longer kernel less that of a shorter one."""
+    """`MicrobenchmarkGpu` in CUDA: every time is that of a longer kernel less that of a shorter one."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
         properties = cupy.cuda.runtime.getDeviceProperties(0)
         figures = {key: int(value) for key, value in properties.items() if isinstance(value, int)}
-        self.about = About(properties["name"].decode(), figures)
+        self.about = GpuProperties(properties["name"].decode(), figures)
         self._sms = figures["multiProcessorCount"]
         source = (resources.files("buddysim.measure") / "kernels.cu").read_text(encoding="utf-8")
         self._module = cupy.RawModule(code=source, options=("-std=c++17",))

@@ -8,16 +8,16 @@ from pathlib import Path
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import check_outputs, write_text
 from buddysim.machine import Machine
-from buddysim.measure.gpu import Gpu
-from buddysim.measure.machine import machine_from, nearest_preset
-from buddysim.measure.table import measure
-from buddysim.validation.curve.measured import curves
+from buddysim.measure.curve_table import measure
+from buddysim.measure.gpu import MicrobenchmarkGpu
+from buddysim.measure.machine_file import machine_from, nearest_preset
+from buddysim.validation.curve.curve_data import curves
 
 TABLE, MACHINE = "gpu_curves.csv", "machine.toml"
 
 
 def measure_into(
-    folder: Path, like: str | None, open_gpu: Callable[[], Gpu], progress: Callable[[str], object]
+    folder: Path, like: str | None, open_gpu: Callable[[], MicrobenchmarkGpu], progress: Callable[[str], object]
 ) -> list[Path]:
     """Measures a GPU into a folder, which is made; what an interrupted run has left there is not measured again.
 

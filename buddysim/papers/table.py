@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from buddysim.base import comparisons
+from buddysim.base import validation_table
 from buddysim.base.output import write_text
 
 
@@ -20,11 +20,11 @@ def table_text(document: Path, rows: Iterable[Sequence[object]]) -> str:
     by_paper: dict[str, list[Sequence[object]]] = {}
     for row in rows:
         by_paper.setdefault(str(row[0]), []).append(row)
-    return comparisons.merged(document.parent / comparisons.FILE, document.stem, by_paper)
+    return validation_table.merged(document.parent / validation_table.FILE, document.stem, by_paper)
 
 
 def write_both(document: Path, text: str, rows: Iterable[Sequence[object]]) -> None:
     """Writes a document, and its numbers to the table."""
     table = table_text(document, rows)
     write_text(document, text)
-    write_text(document.parent / comparisons.FILE, table)
+    write_text(document.parent / validation_table.FILE, table)

@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def row(self) -> tuple[str | float | None, ...]:
-        """A value for each of `buddysim.base.comparisons.COLUMNS` but the page; `measured` is the paper's.
+        """A value for each of `buddysim.base.validation_table.COLUMNS` but the page; `measured` is the paper's.
 
         The error and its goal are shares where both sides are single numbers, and the rule is one of a share.
         """

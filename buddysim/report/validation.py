@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from buddysim.report.screen import NOTHING, Column, Part, Table
-from buddysim.validation import Judged
+from buddysim.validation import ComparedQuantity
 from buddysim.validation.comparison import FITTED, MET
 
 _HEAD = """# Held against real GPUs and other simulators
@@ -17,7 +17,7 @@ quantity of every comparison, on this page and with papers, as one table; the ot
 _PART = re.compile(r"<!-- comparison: (\w+) -->")
 
 
-def validation_parts(judged: Sequence[Judged]) -> list[Part]:
+def validation_parts(judged: Sequence[ComparedQuantity]) -> list[Part]:
     """The screen of one comparison."""
     columns = [
         Column("machine", left=True), Column("subject", left=True), Column("quantity", left=True), Column("replayed"),

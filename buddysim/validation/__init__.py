@@ -1,18 +1,25 @@
-"""The simulator held against measurements and against other simulators: one comparison per file of this folder.
+"""Comparisons of the simulator with measurements of real GPUs and with other simulators: one per file of this folder.
 
-A comparison is a module with ``SUMMARY``, a line, and ``compare(options) -> Comparison``; ``ORDER`` is its position in
-lists. Its name is its file's.
+A comparison is a module with ``NAME``, its name on the command line; ``SUMMARY``, one line; and
+``compare(options) -> ValidationReport``. ``ORDER`` is its position in lists.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
 
-from buddysim.base.registry import Registry, modules_with
-from buddysim.validation.comparison import Comparison, Judged, Options
+from buddysim.base.registry import Registry
+from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport
 
-CONTRACT = ("SUMMARY", "compare")
+CONTRACT = ("NAME", "SUMMARY", "compare")
 
-REGISTRY: Registry[ModuleType] = Registry("comparison", __name__, CONTRACT, modules_with(*CONTRACT))
 
-__all__ = ["REGISTRY", "Comparison", "Judged", "Options"]
+def _comparison_of(module: ModuleType) -> Mapping[str, ModuleType]:
+    """Return the comparison that a module defines, by its name; empty if the module defines none."""
+    return {module.NAME: module} if all(hasattr(module, name) for name in CONTRACT) else {}
+
+
+REGISTRY: Registry[ModuleType] = Registry("comparison", __name__, CONTRACT, _comparison_of)
+
+__all__ = ["REGISTRY", "ComparedQuantity", "ValidationOptions", "ValidationReport"]

@@ -14,7 +14,7 @@ from buddysim.machine import Machine
 from buddysim.machine.units import parse_time
 from buddysim.replay import simulate
 from buddysim.trace.shipped import shipped_trace
-from buddysim.validation.comparison import Comparison, Judged, Options, Value
+from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport, Value
 from buddysim.validation.correlation import log_correlation
 
 SUMMARY = "cycles of programs and microbenchmarks, beside Accel-Sim's"
@@ -31,7 +31,7 @@ _DATA = resources.files("buddysim.validation") / "data"
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedTrace:
     """A trace's kernels.
 
     Attributes
@@ -64,13 +64,15 @@ class Compared:
         return [ours / theirs - 1 for ours, theirs in zip(self.ours, self.theirs, strict=True)]
 
 
-def compare(options: Options) -> Comparison:
+def compare(options: ValidationOptions) -> ValidationReport:
     """Replays every trace of the reference; on another machine than Accel-Sim's there is nothing to compare."""
     if options.machine not in (None, MACHINE):
         Machine.load(options.machine)
-        return Comparison([Judged(NAME, str(options.machine), "every trace", "all", note="no figures")], COLUMNS, [])
+        return ValidationReport(
+            [ComparedQuantity(NAME, str(options.machine), "every trace", "all", note="no figures")], COLUMNS, []
+        )
     stated = tomllib.loads((_DATA / "accelsim.toml").read_text(encoding="utf-8"))
-    machine, found, absent = Machine.load(MACHINE), list[Compared](), list[str]()
+    machine, found, absent = Machine.load(MACHINE), list[ComparedTrace](), list[str]()
     for kind in ("program", "captured", MICRO):
         for one in stated[kind]:
             path = trace_of(one["trace"])
@@ -80,8 +82,10 @@ def compare(options: Options) -> Comparison:
             found.append(replay(machine, one, path, stated["launch_cycles"], is_micro=kind == MICRO))
             options.progress(f"{found[-1].name}: {found[-1].error:+.1%}")
     judged = [*judgements(found)]
-    judged += [Judged(NAME, MACHINE, name, "all", note="this installation lacks the trace") for name in absent]
-    return Comparison(judged, COLUMNS, [row for one in found for row in rows(one)], [*document(found, judged)])
+    judged += [
+        ComparedQuantity(NAME, MACHINE, name, "all", note="this installation lacks the trace") for name in absent
+    ]
+    return ValidationReport(judged, COLUMNS, [row for one in found for row in rows(one)], [*document(found, judged)])
 
 
 def trace_of(file: str) -> Path | None:
@@ -90,7 +94,7 @@ def trace_of(file: str) -> Path | None:
     return own if own.is_file() else shipped_trace(file).path
 
 
-def replay(machine: Machine, stated: Mapping[str, Any], path: Path, launch: int, *, is_micro: bool) -> Compared:
+def replay(machine: Machine, stated: Mapping[str, Any], path: Path, launch: int, *, is_micro: bool) -> ComparedTrace:
     """A trace of the reference."""
     theirs = stated["cycles"]
     kernels = simulate(path, machine, "ideal", kernels=slice(0, len(theirs))).per_kernel
@@ -101,7 +105,9 @@ def replay(machine: Machine, stated: Mapping[str, Any], path: Path, launch: int,
         if key in known
     }
     ours = net_cycles(machine, kernels)
-    return Compared(stated["trace"], stated["about"], is_micro, ours, [cycles - launch for cycles in theirs], sectors)
+    return ComparedTrace(
+        stated["trace"], stated["about"], is_micro, ours, [cycles - launch for cycles in theirs], sectors
+    )
 
 
 def net_cycles(machine: Machine, kernels: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -110,40 +116,46 @@ def net_cycles(machine: Machine, kernels: Sequence[Mapping[str, Any]]) -> list[i
     return [(int(kernel["time_ps"]) - launch_ps) // cycle_ps for kernel in kernels]
 
 
-def judgements(found: Sequence[Compared]) -> Iterator[Judged]:
+def judgements(found: Sequence[ComparedTrace]) -> Iterator[ComparedQuantity]:
     """Rows of the table of all comparisons."""
     programs = [one for one in found if not one.is_micro]
     for one in found:
         goal = None if one.is_micro else PROGRAM_GOAL
         note = "constants were chosen with it in view" if one.trace in FITTED else ""
         total, theirs = sum(one.ours), sum(one.theirs)
-        yield Judged(NAME, MACHINE, one.name, "cycles of all kernels", "cycles", total, theirs, one.error, goal, note)
+        yield ComparedQuantity(
+            NAME, MACHINE, one.name, "cycles of all kernels", "cycles", total, theirs, one.error, goal, note
+        )
         for key, (mine, accelsim) in one.sectors.items():
             error = mine / accelsim - 1 if accelsim else float(mine > 0)
-            yield Judged(NAME, MACHINE, one.name, f"{key} sectors", "sectors", mine, accelsim, error)
+            yield ComparedQuantity(NAME, MACHINE, one.name, f"{key} sectors", "sectors", mine, accelsim, error)
     if programs:
         pairs = [pair for one in programs for pair in zip(one.ours, one.theirs, strict=True)]
         correlation, off = log_correlation(pairs), mean(abs(one.error) for one in programs)
         allowed = 1 - CORRELATION_GOAL
-        yield Judged(
+        yield ComparedQuantity(
             NAME, MACHINE, "programs", "log correlation of kernels", "of 1", correlation, None, 1 - correlation,
             allowed, "error: 1 - correlation",
         )  # fmt: skip
-        yield Judged(NAME, MACHINE, "programs", "mean error of totals", error=off, goal=MEAN_GOAL)
+        yield ComparedQuantity(NAME, MACHINE, "programs", "mean error of totals", error=off, goal=MEAN_GOAL)
     errors = [abs(error) for one in found if one.is_micro for error in one.errors]
     if errors:
-        yield Judged(NAME, MACHINE, "microbenchmarks", "median error", error=median(errors), goal=MICRO_MEDIAN_GOAL)
-        yield Judged(NAME, MACHINE, "microbenchmarks", "largest error", error=max(errors), goal=MICRO_WORST_GOAL)
+        yield ComparedQuantity(
+            NAME, MACHINE, "microbenchmarks", "median error", error=median(errors), goal=MICRO_MEDIAN_GOAL
+        )
+        yield ComparedQuantity(
+            NAME, MACHINE, "microbenchmarks", "largest error", error=max(errors), goal=MICRO_WORST_GOAL
+        )
 
 
-def rows(one: Compared) -> Iterator[tuple[Value, ...]]:
+def rows(one: ComparedTrace) -> Iterator[tuple[Value, ...]]:
     """Every kernel, for the CSV file."""
     kind = MICRO if one.is_micro else "program"
     for number, (ours, theirs, error) in enumerate(zip(one.ours, one.theirs, one.errors, strict=True)):
         yield (one.name, kind, number, ours, theirs, float(f"{error:.3g}"), int(one.trace in FITTED))
 
 
-def document(found: Sequence[Compared], judged: Sequence[Judged]) -> Iterator[str]:
+def document(found: Sequence[ComparedTrace], judged: Sequence[ComparedQuantity]) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     yield "## Cycles, beside Accel-Sim"
     yield ""

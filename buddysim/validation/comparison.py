@@ -16,7 +16,7 @@ MET, MISSED, UNCHECKED, SHOWN, FITTED = "met", "missed", "not checked", "no goal
 
 
 @dataclass(frozen=True)
-class Options:
+class ValidationOptions:
     """What to compare.
 
     Attributes
@@ -34,7 +34,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ComparedQuantity:
     """A row of the table of all comparisons.
 
     Attributes
@@ -72,7 +72,7 @@ class Judged:
 
     @property
     def row(self) -> tuple[Value, ...]:
-        """A value for each of `buddysim.base.comparisons.COLUMNS` but the page."""
+        """A value for each of `buddysim.base.validation_table.COLUMNS` but the page."""
         return (
             self.comparison, self.machine, self.subject, self.quantity, self.unit, rounded(self.simulated),
             rounded(self.measured), rounded(self.error), rounded(self.goal), self.verdict, self.note,
@@ -85,7 +85,7 @@ def rounded(value: float | None) -> float | None:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ValidationReport:
     """What a comparison found.
 
     Attributes
@@ -96,7 +96,7 @@ class Comparison:
     picture : draws the figure; None: there is none
     """
 
-    judged: Sequence[Judged]
+    judged: Sequence[ComparedQuantity]
     columns: tuple[str, ...]
     rows: Sequence[tuple[Value, ...]]
     document: Sequence[str] = field(default_factory=tuple)

@@ -8,14 +8,14 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.machine import Machine
 from buddysim.machine.presets import is_path
-from buddysim.validation.comparison import Comparison, Judged, Options, Value
-from buddysim.validation.curve import measured, picture
+from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport, Value
+from buddysim.validation.curve import curve_data, figure
+from buddysim.validation.curve.card_curves import CardCurves, CurveReplay
 from buddysim.validation.curve.causes import causes
+from buddysim.validation.curve.curve_data import Card, MeasuredCurve
 from buddysim.validation.curve.document import document
 from buddysim.validation.curve.fit import fit
-from buddysim.validation.curve.found import OfCard, Replayed
-from buddysim.validation.curve.measured import Card, Curve
-from buddysim.validation.curve.measures import KNEE_GOAL, MEDIAN_GOAL, P90_GOAL, percentile
+from buddysim.validation.curve.metrics import KNEE_GOAL, MEDIAN_GOAL, P90_GOAL, percentile
 from buddysim.validation.curve.replays import replays
 
 SUMMARY = "latency and bandwidth curves of gpu-benches on V100, A100, H200 and GH200"
@@ -25,7 +25,7 @@ NAME = "curves"
 COLUMNS = ("machine", "card", "source", "benchmark", "x", "measured", "simulated", "error_share", "fitted")
 
 
-def compare(options: Options) -> Comparison:
+def compare(options: ValidationOptions) -> ValidationReport:
     """Replays every curve of the machine, or of all machines.
 
     Raises
@@ -37,7 +37,7 @@ def compare(options: Options) -> Comparison:
     if options.machine is not None:
         Machine.load(options.machine)  # says what is wrong with the name
         presets = [options.machine]
-    known, every = measured.cards(), measured.curves(options.data)
+    known, every = curve_data.cards(), curve_data.curves(options.data)
     if options.machine is not None and is_path(options.machine):  # 'machines measure' wrote it beside the table
         own = Machine.load(options.machine)
         known[own.name] = Card(own.name, options.machine, own.description, {}, {})
@@ -53,20 +53,20 @@ def compare(options: Options) -> Comparison:
     ]
     judged = [row for one in found for row in judgements(one)]
     judged += [
-        Judged(NAME, name, "every curve", "all", note="no curve of such a card")
+        ComparedQuantity(NAME, name, "every curve", "all", note="no curve of such a card")
         for name in presets
         if name not in {one.card.machine for one in found}
     ]
-    return Comparison(
+    return ValidationReport(
         judged,
         COLUMNS,
         [row for one in found for row in rows(one)],
         [*document(found, judged)],
-        (lambda: picture.draw(drawn(found))) if found else None,
+        (lambda: figure.draw(drawn(found))) if found else None,
     )
 
 
-def of_card(card: Card, curves: Sequence[Curve], options: Options) -> OfCard:
+def of_card(card: Card, curves: Sequence[MeasuredCurve], options: ValidationOptions) -> CardCurves:
     """Fits a card's machine, and replays its curves."""
     machine = card.at_its_clocks()
     fitted = fit(machine, curves)
@@ -74,20 +74,24 @@ def of_card(card: Card, curves: Sequence[Curve], options: Options) -> OfCard:
     for curve in curves:
         points = replays(fitted.machine, curve)
         if points:
-            done.append(Replayed(curve, fitted.machine, points, fitted.used.get(curve.name, frozenset())))
+            done.append(CurveReplay(curve, fitted.machine, points, fitted.used.get(curve.name, frozenset())))
             options.progress(f"{curve.name}: median error {percentile(done[-1].errors, 0.5):.1%}")
-    return OfCard(card, fitted, done, list(causes(fitted.machine, curves)))
+    return CardCurves(card, fitted, done, list(causes(fitted.machine, curves)))
 
 
-def judgements(one: OfCard) -> Iterator[Judged]:
+def judgements(one: CardCurves) -> Iterator[ComparedQuantity]:
     """The rows of a card in the table of all comparisons."""
     for key, value in one.fit.keys.items():
         preset = Machine.load(one.card.machine).text(key)
-        yield Judged(NAME, one.card.machine, one.card.name, f"fitted {key}", note=f"{value}; the preset has {preset}")
+        yield ComparedQuantity(
+            NAME, one.card.machine, one.card.name, f"fitted {key}", note=f"{value}; the preset has {preset}"
+        )
     for curve in one.curves:
 
-        def row(quantity: str, error: float, goal: float | None, curve: Replayed = curve, **more: object) -> Judged:
-            return Judged(
+        def row(
+            quantity: str, error: float, goal: float | None, curve: CurveReplay = curve, **more: object
+        ) -> ComparedQuantity:
+            return ComparedQuantity(
                 NAME,
                 one.card.machine,
                 curve.curve.name,
@@ -109,7 +113,7 @@ def judgements(one: OfCard) -> Iterator[Judged]:
             )  # fmt: skip
 
 
-def rows(one: OfCard) -> Iterator[tuple[Value, ...]]:
+def rows(one: CardCurves) -> Iterator[tuple[Value, ...]]:
     """Every point, for the CSV file."""
     for curve in one.curves:
         for (x, theirs, ours), error in zip(curve.points, curve.errors, strict=True):
@@ -119,10 +123,10 @@ def rows(one: OfCard) -> Iterator[tuple[Value, ...]]:
             )  # fmt: skip
 
 
-def drawn(found: Sequence[OfCard]) -> list[picture.Panel]:
+def drawn(found: Sequence[CardCurves]) -> list[figure.Panel]:
     """What the figure shows: a panel for each benchmark and card."""
     return [
-        picture.Panel(f"{one.card.name}: {curve.curve.benchmark}", curve.curve.source, curve.points)
+        figure.Panel(f"{one.card.name}: {curve.curve.benchmark}", curve.curve.source, curve.points)
         for one in found
         for curve in one.curves
     ]

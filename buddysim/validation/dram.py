@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.synthetic import make_trace
-from buddysim.validation.comparison import Comparison, Judged, Options, Value
+from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport, Value
 
 SUMMARY = "device memory's share of its peak bandwidth, beside DRAMsim3's on the same streams"
 ORDER = 40
@@ -29,7 +29,7 @@ _PS_PER_S = 10**12
 
 
 @dataclass(frozen=True)
-class Share:
+class StreamBandwidth:
     """A stream on a machine.
 
     Attributes
@@ -67,7 +67,7 @@ def reference() -> dict[str, dict[str, tuple[float, float]]]:
     }
 
 
-def compare(options: Options) -> Comparison:
+def compare(options: ValidationOptions) -> ValidationReport:
     """Replays every stream of the reference on its machine."""
     if options.machine is not None:
         Machine.load(options.machine)  # says what is wrong with the name
@@ -78,11 +78,11 @@ def compare(options: Options) -> Comparison:
         machine = Machine.load(name)
         for stream, theirs in streams.items():
             if not stream.endswith(_EVICTING):
-                found.append(Share(name, stream, share(machine, stream), theirs))
+                found.append(StreamBandwidth(name, stream, share(machine, stream), theirs))
         worst = max((one for one in found if one.machine == name), key=lambda one: abs(one.error))
         options.progress(f"{name}: largest error {worst.error:+.1%} ({worst.stream})")
     judged = [
-        Judged(
+        ComparedQuantity(
             NAME, one.machine, one.stream, "share of peak bandwidth", "of peak", simulated=one.ours,
             measured=one.nearest, error=one.error, goal=one.goal,
             note=f"DRAMsim3: {one.theirs[0]:.3f} and {one.theirs[1]:.3f}",
@@ -90,9 +90,11 @@ def compare(options: Options) -> Comparison:
         for one in found
     ]  # fmt: skip
     judged += [
-        Judged(NAME, name, "every stream", "all", note="DRAMsim3 was not run") for name in presets if name not in known
+        ComparedQuantity(NAME, name, "every stream", "all", note="DRAMsim3 was not run")
+        for name in presets
+        if name not in known
     ]
-    return Comparison(judged, COLUMNS, [row(one) for one in found], [*document(found)])
+    return ValidationReport(judged, COLUMNS, [row(one) for one in found], [*document(found)])
 
 
 def share(machine: Machine, stream: str) -> float:
@@ -122,12 +124,12 @@ def share(machine: Machine, stream: str) -> float:
     return float(sectors / (dram.channels * dram.pseudo_channels) * burst_ps / int(kernel["time_ps"]))
 
 
-def row(one: Share) -> tuple[Value, ...]:
+def row(one: StreamBandwidth) -> tuple[Value, ...]:
     """For the CSV file."""
     return (one.machine, one.stream, float(f"{one.ours:.4g}"), *one.theirs, float(f"{one.error:.3g}"))
 
 
-def document(found: Sequence[Share]) -> Iterator[str]:
+def document(found: Sequence[StreamBandwidth]) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     yield "## Device memory, beside DRAMsim3"
     yield ""
@@ -150,9 +152,9 @@ def document(found: Sequence[Share]) -> Iterator[str]:
         yield from _CAUSES.splitlines()
 
 
-def table(found: Sequence[Share], machines: Sequence[str]) -> Iterator[str]:
+def table(found: Sequence[StreamBandwidth], machines: Sequence[str]) -> Iterator[str]:
     """A row for each stream, a column for each machine."""
-    by: Mapping[tuple[str, str], Share] = {(one.stream, one.machine): one for one in found}
+    by: Mapping[tuple[str, str], StreamBandwidth] = {(one.stream, one.machine): one for one in found}
     yield ""
     yield f"| stream | {' | '.join(f'`{name}`' for name in machines)} |"
     yield f"|---|{'---|' * len(machines)}"
@@ -161,7 +163,7 @@ def table(found: Sequence[Share], machines: Sequence[str]) -> Iterator[str]:
         yield f"| {stream} | {' | '.join(cells)} |"
 
 
-def cell(one: Share) -> str:
+def cell(one: StreamBandwidth) -> str:
     error = f"{one.error:+.1%}" if abs(one.error) <= one.goal else f"**{one.error:+.1%}**"
     return f"{one.ours:.3f} / {one.theirs[0]:.3f}, {one.theirs[1]:.3f}: {error}"
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.trace import Provenance, TraceWriter
-from buddysim.validation.comparison import Comparison, Judged, Options, Value
+from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport, Value
 from buddysim.validation.paging import cpu_faults, lanes
-from buddysim.validation.paging.measured import FRAME, Run, runs
 from buddysim.validation.paging.programs import PROGRAMS
-from buddysim.validation.paging.space import Space
+from buddysim.validation.paging.space import ManagedSpace
+from buddysim.validation.paging.um_data import FRAME, MeasuredUmRun, runs
 
 SUMMARY = "oversubscribed Unified Memory of four programs on a GTX 1080 Ti"
 ORDER = 50
@@ -36,7 +36,7 @@ _PS_PER_S = 10**12
 
 
 @dataclass(frozen=True)
-class Replayed:
+class UmReplay:
     """A measured run and its replay.
 
     Attributes
@@ -46,7 +46,7 @@ class Replayed:
     seconds, in_bytes, out_bytes, groups : what the replay gives
     """
 
-    run: Run
+    run: MeasuredUmRun
     frames: int
     seconds: float
     in_bytes: int
@@ -61,17 +61,19 @@ class Replayed:
         return inwards, outwards
 
 
-def compare(options: Options) -> Comparison:
+def compare(options: ValidationOptions) -> ValidationReport:
     """Replays every run; on another machine than the card's there is nothing to compare."""
     if options.machine not in (None, MACHINE):
         Machine.load(options.machine)
-        return Comparison([Judged(NAME, str(options.machine), "every run", "all", note="no such card")], COLUMNS, [])
-    machine, found, more = Machine.load(MACHINE), list[Replayed](), list[Replayed]()
+        return ValidationReport(
+            [ComparedQuantity(NAME, str(options.machine), "every run", "all", note="no such card")], COLUMNS, []
+        )
+    machine, found, more = Machine.load(MACHINE), list[UmReplay](), list[UmReplay]()
     with TemporaryDirectory() as folder:
         for name, program in PROGRAMS.items():
             path = Path(folder) / f"{name}.bin"
             with TraceWriter(path, provenance(name)) as writer:
-                for kernel in program(Space(writer)):
+                for kernel in program(ManagedSpace(writer)):
                     lanes.write(writer, kernel)
             own = [run for run in runs() if run.program == name]
             frames = sorted({run.frames + extra for run in own for extra in (0, 1)})
@@ -81,7 +83,7 @@ def compare(options: Options) -> Comparison:
             options.progress(f"{name}: " + ", ".join(f"{one.seconds:.4g} s with {n} frames" for n, one in done.items()))
             path.unlink()
     judged = [*judgements(found)]
-    return Comparison(judged, COLUMNS, [row(one) for one in found + more], [*document(found, more, judged)])
+    return ValidationReport(judged, COLUMNS, [row(one) for one in found + more], [*document(found, more, judged)])
 
 
 def provenance(name: str) -> Provenance:
@@ -94,12 +96,12 @@ def provenance(name: str) -> Provenance:
     )
 
 
-def replay(machine: Machine, run: Run, frames: int, trace: Path) -> Replayed:
+def replay(machine: Machine, run: MeasuredUmRun, frames: int, trace: Path) -> UmReplay:
     """A run on the machine with so many frames."""
     sized = machine.with_overrides({"um.capacity": f"{frames * FRAME} B"})
     result = simulate(trace, sized, NAME)
     counters, keys = result.counters, cast(Any, sized).um  # the scheme's own section
-    return Replayed(
+    return UmReplay(
         run,
         frames,
         sum(int(kernel["time_ps"]) for kernel in result.per_kernel) / _PS_PER_S,
@@ -109,7 +111,7 @@ def replay(machine: Machine, run: Run, frames: int, trace: Path) -> Replayed:
     )
 
 
-def slowdowns(found: Sequence[Replayed]) -> list[tuple[Replayed, float, float]]:
+def slowdowns(found: Sequence[UmReplay]) -> list[tuple[UmReplay, float, float]]:
     """Of each run, ours and the measured one: over the same program at 100 %."""
     whole = {one.run.program: one for one in found if one.run.percent == 100}
     return [
@@ -125,19 +127,19 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
     return float(spearmanr([ours for ours, _ in pairs], [theirs for _, theirs in pairs]).statistic)
 
 
-def judgements(found: Sequence[Replayed]) -> Iterator[Judged]:
+def judgements(found: Sequence[UmReplay]) -> Iterator[ComparedQuantity]:
     """Rows of the table of all comparisons."""
     for one, ours, theirs in slowdowns(found):
         run, subject = one.run, f"{one.run.program} at {one.run.percent} %"
         moved = (("bytes in", one.in_bytes, run.in_bytes), ("bytes out", one.out_bytes, run.out_bytes))
         for (quantity, mine, measured), factor in zip(moved, one.factors, strict=True):
-            yield Judged(
+            yield ComparedQuantity(
                 NAME, MACHINE, subject, quantity, "B", mine, measured, factor - 1, FACTOR_GOAL - 1, "error: factor - 1"
             )
         shown = [("fault groups", "groups", one.groups, run.groups), ("kernel time", "s", one.seconds, run.seconds)]
         shown += [("slowdown over 100 %", "x", ours, theirs)] * (run.percent != 100)
         for quantity, unit, mine_, measured_ in shown:
-            yield Judged(NAME, MACHINE, subject, quantity, unit, mine_, measured_, mine_ / measured_ - 1)
+            yield ComparedQuantity(NAME, MACHINE, subject, quantity, unit, mine_, measured_, mine_ / measured_ - 1)
     slower = [(ours, theirs) for one, ours, theirs in slowdowns(found) if one.run.percent != 100]
     times = [(one.seconds, one.run.seconds) for one in found]
     for quantity, pairs, goal in (
@@ -146,23 +148,23 @@ def judgements(found: Sequence[Replayed]) -> Iterator[Judged]:
     ):
         correlation = rank_correlation(pairs)
         allowed = None if goal is None else 1 - goal
-        yield Judged(
+        yield ComparedQuantity(
             NAME, MACHINE, ALL, quantity, "of 1", correlation, None, 1 - correlation, allowed, "error: 1 - correlation"
         )
     within = [name for name in PROGRAMS if worst_factor(found, name) <= FACTOR_GOAL]
-    yield Judged(
+    yield ComparedQuantity(
         NAME, MACHINE, ALL, "programs with bytes within 2x", "programs", len(within), len(PROGRAMS),
         max(0, PROGRAMS_GOAL - len(within)) / PROGRAMS_GOAL, 0.0,
         f"a goal of {PROGRAMS_GOAL}: {', '.join(within) or 'none'}",
     )  # fmt: skip
 
 
-def worst_factor(found: Sequence[Replayed], program: str) -> float:
+def worst_factor(found: Sequence[UmReplay], program: str) -> float:
     """The largest factor between bytes of a program's runs."""
     return max(factor for one in found if one.run.program == program for factor in one.factors)
 
 
-def row(one: Replayed) -> tuple[Value, ...]:
+def row(one: UmReplay) -> tuple[Value, ...]:
     """For the CSV file."""
     run = one.run
     return (
@@ -171,7 +173,7 @@ def row(one: Replayed) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def document(found: Sequence[Replayed], more: Sequence[Replayed], judged: Sequence[Judged]) -> Iterator[str]:
+def document(found: Sequence[UmReplay], more: Sequence[UmReplay], judged: Sequence[ComparedQuantity]) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     yield "## Oversubscribed Unified Memory on a GTX 1080 Ti"
     yield ""
@@ -203,7 +205,7 @@ def document(found: Sequence[Replayed], more: Sequence[Replayed], judged: Sequen
     yield from _LIMITS.splitlines()
 
 
-def host_faults(run: Run) -> str:
+def host_faults(run: MeasuredUmRun) -> str:
     """Faults of the CPU: the range that the placement of the arrays gives, and those measured."""
     least, most = cpu_faults.expected(cpu_faults.ON_HOST[run.program])
     return f"{least} to {most} / {run.cpu_faults}"

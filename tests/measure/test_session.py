@@ -11,10 +11,10 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.measure.benchmarks import benchmarks
-from buddysim.measure.gpu import About
-from buddysim.measure.machine import nearest_preset
+from buddysim.measure.gpu import GpuProperties
+from buddysim.measure.machine_file import nearest_preset
 from buddysim.measure.session import MACHINE, TABLE, measure_into
-from buddysim.validation.curve import measured, replays
+from buddysim.validation.curve import curve_data, replays
 
 #: What this machine has unlike its preset; all of it is to be found.
 CHANGED = {
@@ -39,7 +39,7 @@ class SimulatedGpu:
     known: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     @property
-    def about(self) -> About:
+    def about(self) -> GpuProperties:
         m = self.machine
         pins = round(float(m.clock.dram.hz) / 1000)
         figures = {
@@ -52,7 +52,7 @@ class SimulatedGpu:
             "memoryClockRate": pins,
             "memoryBusWidth": round(m.dram_bytes_per_s * 8 / (2000 * pins)),
         }
-        return About(self.name, figures)
+        return GpuProperties(self.name, figures)
 
     def clock_mhz(self) -> float:
         return float(self.machine.clock.core.hz) / 1e6
@@ -71,7 +71,7 @@ class SimulatedGpu:
     def stream_gb_s(self, op: str, arrays: int, threads: int) -> float:
         if op != "read":
             return 1.0
-        curve = measured.Curve("card", "buddysim", "stream_read", (3.1,), (1.0,))
+        curve = curve_data.MeasuredCurve("card", "buddysim", "stream_read", (3.1,), (1.0,))
         return self._once("stream", replays.stream, self.machine, curve, 3.1)
 
     def stride_cycles(self, stride: int) -> float:
@@ -137,9 +137,9 @@ def test_the_machine_file_has_the_figures_of_the_gpu(folder: Path) -> None:
 
 
 def test_the_table_is_one_of_measured_curves(folder: Path, gpu: SimulatedGpu) -> None:
-    curves = measured.curves(folder / TABLE)
+    curves = curve_data.curves(folder / TABLE)
     assert [curve.benchmark for curve in curves] == [one.name for one in benchmarks(gpu.about)]
-    chase = next(curve for curve in curves if curve.benchmark == measured.CHASE)
+    chase = next(curve for curve in curves if curve.benchmark == curve_data.CHASE)
     assert list(chase.x) == sorted(chase.x)
     assert chase.x[-1] > 4 * gpu.machine.l2.size / 1024  # the plateau of device memory is in it
 
@@ -170,14 +170,14 @@ def test_an_interrupted_run_leaves_whole_curves(gpu: SimulatedGpu, tmp_path: Pat
 
     with pytest.raises(Interrupted):
         measure_into(tmp_path, None, lambda: Cut(gpu.machine), lambda _: None)
-    names = [curve.benchmark for curve in measured.curves(tmp_path / TABLE)]
-    assert names[-1] == measured.STRIDES
+    names = [curve.benchmark for curve in curve_data.curves(tmp_path / TABLE)]
+    assert names[-1] == curve_data.STRIDES
     assert not (tmp_path / MACHINE).exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == [TABLE]
 
 
 def test_a_table_of_another_gpu_is_refused_and_stays(gpu: SimulatedGpu, tmp_path: Path) -> None:
-    row = ",".join(measured.COLUMNS) + "\nother,buddysim,stream_read,occupancy_percent,3,GB/s,5,1000\n"
+    row = ",".join(curve_data.COLUMNS) + "\nother,buddysim,stream_read,occupancy_percent,3,GB/s,5,1000\n"
     (tmp_path / TABLE).write_text(row)
     with pytest.raises(BuddysimError, match="curves of 'other': expected those of tesla-v100"):
         measure_into(tmp_path, None, lambda: gpu, lambda _: None)

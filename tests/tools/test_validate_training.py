@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from buddysim.base.comparisons import FILE
+from buddysim.base.validation_table import FILE
 from buddysim.papers.stated import numbers
 from buddysim.papers.verdict import (
     CONTRADICTED,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.validation import REGISTRY, Options, accelsim
-from buddysim.validation.accelsim import Compared, judgements, trace_of
+from buddysim.validation import REGISTRY, ValidationOptions, accelsim
+from buddysim.validation.accelsim import ComparedTrace, judgements, trace_of
 from tests.validation.stored import fresh, stored
 
 
 def test_the_table_is_up_to_date() -> None:
-    assert fresh(REGISTRY.find("accelsim").compare(Options()).judged) == stored("accelsim")
+    assert fresh(REGISTRY.find("accelsim").compare(ValidationOptions()).judged) == stored("accelsim")
 
 
 def test_the_traces_come_along() -> None:
@@ -20,9 +20,9 @@ def test_the_traces_come_along() -> None:
 
 def test_totals_correlation_and_microbenchmarks_are_judged() -> None:
     found = [
-        Compared("a.bin", "", False, [100, 1000], [110, 1000], {"device_read": (5, 5)}),
-        Compared("b.bin", "", False, [10], [20], {}),
-        Compared("c.bin", "", True, [10, 10, 13], [10, 10, 10], {}),
+        ComparedTrace("a.bin", "", False, [100, 1000], [110, 1000], {"device_read": (5, 5)}),
+        ComparedTrace("b.bin", "", False, [10], [20], {}),
+        ComparedTrace("c.bin", "", True, [10, 10, 13], [10, 10, 10], {}),
     ]
     rows = {(row.subject, row.quantity): row for row in judgements(found)}
     assert rows["a", "cycles of all kernels"].verdict == "met"
@@ -36,11 +36,11 @@ def test_totals_correlation_and_microbenchmarks_are_judged() -> None:
 
 def test_what_an_installation_lacks_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelsim, "trace_of", lambda file: trace_of(file) if file == "chase.bin" else None)
-    rows = REGISTRY.find("accelsim").compare(Options()).judged
+    rows = REGISTRY.find("accelsim").compare(ValidationOptions()).judged
     assert {row.subject for row in rows if row.verdict == "not checked"} >= {"bfs-volta.bin", "read16.bin"}
     assert {row.subject for row in rows if row.verdict == "met" or row.verdict == "missed"} == {"microbenchmarks"}
 
 
 def test_another_machine_is_not_checked() -> None:
-    (row,) = REGISTRY.find("accelsim").compare(Options("v100")).judged
+    (row,) = REGISTRY.find("accelsim").compare(ValidationOptions("v100")).judged
     assert row.verdict == "not checked"

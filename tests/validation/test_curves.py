@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.base.comparisons import COLUMNS
+from buddysim.base.validation_table import COLUMNS
 from buddysim.cli import main
 from buddysim.machine import Machine
-from buddysim.validation import REGISTRY, Options
-from buddysim.validation.curve import measured
+from buddysim.validation import REGISTRY, ValidationOptions
+from buddysim.validation.curve import curve_data
+from buddysim.validation.curve.curve_data import MeasuredCurve
 from buddysim.validation.curve.fit import fit
-from buddysim.validation.curve.measured import Curve
 from buddysim.validation.curve.replays import chase, per_sm, replayed, stream_shape, strides
 
 ROOT = Path(__file__).parents[2]
-HEAD = ",".join(measured.COLUMNS)
-V100 = measured.cards()["v100"].at_its_clocks()
+HEAD = ",".join(curve_data.COLUMNS)
+V100 = curve_data.cards()["v100"].at_its_clocks()
 
 
-def own(card: str) -> list[Curve]:
-    return [curve for curve in measured.curves() if curve.card == card]
+def own(card: str) -> list[MeasuredCurve]:
+    return [curve for curve in curve_data.curves() if curve.card == card]
 
 
 def file_of(tmp_path: Path, *rows: str) -> Path:
@@ -32,11 +32,11 @@ def file_of(tmp_path: Path, *rows: str) -> Path:
 
 
 def test_the_cards_have_presets_and_sources() -> None:
-    for card in measured.cards().values():
+    for card in curve_data.cards().values():
         assert card.machine in Machine.presets()
         assert set(card.clocks) == set(card.sources)
         card.at_its_clocks()
-    assert {curve.card for curve in measured.curves()} == set(measured.cards())
+    assert {curve.card for curve in curve_data.curves()} == set(curve_data.cards())
 
 
 def test_a_fit_is_what_the_plateaus_say() -> None:
@@ -85,15 +85,15 @@ def test_strides_take_a_cycle_for_each_line() -> None:
 
 @pytest.mark.parametrize(("stride", "took"), [(0, 1), (1, 1), (2, 2), (5, 2), (8, 8), (9, 3)])
 def test_strides_take_the_cycles_of_banks(stride: int, took: float) -> None:
-    assert strides(measured.cards()["h200"].at_its_clocks(), stride) == pytest.approx(took, rel=0.02)
+    assert strides(curve_data.cards()["h200"].at_its_clocks(), stride) == pytest.approx(took, rel=0.02)
 
 
 def test_the_shape_of_stream_is_its_sources() -> None:
     read = next(curve for curve in own("v100") if curve.benchmark == "stream_read")
     assert [stream_shape(V100, read, x) for x in (3, 50, 100)] == [(2, 32), (2, 512), (2, 1024)]
-    other = Curve("gh200", "RRZE-HPC", "stream_read", (), ())
+    other = MeasuredCurve("gh200", "RRZE-HPC", "stream_read", (), ())
     assert [stream_shape(V100, other, x) for x in (0.8, 5.5, 6.2, 7.8)] == [(1, 16), (1, 112), (2, 64), (1, 160)]
-    assert replayed(V100, Curve("v100", "-", "something_else", (), ()), 1) is None
+    assert replayed(V100, MeasuredCurve("v100", "-", "something_else", (), ()), 1) is None
 
 
 def test_the_command_writes_one_table_every_point_and_a_page(tmp_path, capsys) -> None:
@@ -117,13 +117,13 @@ def test_the_command_writes_one_table_every_point_and_a_page(tmp_path, capsys) -
 def test_a_preset_without_curves_is_not_checked(capsys) -> None:
     assert main(["validate", "curves", "--machine", "p100-nvlink2"]) == 0
     assert "not checked" in capsys.readouterr().out
-    (row,) = REGISTRY.find("curves").compare(Options("p100-nvlink2")).judged
+    (row,) = REGISTRY.find("curves").compare(ValidationOptions("p100-nvlink2")).judged
     assert row.verdict == "not checked"
 
 
 def test_a_wrong_curve_misses_its_goals(tmp_path: Path) -> None:
     rows = [f"v100,te42kyfo,strided_l1_load,stride_floats,{x},cycles,{y},1380" for x, y in ((0, 1), (1, 5), (2, 9))]
-    judged = REGISTRY.find("curves").compare(Options("v100", file_of(tmp_path, *rows))).judged
+    judged = REGISTRY.find("curves").compare(ValidationOptions("v100", file_of(tmp_path, *rows))).judged
     assert [row.verdict for row in judged] == ["missed", "missed"]
 
 
@@ -149,7 +149,7 @@ def test_a_machine_that_is_none_is_an_error(capsys) -> None:
 @pytest.mark.slow
 def test_the_page_is_up_to_date(tmp_path: Path) -> None:
     """Of the V100, in whole: its rows of the table are those of docs/."""
-    fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(Options("v100")).judged]
+    fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(ValidationOptions("v100")).judged]
     with (ROOT / "docs" / "validation.csv").open() as file:
         stored = [row[:-1] for row in csv.reader(file) if row[:2] == ["curves", "v100"]]
     assert [[cell.replace("None", "") for cell in row] for row in fresh] == stored

@@ -7,18 +7,18 @@ import pytest
 
 from buddysim.machine import Machine
 from buddysim.trace import OP_STORE, TraceWriter, open_trace
-from buddysim.validation import REGISTRY, Options, um
+from buddysim.validation import REGISTRY, ValidationOptions, um
 from buddysim.validation.paging import cpu_faults, lanes
-from buddysim.validation.paging.measured import FRAME, Run, runs
 from buddysim.validation.paging.programs import PROGRAMS
-from buddysim.validation.paging.space import BLOCK, Placement, Space
+from buddysim.validation.paging.space import BLOCK, ManagedLayout, ManagedSpace
+from buddysim.validation.paging.um_data import FRAME, MeasuredUmRun, runs
 from tests.validation.stored import fresh, stored
 
 
 def written(tmp_path, name, **sizes):
     path = tmp_path / f"{name}.bin"
     with TraceWriter(path, um.provenance(name)) as writer:
-        for kernel in PROGRAMS[name](Space(writer), **sizes):
+        for kernel in PROGRAMS[name](ManagedSpace(writer), **sizes):
             lanes.write(writer, kernel)
     return open_trace(path)
 
@@ -68,7 +68,7 @@ def test_bfs_stores_a_cost_for_every_node_that_it_reaches_once(tmp_path) -> None
 
 def test_arrays_below_a_mebibyte_share_blocks_larger_ones_begin_them(tmp_path) -> None:
     with TraceWriter(tmp_path / "t.bin", um.provenance("t")) as writer:
-        space = Space(writer)
+        space = ManagedSpace(writer)
         sizes = (3 << 20, 100, 900 << 10, (1 << 20) - (64 << 10) + 1, 700, (1 << 20) + 1, 1 << 20)
         bases = [space.array(str(n), size) for n, size in enumerate(sizes)]
         writer.begin_kernel("k", (1, 1, 1), (32, 1, 1))
@@ -92,7 +92,7 @@ def test_the_cpu_initialises_the_arrays_of_the_traces(name: str) -> None:
     """In the same order and of the same sizes; edges, which are drawn, as many as on average."""
     placed: dict[str, int] = {}
 
-    class Recorded(Space):
+    class Recorded(ManagedSpace):
         def array(self, name: str, size: int, written: int | None = None) -> int:
             placed[name] = size
             return 0
@@ -117,13 +117,13 @@ def test_cpu_faults_of_all_runs_are_what_the_placement_allows() -> None:
 )  # fmt: skip
 def test_cpu_faults_of_bfs_tell_which_arrays_share_a_block(own_block: int, alignment: int, least: int) -> None:
     """37 in all three logs: with more for the least it can't be, with less the result would not have been evicted."""
-    assert cpu_faults.expected(cpu_faults.ON_HOST["bfs"], Placement(own_block, alignment))[0] == least
+    assert cpu_faults.expected(cpu_faults.ON_HOST["bfs"], ManagedLayout(own_block, alignment))[0] == least
 
 
 def test_a_result_in_the_masks_block_takes_one_fault_to_read() -> None:
     """With what the tree gives the device where a last kernel asks for masks alone, and all else on the host."""
     program = cpu_faults.ON_HOST["bfs"]
-    base = cpu_faults.addresses(program, Placement(1 << 21, 1 << 16))
+    base = cpu_faults.addresses(program, ManagedLayout(1 << 21, 1 << 16))
     host = cpu_faults.initialised(program, base)
     masks = base["mask"] // cpu_faults.PIECE
     host.blocks[masks // cpu_faults.LEAVES][:16] = False
@@ -131,10 +131,10 @@ def test_a_result_in_the_masks_block_takes_one_fault_to_read() -> None:
 
 
 def test_bytes_that_differ_by_more_than_two_are_missed() -> None:
-    run = Run("ra", 100, 1.0, 10, 10, 5, 12 * FRAME, 36)
-    assert um.Replayed(run, 6, 1.0, 15, 6, 5).factors == pytest.approx((1.5, 10 / 6))
+    run = MeasuredUmRun("ra", 100, 1.0, 10, 10, 5, 12 * FRAME, 36)
+    assert um.UmReplay(run, 6, 1.0, 15, 6, 5).factors == pytest.approx((1.5, 10 / 6))
     found = [
-        um.Replayed(Run(name, percent, percent / 100, 10, 10, 5, FRAME, 36), 1, percent / 50, 15, out, 5)
+        um.UmReplay(MeasuredUmRun(name, percent, percent / 100, 10, 10, 5, FRAME, 36), 1, percent / 50, 15, out, 5)
         for name, out in (("bfs", 10), ("fdtd", 10), ("hotspot", 30), ("ra", 21))
         for percent in (100, 125, 150)
     ]
@@ -150,12 +150,13 @@ def test_the_table_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two short programs."""
     monkeypatch.setattr(um, "PROGRAMS", {name: PROGRAMS[name] for name in ("hotspot", "ra")})
     found, every = (
-        [row for row in rows if row[2] != um.ALL] for rows in (fresh(um.compare(Options()).judged), stored("um"))
+        [row for row in rows if row[2] != um.ALL]
+        for rows in (fresh(um.compare(ValidationOptions()).judged), stored("um"))
     )
     assert found == [row for row in every if row[2].split()[0] in ("hotspot", "ra")]
 
 
 def test_another_machine_is_not_checked() -> None:
-    (row,) = REGISTRY.find("um").compare(Options("v100")).judged
+    (row,) = REGISTRY.find("um").compare(ValidationOptions("v100")).judged
     assert row.verdict == "not checked"
     assert um.MACHINE in Machine.presets()

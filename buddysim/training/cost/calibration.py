@@ -61,7 +61,7 @@ class Calibration:
     ----------
     efficiency : share of the peak rate by pass and group
     bandwidth : share of the peak bandwidth by kind of layer and pass, where it was measured
-    bounded_workspace : the timings are of algorithms with little workspace, not of the fastest
+    limited_workspace : the timings are of algorithms with little workspace, not of the fastest
     measured : shapes that each efficiency comes from, by pass and group; 0 where it follows from other GPUs
     source : lines on where the timings come from
     """
@@ -70,7 +70,7 @@ class Calibration:
     library: str
     efficiency: Table
     bandwidth: Table = field(default_factory=dict)
-    bounded_workspace: bool = False
+    limited_workspace: bool = False
     measured: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     source: tuple[str, ...] = ()
 
@@ -80,7 +80,7 @@ class Calibration:
             "format": FORMAT,
             "machine": self.machine,
             "library": self.library,
-            "bounded_workspace": self.bounded_workspace,
+            "limited_workspace": self.limited_workspace,
             "source": list(self.source),
             "efficiency": self.efficiency,
             "measured": self.measured,
@@ -176,9 +176,9 @@ def _calibration(content: dict[str, Any]) -> Calibration:
         for group in GROUPS:
             if group not in efficiency.get(pass_, {}):
                 raise ValueError(f"efficiency.{pass_}.{group}: this key is missing")
-    bounded = content.get("bounded_workspace", False)
+    bounded = content.get("limited_workspace", False)
     if not isinstance(bounded, bool):
-        raise ValueError(f"bounded_workspace: {shortened(bounded)} is not true or false")
+        raise ValueError(f"limited_workspace: {shortened(bounded)} is not true or false")
     source = content.get("source", [])
     if not isinstance(source, list) or not all(isinstance(line, str) for line in source):
         raise ValueError("source: expected a list of texts")
@@ -187,7 +187,7 @@ def _calibration(content: dict[str, Any]) -> Calibration:
         library=content["library"],
         efficiency=efficiency,
         bandwidth=_shares(content.get("bandwidth", {}), "bandwidth", None, ("forward", "backward")),
-        bounded_workspace=bounded,
+        limited_workspace=bounded,
         measured=_counts(content.get("measured", {}), "measured"),
         source=tuple(source),
     )

@@ -40,7 +40,7 @@ def predicted_ms(model: CostModel, timing: Timing) -> float:
     """The modelled time of a measured pass, in milliseconds."""
     passes = passes_of(timing)
     if timing.kind == "conv":
-        wanted = "implicit_precomp_gemm" if model.calibration and model.calibration.bounded_workspace else None
+        wanted = "implicit_precomp_gemm" if model.calibration and model.calibration.limited_workspace else None
         return sum(_conv_ps(model, timing, pass_, wanted) for pass_ in passes) / 1e9
     if timing.kind == "fc":
         return sum(model.product_ps(timing.product.of_pass(pass_), pass_) for pass_ in passes) / 1e9

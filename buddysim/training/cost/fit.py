@@ -131,7 +131,7 @@ def fit_calibration(data: Dataset, shared: Common, source: Sequence[str] = (), b
         library=data.library,
         efficiency=efficiency or shared.efficiency,
         bandwidth=fit_bandwidth(data),
-        bounded_workspace=bounded,
+        limited_workspace=bounded,
         measured=counts,
         source=tuple(source),
     )

@@ -99,7 +99,7 @@ class CostModel:
         self._version = version_of(library) or NEWEST
         fitted = None if calibration is None else version_of(calibration.library)
         self._winograd_fitted = (fitted or NEWEST) >= 5
-        self._bounded = calibration is not None and calibration.bounded_workspace
+        self._bounded = calibration is not None and calibration.limited_workspace
         self._bytes_per_s, self._launch_ps = machine.dram_bytes_per_s, machine.launch_ps
         self._elements: dict[Layer, tuple[float, float]] = {}
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}

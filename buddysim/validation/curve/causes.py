@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from buddysim.machine import Machine
-from buddysim.validation.curve.measured import SHARED, STREAM, Curve
+from buddysim.validation.curve.curve_data import SHARED, STREAM, MeasuredCurve
 from buddysim.validation.curve.replays import replayed
 
 _REFRESH: dict[str, object] = {"dram.refresh": "single_bank"}
@@ -26,7 +26,7 @@ CHANGES: tuple[tuple[str, dict[str, object], str, int], ...] = (
 
 
 @dataclass(frozen=True)
-class Cause:
+class WhatIfReplay:
     """A quantity measured, replayed, and replayed on a machine that differs in one thing."""
 
     changed: str
@@ -36,7 +36,7 @@ class Cause:
     otherwise: float
 
 
-def causes(machine: Machine, curves: Sequence[Curve]) -> Iterator[Cause]:
+def causes(machine: Machine, curves: Sequence[MeasuredCurve]) -> Iterator[WhatIfReplay]:
     """What follows for a card from another refresh, slower starts, other drains, and ends that wait for stores.
 
     Parameters
@@ -54,4 +54,4 @@ def causes(machine: Machine, curves: Sequence[Curve]) -> Iterator[Cause]:
         quantity = f"{curve.benchmark} at {f'{x:,.0f} KiB' if benchmark == SHARED else f'{x:g} %'}, GB/s"
         ours, otherwise = replayed(machine, curve, x), replayed(other, curve, x)
         if ours is not None and otherwise is not None:
-            yield Cause(changed, quantity, y, ours, otherwise)
+            yield WhatIfReplay(changed, quantity, y, ours, otherwise)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from buddysim.machine import Machine
-from buddysim.validation.comparison import Judged
-from buddysim.validation.curve.found import OfCard
-from buddysim.validation.curve.measures import MEDIAN_GOAL, P90_GOAL, percentile
+from buddysim.validation.comparison import ComparedQuantity
+from buddysim.validation.curve.card_curves import CardCurves
+from buddysim.validation.curve.metrics import MEDIAN_GOAL, P90_GOAL, percentile
 
 
-def document(found: Sequence[OfCard], judged: Sequence[Judged]) -> Iterator[str]:
+def document(found: Sequence[CardCurves], judged: Sequence[ComparedQuantity]) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     yield "## Curves of microbenchmarks"
     yield ""
@@ -56,7 +56,7 @@ def document(found: Sequence[OfCard], judged: Sequence[Judged]) -> Iterator[str]
         yield from why(found)
 
 
-def why(found: Sequence[OfCard]) -> Iterator[str]:
+def why(found: Sequence[CardCurves]) -> Iterator[str]:
     """Why goals are missed."""
     yield ""
     yield "### Why goals are missed"

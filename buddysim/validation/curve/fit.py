@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from buddysim.machine import Machine
 from buddysim.synthetic.occupancy import CODE
-from buddysim.validation.curve.measured import CHASE, PER_SM, SHARED, STREAM, Curve
-from buddysim.validation.curve.measures import far_partition, levels, plateau
+from buddysim.validation.curve.curve_data import CHASE, PER_SM, SHARED, STREAM, MeasuredCurve
+from buddysim.validation.curve.metrics import far_partition, levels, plateau
 from buddysim.validation.curve.replays import chase, stream_shape
 
 _FITTED_CHASE = "RRZE-HPC"
@@ -33,7 +33,7 @@ class Fit:
     used: Mapping[str, frozenset[float]]
 
 
-def fit(machine: Machine, curves: Sequence[Curve]) -> Fit:
+def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
     """Fits a preset at its card's clocks to the curves of the card."""
     keys: dict[str, str] = {}
     used: dict[str, frozenset[float]] = {}
@@ -82,7 +82,7 @@ def fit(machine: Machine, curves: Sequence[Curve]) -> Fit:
     return Fit(machine.with_overrides(keys), keys, used)
 
 
-def _first(curves: Sequence[Curve], benchmark: str, source: str | None = None) -> Curve | None:
+def _first(curves: Sequence[MeasuredCurve], benchmark: str, source: str | None = None) -> MeasuredCurve | None:
     """A curve of a benchmark, of a source if there is one of it."""
     found = [curve for curve in curves if curve.benchmark == benchmark]
     return next((curve for curve in found if curve.source == source), found[0] if found else None)

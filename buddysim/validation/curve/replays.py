@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.synthetic import make_trace
-from buddysim.validation.curve.measured import CHASE, PER_SM, SHARED, STREAM, STRIDES, Curve
+from buddysim.validation.curve.curve_data import CHASE, PER_SM, SHARED, STREAM, STRIDES, MeasuredCurve
 
 KIB = 1024
 STRIDE = {"RRZE-HPC": 128, "te42kyfo": 64}
@@ -37,7 +37,7 @@ def kernel_times(machine: Machine, workload: str, settings: Mapping[str, object]
         return [int(kernel["time_ps"]) for kernel in simulate(path, machine, "ideal").per_kernel]
 
 
-def replays(machine: Machine, curve: Curve) -> list[tuple[float, float, float]]:
+def replays(machine: Machine, curve: MeasuredCurve) -> list[tuple[float, float, float]]:
     """x, measured and simulated of the points of a curve that are compared; none where no workload does the same."""
     most = _MOST_L2S * machine.l2.size / KIB if curve.benchmark in (CHASE, SHARED) else math.inf
     known: dict[float, float | None] = {}
@@ -52,7 +52,7 @@ def replays(machine: Machine, curve: Curve) -> list[tuple[float, float, float]]:
     return found
 
 
-def replayed(machine: Machine, curve: Curve, x: float) -> float | None:
+def replayed(machine: Machine, curve: MeasuredCurve, x: float) -> float | None:
     """What a machine takes at a point of a curve, in the curve's unit; None where no workload does what it measures."""
     if curve.benchmark == CHASE:
         return chase(machine, round(x * KIB), STRIDE.get(curve.source, 128))
@@ -112,7 +112,7 @@ def shared(machine: Machine, footprint: int) -> float:
     return blocks * 512 * KIB / (long - short) * 1000
 
 
-def stream_shape(machine: Machine, curve: Curve, occupancy: float) -> tuple[int, int]:
+def stream_shape(machine: Machine, curve: MeasuredCurve, occupancy: float) -> tuple[int, int]:
     """Thread blocks per SM, and threads of each, at an occupancy in percent."""
     threads = round(occupancy / 100 * machine.sm.threads / 16) * 16
     single = curve.source == "RRZE-HPC" and (threads < _ONE_BLOCK_BELOW or threads == 5 * 32)
@@ -120,7 +120,7 @@ def stream_shape(machine: Machine, curve: Curve, occupancy: float) -> tuple[int,
     return blocks, max(16, threads // blocks)
 
 
-def stream(machine: Machine, curve: Curve, occupancy: float) -> float:
+def stream(machine: Machine, curve: MeasuredCurve, occupancy: float) -> float:
     """GB/s of a kernel of STREAM, as it counts its arrays."""
     per_sm, threads = stream_shape(machine, curve, occupancy)
     op = curve.benchmark.removeprefix(STREAM)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from buddysim.validation.comparison import Judged
-from buddysim.validation.kernel.measured import FITTED
-from buddysim.validation.kernel.pairs import Pair, accelsim, side
+from buddysim.validation.comparison import ComparedQuantity
+from buddysim.validation.kernel.counter_data import FITTED
+from buddysim.validation.kernel.pairs import KernelPair, accelsim_errors, quantity_errors
 
 _COUNTED = (
     ("warp instructions", "warp_instructions"),
@@ -18,7 +18,7 @@ _COUNTED = (
 )
 
 
-def document(pairs: Sequence[Pair], judged: Sequence[Judged], old: int) -> Iterator[str]:
+def document(pairs: Sequence[KernelPair], judged: Sequence[ComparedQuantity], old: int) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     kept = [pair for pair in pairs if not pair.why_not]
     programs = list(dict.fromkeys(pair.program for pair in kept))
@@ -39,7 +39,7 @@ def document(pairs: Sequence[Pair], judged: Sequence[Judged], old: int) -> Itera
     yield from _LIMITS.splitlines()
 
 
-def _programs(kept: Sequence[Pair], programs: Sequence[str]) -> Iterator[str]:
+def _programs(kept: Sequence[KernelPair], programs: Sequence[str]) -> Iterator[str]:
     """Replayed over measured: the median of each program's kernels."""
     yield "Replayed over measured, the median of each program's kernels; hit rates in percent, replayed / measured."
     yield ""
@@ -48,8 +48,8 @@ def _programs(kept: Sequence[Pair], programs: Sequence[str]) -> Iterator[str]:
     yield f"|---|--:|{'--:|' * (len(_COUNTED) + 3)}"
     for program in programs:
         own = [pair for pair in kept if pair.program == program]
-        ratios = [_ratio([(x, y) for _, x, y in side(own, quantity).points]) for _, quantity in _COUNTED]
-        theirs = _ratio([(x, y) for _, x, y in accelsim(own).points])
+        ratios = [_ratio([(x, y) for _, x, y in quantity_errors(own, quantity).points]) for _, quantity in _COUNTED]
+        theirs = _ratio([(x, y) for _, x, y in accelsim_errors(own).points])
         rates = [
             f"{_middle(own, 'replay', rate):.0f} / {_middle(own, 'measured', rate):.0f}"
             for rate in ("l1_hit_share", "l2_hit_share")
@@ -62,11 +62,11 @@ def _ratio(points: Sequence[tuple[float, float]]) -> str:
     return f"{median(ours / theirs for ours, theirs in points if theirs):.3f}"
 
 
-def _middle(pairs: Sequence[Pair], which: str, rate: str) -> float:
+def _middle(pairs: Sequence[KernelPair], which: str, rate: str) -> float:
     return 100 * float(median(getattr(getattr(pair, which).counts, rate) for pair in pairs))
 
 
-def _measures(judged: Sequence[Judged]) -> Iterator[str]:
+def _measures(judged: Sequence[ComparedQuantity]) -> Iterator[str]:
     """Errors beside their goals, and Accel-Sim's."""
     theirs = {(row.subject, row.quantity): row.error for row in judged if row.machine == "Accel-Sim"}
     yield "| programs | measure | replayed | goal | Accel-Sim |"
@@ -86,7 +86,7 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def _left_out(pairs: Sequence[Pair]) -> Iterator[str]:
+def _left_out(pairs: Sequence[KernelPair]) -> Iterator[str]:
     """Kernels that are not compared, with the reason of each program's first."""
     left = [pair for pair in pairs if pair.why_not]
     if not left:
@@ -104,7 +104,7 @@ Nsight Compute's counters of a Quadro GV100 beside replays on `gv100` of the sam
 kernel from cold caches. Which kernels are compared, what was fitted on which programs and what is a measure:
 [validation-rules.md](validation-rules.md#kernels), written before the first comparison. Captures are too large to
 come along: this part is made from the stored results of their replays (`buddysim/validation/data/gv100_replays.csv`).
-`tools/capture_twins.py` makes the captures, `validate kernels --captures FOLDER` replays them anew.
+`tools/capture_gpu_benchmarks.py` makes the captures, `validate kernels --captures FOLDER` replays them anew.
 """.strip()
 
 _LIMITS = """

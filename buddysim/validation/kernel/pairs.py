@@ -8,19 +8,19 @@ from statistics import fmean, median
 
 from buddysim.validation.comparison import Value
 from buddysim.validation.correlation import log_correlation
-from buddysim.validation.kernel.measured import COUNTS, Counts, Measured
-from buddysim.validation.kernel.replays import COLUMNS, Replay
+from buddysim.validation.kernel.counter_data import COUNTERS, KernelCounters, MeasuredKernel
+from buddysim.validation.kernel.replays import COLUMNS, KernelReplay
 
 SAME = 0.01
-POINT_COLUMNS = (*COLUMNS, "not_compared", *(f"measured_{name}" for name in COUNTS), "accelsim_cycles")
+POINT_COLUMNS = (*COLUMNS, "not_compared", *(f"measured_{name}" for name in COUNTERS), "accelsim_cycles")
 
 
 @dataclass(frozen=True)
-class Pair:
+class KernelPair:
     """A kernel, measured and replayed."""
 
-    measured: Measured
-    replay: Replay
+    measured: MeasuredKernel
+    replay: KernelReplay
 
     @property
     def program(self) -> str:
@@ -44,17 +44,17 @@ class Pair:
         return (*self.replay.row, self.why_not, *astuple(self.measured.counts), self.measured.accelsim_cycles)
 
 
-def paired(measured: Mapping[str, Sequence[Measured]], replays: Iterable[Replay]) -> list[Pair]:
+def pair_kernels(measured: Mapping[str, Sequence[MeasuredKernel]], replays: Iterable[KernelReplay]) -> list[KernelPair]:
     """The n-th launch of a capture is the n-th measured kernel of its program."""
     return [
-        Pair(measured[one.program][one.number], one)
+        KernelPair(measured[one.program][one.number], one)
         for one in replays
         if one.number < len(measured.get(one.program, ()))
     ]
 
 
 @dataclass(frozen=True)
-class Side:
+class QuantityErrors:
     """One quantity of one simulator beside the measured one, kernel by kernel: program, simulated, measured."""
 
     points: Sequence[tuple[str, float, float]]
@@ -100,15 +100,17 @@ def grouped(errors: Iterable[tuple[str, float]]) -> dict[str, list[float]]:
     return found
 
 
-def side(pairs: Iterable[Pair], quantity: str) -> Side:
-    """A quantity of the replays: an attribute of `Counts`."""
-    return Side([(p.program, _of(p.replay.counts, quantity), _of(p.measured.counts, quantity)) for p in pairs])
+def quantity_errors(pairs: Iterable[KernelPair], quantity: str) -> QuantityErrors:
+    """A quantity of the replays: an attribute of `KernelCounters`."""
+    return QuantityErrors(
+        [(p.program, _of(p.replay.counts, quantity), _of(p.measured.counts, quantity)) for p in pairs]
+    )
 
 
-def accelsim(pairs: Iterable[Pair]) -> Side:
+def accelsim_errors(pairs: Iterable[KernelPair]) -> QuantityErrors:
     """Accel-Sim's cycles of the same kernels."""
-    return Side([(p.program, p.measured.accelsim_cycles, p.measured.counts.cycles) for p in pairs])
+    return QuantityErrors([(p.program, p.measured.accelsim_cycles, p.measured.counts.cycles) for p in pairs])
 
 
-def _of(counts: Counts, quantity: str) -> float:
+def _of(counts: KernelCounters, quantity: str) -> float:
     return float(getattr(counts, quantity))

@@ -19,15 +19,15 @@ from buddysim.replay.simulation import simulate
 from buddysim.replay.version import MODEL_VERSION
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Kernel, Trace, open_trace
 from buddysim.validation.comparison import Value
-from buddysim.validation.kernel.measured import COUNTS, LARGEST_FILE, Counts, number, table
+from buddysim.validation.kernel.counter_data import COUNTERS, LARGEST_FILE, KernelCounters, number, table
 
 _STORED = resources.files("buddysim.validation") / "data" / "gv100_replays.csv"
-COLUMNS = ("program", "kernel", "name", "grid", "block", *COUNTS, "machine_digest", "model_version")
+COLUMNS = ("program", "kernel", "name", "grid", "block", *COUNTERS, "machine_digest", "model_version")
 _SECTOR_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Replay:
+class KernelReplay:
     """A kernel's replay.
 
     Attributes
@@ -44,7 +44,7 @@ class Replay:
     name: str
     grid: str
     block: str
-    counts: Counts
+    counts: KernelCounters
     made_with: tuple[str, str]
 
     @property
@@ -65,7 +65,7 @@ def made_with(machine: Machine) -> tuple[str, str]:
 
 def replays(
     folder: Path, programs: dict[str, int], machine: Machine, progress: Callable[[str], None]
-) -> Iterator[Replay]:
+) -> Iterator[KernelReplay]:
     """Replays the captures of a folder, ``PROGRAM.bin`` each.
 
     Parameters
@@ -92,13 +92,13 @@ def replays(
         progress(f"{name}: {len(kernels)} kernels replayed")
 
 
-def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version: tuple[str, str]) -> Replay:
+def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version: tuple[str, str]) -> KernelReplay:
     """Replays one kernel alone: caches begin empty."""
     result = simulate(trace, machine, "ideal", kernels=range(kernel.index, kernel.index + 1)).counters
     loads, stores = requests(trace, kernel)
     asked = result["l2.read_sectors"] + result["l2.write_sectors"]
     missed = result["l2.demand_sectors"]
-    counts = Counts(
+    counts = KernelCounters(
         cycles=result["cycles"],
         warp_instructions=result["warp_instructions"],
         read_requests=loads,
@@ -110,7 +110,7 @@ def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version
         l2_hit_share=1 - missed / asked if asked else 0.0,
         dram_sectors=(result["device.read_bytes"] + result["device.write_bytes"]) / _SECTOR_BYTES,
     )
-    return Replay(program, kernel.index, kernel.name, shape(kernel.grid), shape(kernel.block), counts, version)
+    return KernelReplay(program, kernel.index, kernel.name, shape(kernel.grid), shape(kernel.block), counts, version)
 
 
 def requests(trace: Trace, kernel: Kernel) -> tuple[int, int]:
@@ -127,26 +127,26 @@ def shape(dimensions: tuple[int, int, int]) -> str:
     return f"{x}x{y}" if z == 1 else f"{x}x{y}x{z}"
 
 
-def stored() -> list[Replay]:
+def stored_replays() -> list[KernelReplay]:
     """The results of replays that come along: the captures are too large for that."""
     return parsed(_STORED.read_text(encoding="utf-8"), "gv100_replays.csv")
 
 
-def from_file(path: Path) -> list[Replay]:
+def from_file(path: Path) -> list[KernelReplay]:
     """The results of replays in a file, a table of points that an earlier comparison wrote."""
     return parsed(read_text(path, "table of replays", LARGEST_FILE), str(path))
 
 
-def parsed(text: str, where: str) -> list[Replay]:
+def parsed(text: str, where: str) -> list[KernelReplay]:
     """Replays from a table with `COLUMNS`."""
     return [
-        Replay(
+        KernelReplay(
             row["program"],
             int(number(row["kernel"], f"{where}: line {line}: kernel")),
             row["name"],
             row["grid"],
             row["block"],
-            Counts(**{name: number(row[name], f"{where}: line {line}: {name}") for name in COUNTS}),
+            KernelCounters(**{name: number(row[name], f"{where}: line {line}: {name}") for name in COUNTERS}),
             (row["machine_digest"], row["model_version"]),
         )
         for line, row in table(text, where, COLUMNS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.validation.paging.space import BLOCK, PIECE, Placement
+from buddysim.validation.paging.space import BLOCK, PIECE, ManagedLayout
 
 LEAVES = BLOCK // PIECE
 THRESHOLD_PERCENT = 51
@@ -89,7 +89,7 @@ class Host:
             self.blocks[block] = np.zeros(LEAVES, np.bool_)
 
 
-def addresses(program: OnHost, placement: Placement) -> dict[str, int]:
+def addresses(program: OnHost, placement: ManagedLayout) -> dict[str, int]:
     """Of its arrays."""
     return {name: placement.place(size) for name, size in program.arrays.items()}
 
@@ -115,13 +115,13 @@ def reading(host: Host, program: OnHost, base: Mapping[str, int]) -> int:
     return host.faults - before
 
 
-def expected(program: OnHost, placement: Placement | None = None) -> tuple[int, int]:
+def expected(program: OnHost, placement: ManagedLayout | None = None) -> tuple[int, int]:
     """Least and most CPU faults of a run.
 
     The most are those with all blocks of the result on the device in the end. The least: all of it has been
     evicted; then it is on the host, but not mapped, so each of its blocks takes one fault.
     """
-    base = addresses(program, placement or Placement())
+    base = addresses(program, placement or ManagedLayout())
     host = initialised(program, base)
     start, size = base[program.result], program.arrays[program.result]
     blocks = (start + size - 1) // BLOCK - start // BLOCK + 1

@@ -20,7 +20,7 @@ _OPS_AT_ONCE = 2**18
 
 
 @dataclass(frozen=True)
-class Step:
+class LaneInstruction:
     """An instruction of all warps of a kernel that have an active lane.
 
     Attributes
@@ -38,16 +38,18 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class LaneKernel:
     """A kernel: its instructions in program order, of `warps` warps in thread blocks of `warps_per_block`."""
 
     name: str
     warps: int
     warps_per_block: int
-    steps: Sequence[Step]
+    steps: Sequence[LaneInstruction]
 
 
-def step(addresses: npt.NDArray[np.int64], bytes_per_lane: int, *, stores: bool, use_distance: int = 1) -> Step:
+def step(
+    addresses: npt.NDArray[np.int64], bytes_per_lane: int, *, stores: bool, use_distance: int = 1
+) -> LaneInstruction:
     """What the lanes of each warp access together.
 
     Parameters
@@ -70,10 +72,10 @@ def step(addresses: npt.NDArray[np.int64], bytes_per_lane: int, *, stores: bool,
     record = store(bytes_per_lane=bytes_per_lane) if stores else load(
         bytes_per_lane=bytes_per_lane, use_distance=use_distance
     )  # fmt: skip
-    return Step(record, warps, counts, number << np.uint64(8) | masks[0] << np.uint64(4) | masks[1])
+    return LaneInstruction(record, warps, counts, number << np.uint64(8) | masks[0] << np.uint64(4) | masks[1])
 
 
-def write(writer: TraceWriter, kernel: Kernel) -> None:
+def write(writer: TraceWriter, kernel: LaneKernel) -> None:
     """Writes a kernel."""
     blocks = -(-kernel.warps // kernel.warps_per_block)
     warp = np.concatenate([step.warps for step in kernel.steps])

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.synthetic.parts.hashing import below
-from buddysim.validation.paging.lanes import OFF, Kernel, Step, step
-from buddysim.validation.paging.space import Space
+from buddysim.validation.paging.lanes import OFF, LaneInstruction, LaneKernel, step
+from buddysim.validation.paging.space import ManagedSpace
 
 Numbers = npt.NDArray[np.int64]
 Choice = npt.NDArray[np.bool_]
@@ -23,21 +23,21 @@ BFS_THREADS = 512
 """Of a thread block."""
 
 
-def loads(on: Choice, address: Numbers, size: int = WORD, use_distance: int = 1) -> Step:
+def loads(on: Choice, address: Numbers, size: int = WORD, use_distance: int = 1) -> LaneInstruction:
     """A load of the threads that are on."""
     return step(np.where(on, address, OFF).reshape(-1, 32), size, stores=False, use_distance=use_distance)
 
 
-def stores(on: Choice, address: Numbers, size: int = WORD) -> Step:
+def stores(on: Choice, address: Numbers, size: int = WORD) -> LaneInstruction:
     """A store of the threads that are on."""
     return step(np.where(on, address, OFF).reshape(-1, 32), size, stores=True)
 
 
-def kernel(name: str, threads: int, block: int, steps: list[Step]) -> Kernel:
-    return Kernel(name, threads // 32, block // 32, steps)
+def kernel(name: str, threads: int, block: int, steps: list[LaneInstruction]) -> LaneKernel:
+    return LaneKernel(name, threads // 32, block // 32, steps)
 
 
-def fdtd(space: Space, side: int = 1200, steps: int = 5) -> Iterator[Kernel]:
+def fdtd(space: ManagedSpace, side: int = 1200, steps: int = 5) -> Iterator[LaneKernel]:
     """FDTD-2D: per step one kernel for each field, of blocks of 8 rows of 32 threads."""
     fict = space.array("fict", WORD * steps)
     words = {"ex": side * (side + 1), "ey": (side + 1) * side, "hz": side * side}
@@ -64,7 +64,7 @@ def fdtd(space: Space, side: int = 1200, steps: int = 5) -> Iterator[Kernel]:
         yield kernel("fdtd_step3_kernel", i.size, 256, third)
 
 
-def hotspot(space: Space, side: int = 1024, iterations: int = 8, pyramid: int = 2) -> Iterator[Kernel]:
+def hotspot(space: ManagedSpace, side: int = 1024, iterations: int = 8, pyramid: int = 2) -> Iterator[LaneKernel]:
     """hotspot: blocks of 16 x 16 threads that overlap by what `pyramid` iterations need."""
     words = WORD * side * side
     source, target, power = space.array("temp0", words), space.array("temp1", words, 0), space.array("power", words)
@@ -81,7 +81,7 @@ def hotspot(space: Space, side: int = 1024, iterations: int = 8, pyramid: int = 
         source, target = target, source
 
 
-def ra(space: Space, words: int = 1 << 20) -> Iterator[Kernel]:
+def ra(space: ManagedSpace, words: int = 1 << 20) -> Iterator[LaneKernel]:
     """ra: every 100th thread reads a number, looks it up at random and writes there."""
     read, written, table = (
         space.array("input", WORD * words),
@@ -95,7 +95,7 @@ def ra(space: Space, words: int = 1 << 20) -> Iterator[Kernel]:
     yield kernel("kernel", words, 256, steps)
 
 
-def bfs(space: Space, nodes: int = 261_444) -> Iterator[Kernel]:
+def bfs(space: ManagedSpace, nodes: int = 261_444) -> Iterator[LaneKernel]:
     """bfs: level by level over a graph of 2 to 4 edges drawn for each node, both ways (Rodinia's graphgen)."""
     start, degree, edges = _graph(nodes)
     node = space.array("nodes", 8 * nodes)
@@ -119,7 +119,7 @@ def bfs(space: Space, nodes: int = 261_444) -> Iterator[Kernel]:
                 stores(new, cost + WORD * other), stores(new, updating + other, 1), loads(on, node + 8 * own, 8),
             ]  # fmt: skip
             found[other[new]] = True
-        yield kernel("Kernel", len(thread), BFS_THREADS, steps)
+        yield kernel("LaneKernel", len(thread), BFS_THREADS, steps)
         reached = used & found[own]
         rest = [stores(reached, array + own, 1) for array in (mask, visited, updating)]
         yield kernel("Kernel2", len(thread), BFS_THREADS, [loads(used, updating + own, 1), *rest])
@@ -137,4 +137,9 @@ def _graph(nodes: int) -> tuple[Numbers, Numbers, Numbers]:
     return np.cumsum(degree) - degree, degree, ends[np.argsort(begins, kind="stable")]
 
 
-PROGRAMS: dict[str, Callable[[Space], Iterator[Kernel]]] = {"bfs": bfs, "fdtd": fdtd, "hotspot": hotspot, "ra": ra}
+PROGRAMS: dict[str, Callable[[ManagedSpace], Iterator[LaneKernel]]] = {
+    "bfs": bfs,
+    "fdtd": fdtd,
+    "hotspot": hotspot,
+    "ra": ra,
+}

@@ -14,7 +14,7 @@ SHARED_ALIGNMENT = 512
 """Of smaller arrays, which share blocks."""
 
 
-class Placement:
+class ManagedLayout:
     """Addresses of arrays as cudaMallocManaged places them: large ones begin a block, smaller ones share blocks.
 
     What a large one is, and how closely small ones lie, is what the CPU page faults of the logs tell (cpu_faults.py).
@@ -41,11 +41,11 @@ class Placement:
         return base
 
 
-class Space:
+class ManagedSpace:
     """Arrays of a program, written into its trace."""
 
     def __init__(self, writer: TraceWriter) -> None:
-        self.writer, self._placement = writer, Placement()
+        self.writer, self._placement = writer, ManagedLayout()
 
     def array(self, name: str, size: int, written: int | None = None) -> int:
         """A new array's address.

@@ -207,7 +207,7 @@ def content(before: str, after: str) -> str:
         ("1x1 = ", "1x1 = nan #", "not valid TOML: nan where a finite number is expected"),
         ("1x1 = ", "#1x1 = ", "efficiency.forward.1x1: this key is missing"),
         ("1x1 = ", "2x2 = ", r"efficiency.forward.2x2: unknown key"),
-        ("bounded_workspace = false", "bounded_workspace = 3", "bounded_workspace: 3 is not true or false"),
+        ("limited_workspace = false", "limited_workspace = 3", "limited_workspace: 3 is not true or false"),
         ("source = []", "source = [1]", "source: expected a list of texts"),
         ("source = []", "source = ", "not valid TOML"),
         ("source = []", "source = []\nmeasured = 3", "measured: 3 is not a table"),

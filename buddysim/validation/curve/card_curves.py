@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from buddysim.machine import Machine
-from buddysim.validation.curve.causes import Cause
+from buddysim.validation.curve.causes import WhatIfReplay
+from buddysim.validation.curve.curve_data import STREAM, STRIDES, Card, MeasuredCurve
 from buddysim.validation.curve.fit import Fit
-from buddysim.validation.curve.measured import STREAM, STRIDES, Card, Curve
-from buddysim.validation.curve.measures import errors, knee, levels
+from buddysim.validation.curve.metrics import errors, knee, levels
 
 
 @dataclass(frozen=True)
-class Replayed:
+class CurveReplay:
     """A curve beside its replay.
 
     Attributes
@@ -25,7 +25,7 @@ class Replayed:
     fitted : x of the points that the fit has used
     """
 
-    curve: Curve
+    curve: MeasuredCurve
     machine: Machine
     points: Sequence[tuple[float, float, float]]
     fitted: frozenset[float]
@@ -53,10 +53,10 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class OfCard:
+class CardCurves:
     """All curves of a card."""
 
     card: Card
     fit: Fit
-    curves: Sequence[Replayed]
-    causes: Sequence[Cause]
+    curves: Sequence[CurveReplay]
+    causes: Sequence[WhatIfReplay]

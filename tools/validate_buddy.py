@@ -1,6 +1,6 @@
 """Compares the study of Buddy Compression with every number of its paper: writes docs/validation.md from a store.
 
-python tools/validate_study.py --store DIR --workloads DIR       after `python -m buddysim plot study --run`
+python tools/validate_buddy.py --store DIR --workloads DIR       after `python -m buddysim plot study --run`
 
 Nothing is replayed here: what the store lacks is said to be "not run".
 """
@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from buddysim.base.comparisons import COLUMNS  # noqa: E402
 from buddysim.base.errors import BuddysimError  # noqa: E402
+from buddysim.base.validation_table import COLUMNS  # noqa: E402
 from buddysim.papers.buddy.study import FOLDER, SCALE, Study, paper_names  # noqa: E402
 from buddysim.papers.measured import measurements  # noqa: E402
 from buddysim.papers.stated import Amount, numbers  # noqa: E402
@@ -162,7 +162,7 @@ def amount(value: Amount | None) -> str:
 HEAD = """
 # Compared with the paper: Buddy Compression
 
-Written by `tools/validate_study.py` from a store of results (`make figures`, then `make validate-study`). Every number
+Written by `tools/validate_buddy.py` from a store of results (`make figures`, then `make validate-buddy`). Every number
 that the paper states in its text, and every bar and point that could be read off the figures of its ISCA 2020 version
 (`buddysim/papers/buddy/`), beside ours. The list, and how each number is counted, was committed before anything was
 measured; it is the head of `stated.toml` there.
@@ -185,7 +185,7 @@ our independent programs hold differs, and no workload's data was changed to com
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the document."""
-    parser = argparse.ArgumentParser(prog="validate_study.py", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="validate_buddy.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="of results (default: as plot has it)")
     parser.add_argument("--workloads", type=Path, metavar="FOLDER", default=FOLDER, help="of the traces")
     parser.add_argument("--scale", default=SCALE, help="of the workloads (default: %(default)s)")

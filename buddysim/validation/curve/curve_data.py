@@ -52,7 +52,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Curve:
+class MeasuredCurve:
     """A measured curve.
 
     Attributes
@@ -92,7 +92,7 @@ def cards() -> dict[str, Card]:
     }
 
 
-def curves(path: Path | None = None) -> list[Curve]:
+def curves(path: Path | None = None) -> list[MeasuredCurve]:
     """The curves of a file of measurements, in its order; without one, those that come along.
 
     Raises
@@ -114,7 +114,7 @@ def curves(path: Path | None = None) -> list[Curve]:
     found = []
     for (card, source, benchmark), of_curve in points.items():
         x, y = zip(*sorted(of_curve.items()), strict=True)
-        found.append(Curve(card, source, benchmark, x, y, known[card].code if card in known else "none"))
+        found.append(MeasuredCurve(card, source, benchmark, x, y, known[card].code if card in known else "none"))
     return found
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.base.comparisons import COLUMNS, FILE, merged
 from buddysim.base.errors import BuddysimError
+from buddysim.base.validation_table import COLUMNS, FILE, merged
 
 WIDTH = len(COLUMNS) - 1
 

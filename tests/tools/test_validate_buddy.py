@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from buddysim.base.comparisons import FILE
+from buddysim.base.validation_table import FILE
 from buddysim.papers.buddy.study import Study
 from buddysim.papers.measured import Measured
 from buddysim.papers.stated import numbers
@@ -22,7 +22,7 @@ from tests.tools.test_tools import load
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    return load("validate_study")
+    return load("validate_buddy")
 
 
 @pytest.fixture(scope="module")

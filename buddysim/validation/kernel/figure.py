@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from buddysim.drawing import style
-from buddysim.validation.kernel.measured import FITTED
-from buddysim.validation.kernel.pairs import Pair
+from buddysim.validation.kernel.counter_data import FITTED
+from buddysim.validation.kernel.pairs import KernelPair
 
 
-def draw(pairs: Sequence[Pair]) -> Figure:
+def draw(pairs: Sequence[KernelPair]) -> Figure:
     """Two panels, fitted and test programs; the diagonal is the GPU itself."""
     figure, axes = style.figure("Cycles of kernels: simulated over a Quadro GV100's", 1, 2, 9.6, 4.6)
     cycles = [pair.measured.counts.cycles for pair in pairs]

@@ -19,7 +19,7 @@ PROGRAMS = FITTED + TESTED
 
 
 @dataclass(frozen=True)
-class Counts:
+class KernelCounters:
     """What was counted of a kernel, on a GPU or in a replay; sectors are of 32 B.
 
     Attributes
@@ -49,7 +49,7 @@ class Counts:
         return self.l2_read_sectors + self.l2_write_sectors
 
 
-COUNTS = tuple(field.name for field in fields(Counts))
+COUNTERS = tuple(field.name for field in fields(KernelCounters))
 _NAMES = {
     "cycles": "cycles",
     "warp_instructions": "warp_instructions",
@@ -65,7 +65,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredKernel:
     """A kernel that was measured.
 
     Attributes
@@ -80,11 +80,11 @@ class Measured:
     number: int
     grid: str
     block: str
-    counts: Counts
+    counts: KernelCounters
     accelsim_cycles: float
 
 
-def measured(path: Path | None = None) -> dict[str, list[Measured]]:
+def measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]]:
     """The kernels of each program, in the order of their launches; of a file, or of the one that comes along.
 
     Raises
@@ -97,17 +97,17 @@ def measured(path: Path | None = None) -> dict[str, list[Measured]]:
     else:
         text, where = read_text(path, "table of measured kernels", LARGEST_FILE), str(path)
     shapes = _shapes()
-    found: dict[str, list[Measured]] = {}
+    found: dict[str, list[MeasuredKernel]] = {}
     for line, row in table(text, where, ("program", "kernel", *_NAMES.values(), "accelsim_cycles")):
         values = {name: number(row[column], f"{where}: line {line}: {column}") for name, column in _NAMES.items()}
         values["l2_hit_share"] /= 100
         own = found.setdefault(row["program"], [])
         own.append(
-            Measured(
+            MeasuredKernel(
                 row["program"],
                 len(own),
                 *shapes.get((row["program"], len(own)), ("", "")),
-                Counts(**values),
+                KernelCounters(**values),
                 number(row["accelsim_cycles"], f"{where}: line {line}: accelsim_cycles"),
             )
         )

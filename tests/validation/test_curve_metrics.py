@@ -7,7 +7,7 @@ import math
 import pytest
 
 from buddysim.machine import Machine
-from buddysim.validation.curve.measures import errors, knee, levels, percentile, plateau
+from buddysim.validation.curve.metrics import errors, knee, levels, percentile, plateau
 
 L1, L2, MEMORY = levels(Machine.load("v100"))
 

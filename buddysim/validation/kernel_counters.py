@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from buddysim.machine import Machine
-from buddysim.validation.comparison import Comparison, Judged, Options
-from buddysim.validation.kernel import picture
+from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport
+from buddysim.validation.kernel import figure
+from buddysim.validation.kernel.counter_data import FITTED, PROGRAMS, TESTED, measured_kernels
 from buddysim.validation.kernel.document import document
-from buddysim.validation.kernel.measured import FITTED, PROGRAMS, TESTED, measured
-from buddysim.validation.kernel.pairs import POINT_COLUMNS, Pair, Side, accelsim, paired, side
-from buddysim.validation.kernel.replays import from_file, made_with, replays, stored
+from buddysim.validation.kernel.pairs import (
+    POINT_COLUMNS,
+    KernelPair,
+    QuantityErrors,
+    accelsim_errors,
+    pair_kernels,
+    quantity_errors,
+)
+from buddysim.validation.kernel.replays import from_file, made_with, replays, stored_replays
 
 SUMMARY = "counters of a Quadro GV100 for kernels of PolyBench-GPU and Rodinia"
 ORDER = 20
@@ -20,7 +27,7 @@ INSTRUCTIONS_GOAL, L2_GOAL, DRAM_GOAL = 0.15, 0.01, 0.05
 MEAN_GOAL, MEDIAN_GOAL, CORRELATION_GOAL, TOTALS_GOAL = 0.30, 0.20, 0.02, 0.20
 
 
-def compare(options: Options) -> Comparison:
+def compare(options: ValidationOptions) -> ValidationReport:
     """Replays the captures, or takes the stored results of replays, and holds them against the counters.
 
     Raises
@@ -30,33 +37,35 @@ def compare(options: Options) -> Comparison:
     """
     machine = Machine.load(MACHINE if options.machine is None else options.machine)
     if machine.name != MACHINE:
-        return Comparison([Judged(NAME, machine.name, "every kernel", "all", note="no counters")], POINT_COLUMNS, [])
-    counted = measured(options.data)
+        return ValidationReport(
+            [ComparedQuantity(NAME, machine.name, "every kernel", "all", note="no counters")], POINT_COLUMNS, []
+        )
+    counted = measured_kernels(options.data)
     if options.captures is None:
-        results = stored()
+        results = stored_replays()
     elif options.captures.is_file():
         results = from_file(options.captures)
     else:
         expected = {name: len(counted[name]) for name in PROGRAMS if name in counted}
         results = list(replays(options.captures, expected, machine, options.progress))
-    pairs = paired(counted, results)
+    pairs = pair_kernels(counted, results)
     old = sum(one.made_with != made_with(machine) for one in results)
     judged = [*judgements(pairs, f"{old} of the replays are of another model or machine file" if old else "")]
     kept = [pair for pair in pairs if not pair.why_not]
-    return Comparison(
+    return ValidationReport(
         judged,
         POINT_COLUMNS,
         [pair.row for pair in pairs],
         [*document(pairs, judged, old)],
-        (lambda: picture.draw(kept)) if kept else None,
+        (lambda: figure.draw(kept)) if kept else None,
     )
 
 
-def judgements(pairs: Sequence[Pair], note: str) -> Iterator[Judged]:
+def judgements(pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:
     """The rows of the table of all comparisons."""
     kept = [pair for pair in pairs if not pair.why_not]
     if not kept:
-        yield Judged(NAME, MACHINE, "every kernel", "all", note="no kernel can be compared")
+        yield ComparedQuantity(NAME, MACHINE, "every kernel", "all", note="no kernel can be compared")
         return
     for subject, programs in (("all programs", PROGRAMS), ("fitted programs", FITTED), ("test programs", TESTED)):
         own = [pair for pair in kept if pair.program in programs]
@@ -64,7 +73,7 @@ def judgements(pairs: Sequence[Pair], note: str) -> Iterator[Judged]:
             yield from _of(subject, own, note)
 
 
-def _of(subject: str, pairs: Sequence[Pair], note: str) -> Iterator[Judged]:
+def _of(subject: str, pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:
     """The rows of some programs; what Accel-Sim has on the same kernels is beside them."""
     is_test = subject.startswith("test")
     for name, quantity, goal in (
@@ -72,10 +81,12 @@ def _of(subject: str, pairs: Sequence[Pair], note: str) -> Iterator[Judged]:
         ("L2 sectors", "l2_sectors", L2_GOAL),
         ("DRAM sectors", "dram_sectors", DRAM_GOAL),
     ):
-        one = side(pairs, quantity)
-        yield Judged(NAME, MACHINE, subject, f"{name}: median error", error=one.median, goal=goal, note=note)
-        yield Judged(NAME, MACHINE, subject, f"{name}: mean of program medians", error=one.of_programs, note=note)
-    ours, theirs = side(pairs, "cycles"), accelsim(pairs)
+        one = quantity_errors(pairs, quantity)
+        yield ComparedQuantity(NAME, MACHINE, subject, f"{name}: median error", error=one.median, goal=goal, note=note)
+        yield ComparedQuantity(
+            NAME, MACHINE, subject, f"{name}: mean of program medians", error=one.of_programs, note=note
+        )
+    ours, theirs = quantity_errors(pairs, "cycles"), accelsim_errors(pairs)
     measures: tuple[tuple[str, float | None, tuple[float, float]], ...] = (
         ("cycles: mean error", MEAN_GOAL, (ours.mean, theirs.mean)),
         ("cycles: median error", MEDIAN_GOAL, (ours.median, theirs.median)),
@@ -85,8 +96,8 @@ def _of(subject: str, pairs: Sequence[Pair], note: str) -> Iterator[Judged]:
     )
     for measure, aim, (mine, other) in measures:
         chosen = 2 * other if is_test and aim is not None else aim
-        yield Judged(NAME, MACHINE, subject, measure, error=mine, goal=chosen, note=note)
-        yield Judged(NAME, "Accel-Sim", subject, measure, error=other)
+        yield ComparedQuantity(NAME, MACHINE, subject, measure, error=mine, goal=chosen, note=note)
+        yield ComparedQuantity(NAME, "Accel-Sim", subject, measure, error=other)
 
 
-__all__ = ["NAME", "ORDER", "SUMMARY", "Side", "compare"]
+__all__ = ["NAME", "ORDER", "SUMMARY", "QuantityErrors", "compare"]

@@ -9,10 +9,10 @@ from statistics import median
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.measure.benchmarks import HOST_CHASE, TO_DEVICE, TO_HOST
-from buddysim.measure.gpu import About
-from buddysim.measure.table import card_of
+from buddysim.measure.curve_table import card_of
+from buddysim.measure.gpu import GpuProperties
+from buddysim.validation.curve.curve_data import MeasuredCurve
 from buddysim.validation.curve.fit import fit
-from buddysim.validation.curve.measured import Curve
 from buddysim.validation.curve.replays import host_chase
 
 _PINS_OFF_AT_MOST = 0.01
@@ -41,7 +41,9 @@ def _pattern(preset: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z0-9]){'[ -]?'.join(parts)}(?![a-z0-9])")
 
 
-def machine_from(about: About, clock_mhz: float, curves: Sequence[Curve], like: str) -> tuple[Machine, list[str]]:
+def machine_from(
+    about: GpuProperties, clock_mhz: float, curves: Sequence[MeasuredCurve], like: str
+) -> tuple[Machine, list[str]]:
     """The machine, and what of it is still the preset's although it was asked for.
 
     Parameters
@@ -75,7 +77,7 @@ def machine_from(about: About, clock_mhz: float, curves: Sequence[Curve], like: 
     return described, kept
 
 
-def _stated(about: About, source: str) -> list[tuple[Mapping[str, object], str]]:
+def _stated(about: GpuProperties, source: str) -> list[tuple[Mapping[str, object], str]]:
     """Keys that CUDA's properties tell; those that depend on each other together."""
     known = about.figures
     groups: list[dict[str, object]] = [
@@ -94,7 +96,7 @@ def _stated(about: About, source: str) -> list[tuple[Mapping[str, object], str]]
     return [(group, source) for group in groups]
 
 
-def _link(machine: Machine, curves: Mapping[str, Curve]) -> dict[str, object]:
+def _link(machine: Machine, curves: Mapping[str, MeasuredCurve]) -> dict[str, object]:
     """The link to the host: the slower direction's best copy, a chase in host memory less what comes on top."""
     keys: dict[str, object] = {}
     copies = [max(curves[name].y) for name in (TO_HOST, TO_DEVICE) if name in curves]

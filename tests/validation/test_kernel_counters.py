@@ -9,40 +9,40 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.base.comparisons import COLUMNS
+from buddysim.base.validation_table import COLUMNS
 from buddysim.cli import main
 from buddysim.machine import Machine
 from buddysim.synthetic import make_trace
 from buddysim.trace import open_trace
-from buddysim.validation import REGISTRY, Options
-from buddysim.validation.kernel.measured import PROGRAMS, measured
-from buddysim.validation.kernel.pairs import Pair, Side, paired
-from buddysim.validation.kernel.replays import Replay, made_with, replay, stored
+from buddysim.validation import REGISTRY, ValidationOptions
+from buddysim.validation.kernel.counter_data import PROGRAMS, measured_kernels
+from buddysim.validation.kernel.pairs import KernelPair, QuantityErrors, pair_kernels
+from buddysim.validation.kernel.replays import KernelReplay, made_with, replay, stored_replays
 
 ROOT = Path(__file__).parents[2]
 GV100 = Machine.load("gv100")
 
 
-def as_measured(program: str, number: int = 0, **changed: float) -> Replay:
+def as_measured(program: str, number: int = 0, **changed: float) -> KernelReplay:
     """A replay that counts what was measured, but for some counts."""
-    theirs = measured()[program][number]
+    theirs = measured_kernels()[program][number]
     counts = replace(theirs.counts, **changed)
-    return Replay(program, number, program, theirs.grid, theirs.block, counts, made_with(GV100))
+    return KernelReplay(program, number, program, theirs.grid, theirs.block, counts, made_with(GV100))
 
 
-def pair(one: Replay) -> Pair:
-    (found,) = paired(measured(), [one])
+def pair(one: KernelReplay) -> KernelPair:
+    (found,) = pair_kernels(measured_kernels(), [one])
     return found
 
 
 def test_every_program_is_measured_and_its_launches_are_known() -> None:
-    counted = measured()
+    counted = measured_kernels()
     assert set(PROGRAMS) <= set(counted)
     assert all(kernel.grid and kernel.block for name in PROGRAMS for kernel in counted[name])
 
 
 def test_requests_and_launches_decide_what_is_compared() -> None:
-    reads = measured()["gemm"][0].counts.read_requests
+    reads = measured_kernels()["gemm"][0].counts.read_requests
     assert pair(as_measured("gemm", warp_instructions=1, cycles=1)).why_not == ""
     assert pair(as_measured("gemm", read_requests=1.0099 * reads)).why_not == ""
     assert pair(as_measured("gemm", read_requests=1.0101 * reads)).why_not.startswith("read requests: 8,48")
@@ -52,18 +52,18 @@ def test_requests_and_launches_decide_what_is_compared() -> None:
 
 
 def test_launches_beyond_the_measured_ones_are_left_out() -> None:
-    assert paired(measured(), [replace(as_measured("gemm"), number=1)]) == []
+    assert pair_kernels(measured_kernels(), [replace(as_measured("gemm"), number=1)]) == []
 
 
 def test_measures_are_what_the_rule_says() -> None:
-    side = Side([("a", 110, 100), ("a", 130, 100), ("a", 100, 200), ("b", 120, 100)])
+    side = QuantityErrors([("a", 110, 100), ("a", 130, 100), ("a", 100, 200), ("b", 120, 100)])
     assert (side.median, side.mean) == pytest.approx((0.25, 0.275))
     assert side.of_programs == pytest.approx((0.3 + 0.2) / 2)
     assert side.totals == pytest.approx((60 / 400 + 0.2) / 2)
-    straight = Side([("a", 2 * x**3, x) for x in (1.0, 10.0, 1000.0)])
+    straight = QuantityErrors([("a", 2 * x**3, x) for x in (1.0, 10.0, 1000.0)])
     assert straight.log_correlation == pytest.approx(1)
-    assert Side([("a", 1 / x, x) for x in (1.0, 2.0)]).log_correlation == pytest.approx(-1)
-    assert math.isfinite(Side([("a", 1, 2)]).log_correlation)
+    assert QuantityErrors([("a", 1 / x, x) for x in (1.0, 2.0)]).log_correlation == pytest.approx(-1)
+    assert math.isfinite(QuantityErrors([("a", 1, 2)]).log_correlation)
 
 
 def test_a_kernel_replays_cold_and_alone(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_kernel_replays_cold_and_alone(tmp_path: Path) -> None:
 
 
 def test_the_stored_replays_are_of_every_program() -> None:
-    assert {one.program for one in stored()} <= set(PROGRAMS)
+    assert {one.program for one in stored_replays()} <= set(PROGRAMS)
 
 
 def test_the_command_writes_a_table_and_every_kernel(tmp_path, capsys) -> None:
@@ -87,13 +87,13 @@ def test_the_command_writes_a_table_and_every_kernel(tmp_path, capsys) -> None:
     assert "goals met" in capsys.readouterr().out
     with (tmp_path / "validation-silicon-kernels.csv").open() as file:
         points = list(csv.DictReader(file))
-    again = REGISTRY.find("kernels").compare(Options(captures=tmp_path / "validation-silicon-kernels.csv"))
-    assert len(again.rows) == len(points) == len(stored())
-    assert again.judged == REGISTRY.find("kernels").compare(Options()).judged
+    again = REGISTRY.find("kernels").compare(ValidationOptions(captures=tmp_path / "validation-silicon-kernels.csv"))
+    assert len(again.rows) == len(points) == len(stored_replays())
+    assert again.judged == REGISTRY.find("kernels").compare(ValidationOptions()).judged
 
 
 def test_the_page_is_up_to_date() -> None:
-    one = REGISTRY.find("kernels").compare(Options())
+    one = REGISTRY.find("kernels").compare(ValidationOptions())
     assert "\n".join(one.document) in (ROOT / "docs" / "validation-silicon.md").read_text()
     with (ROOT / "docs" / "validation.csv").open() as file:
         written = [row[:-1] for row in csv.reader(file) if row[0] == "kernels"]

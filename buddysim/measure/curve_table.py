@@ -11,13 +11,13 @@ from buddysim.base.hints import shortened
 from buddysim.base.output import write_text
 from buddysim.base.textfile import csv_rows, read_text
 from buddysim.measure.benchmarks import benchmarks
-from buddysim.measure.gpu import Gpu
-from buddysim.validation.curve.measured import COLUMNS, LARGEST_FILE
+from buddysim.measure.gpu import MicrobenchmarkGpu
+from buddysim.validation.curve.curve_data import COLUMNS, LARGEST_FILE
 
 SOURCE = "buddysim"
 
 
-def measure(gpu: Gpu, path: Path, progress: Callable[[str], object]) -> float:
+def measure(gpu: MicrobenchmarkGpu, path: Path, progress: Callable[[str], object]) -> float:
     """Measures every curve that the table does not have yet, and writes it after each.
 
     Parameters

@@ -16,7 +16,7 @@ OWN_FRAMES = {"bfs": 1}
 
 
 @dataclass(frozen=True)
-class Run:
+class MeasuredUmRun:
     """A run of a program.
 
     Attributes
@@ -46,11 +46,11 @@ class Run:
         return FREE // FRAME - -(-reserved // FRAME) - OWN_FRAMES.get(self.program, 0)
 
 
-def runs() -> list[Run]:
+def runs() -> list[MeasuredUmRun]:
     """All of them, in the order of the file."""
     rows = csv.DictReader(_DATA.read_text(encoding="utf-8").splitlines())
     return [
-        Run(
+        MeasuredUmRun(
             row["program"],
             int(row["oversubscription_percent"]),
             float(row["kernel_seconds"]),

@@ -2,9 +2,9 @@
 """Captures the OpenCL versions of the measured programs for ``python -m buddysim validate kernels --captures FOLDER``.
 
     git clone https://github.com/ChrisCummins/phd
-    python tools/capture_twins.py phd FOLDER [PROGRAM ...]
+    python tools/capture_gpu_benchmarks.py phd FOLDER [PROGRAM ...]
 
-Each program (``tools/twins.toml``) is copied out of the checkout's last commit, changed, built, and run under
+Each program (``tools/gpu_benchmarks.toml``) is copied out of the checkout's last commit, changed, built, and run under
 ``capture opencl --as-gpu --gpu-code``: ``FOLDER/PROGRAM.bin``. Needs what captures need (docs/capture-opencl.md), gcc
 and g++.
 """
@@ -51,7 +51,7 @@ FRONTIERS = (3, 22, 114, 689)
 
 def main() -> int:
     """Captures the programs that are named, or all."""
-    programs = tomllib.loads((HERE / "twins.toml").read_text(encoding="utf-8"))["program"]
+    programs = tomllib.loads((HERE / "gpu_benchmarks.toml").read_text(encoding="utf-8"))["program"]
     names = [program["name"] for program in programs]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="of github.com/ChrisCummins/phd, or its git directory")
