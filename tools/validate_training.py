@@ -86,7 +86,7 @@ def counted(training: SavedResults) -> dict[str, object]:
     """How memory is counted: the savings by reading, and those with weights counted once throughout."""
     rows = []
     for name, reading in readings().items():
-        total = outcome(training, "vgg19", 128, "base-p", reading)["memory.baseline_bytes"] / GIB
+        total = outcome(training, "vgg19", 128, "baseline-p", reading)["memory.baseline_bytes"] / GIB
         cells = (
             " / ".join(f"{mean_saving(training, policy, kind, reading):.0f}" for kind in KINDS) for policy in POLICIES
         )
@@ -103,7 +103,7 @@ def counted(training: SavedResults) -> dict[str, object]:
 
 def backward_unused(training: SavedResults) -> str:
     """The share of memory not in use (Fig. 1) if backward steps counted."""
-    shares = [100 * (1 - largest_backward_share(training.result(name, batch, "base-p"))) for _, name, batch in SIX]
+    shares = [100 * (1 - largest_backward_share(training.result(name, batch, "baseline-p"))) for _, name, batch in SIX]
     return f"{min(shares):.0f} to {max(shares):.0f}"
 
 
@@ -272,7 +272,7 @@ save.
 
 Networks: {networks}. In brackets: the batch. Machine `titan-x`, link `pcie3` (12.8 GB/s), `cudnn4` for vDNN;
 `cudnn5`, `titan-x` and `titan-xp` for cDMA; `cudnn5` for Gist, minibatch 64. Memory in use and performance count the
-feature-extraction layers, against `base-p` of the entire network and the oracle; what fits is decided on the whole
+feature-extraction layers, against `baseline-p` of the entire network and the oracle; what fits is decided on the whole
 network. Where a scheme doesn't fit, its figures are those of a GPU with more memory. The papers' GB of memory are
 GiB.
 """

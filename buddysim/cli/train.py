@@ -23,7 +23,7 @@ Which schemes fit the GPU's memory (and the bytes missing where one doesn't), th
 bytes that they move to the host, and their time against a GPU with enough memory. --max-batch finds the largest batch
 that fits; --budget finds the fastest scheme that fits in that much memory."""
 
-DEFAULT_SCHEMES = ("base-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
+DEFAULT_SCHEMES = ("baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 
 #: Values of options that schemes declare have this before their names in the parsed arguments.
 _SCHEME_OPTION = "scheme_option_"
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     completes(
         parser.add_argument(
-            "--scheme", metavar="NAME[,NAME...]", help=f"schemes, or 'every' (default: {','.join(DEFAULT_SCHEMES)})"
+            "--scheme", metavar="NAME[,NAME...]", help=f"schemes, or 'all' (default: {','.join(DEFAULT_SCHEMES)})"
         ),
         "training scheme",
     )
@@ -182,7 +182,7 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
     def bounded(name: str) -> bool:
         return not getattr(schemes.REGISTRY.find(name), "UNLIMITED", False)
 
-    if args.scheme == "every" or (args.scheme is None and args.budget is not None):
+    if args.scheme == "all" or (args.scheme is None and args.budget is not None):
         return [name for name in schemes.REGISTRY.names() if args.budget is None or bounded(name)]
     if args.scheme is None:
         return [name for name in DEFAULT_SCHEMES if not args.max_batch or bounded(name)]

@@ -36,7 +36,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
                 reached.get((case.panel, name, scheme, label)) for label in NETWORKS
             ]
             for scheme in dict.fromkeys(row["scheme"] for row in rows)
-            for name in (SOURCES if scheme in ("cswap", "cswap-sc") else SOURCES[:1])
+            for name in (SOURCES if scheme in ("cswap", "cswap-static") else SOURCES[:1])
         }
         style.grouped(panel, list(NETWORKS), series)
         panel.set_title(f"{case.panel}: {case.dataset}, {case.machine}", fontsize=9, loc="left")

@@ -14,7 +14,13 @@ from buddysim.papers.gist.networks import NETWORKS, mfr
 TITLE = "Gist, Fig. 10: lossless encodings one by one, stashed maps sharing nothing"
 ORDER = 310
 
-SCHEMES = {"gist-base": "-", "ssdc": "S", "binarize": "B", "ssdc-binarize": "S+B", "gist-lossless": "S+B+I"}
+SCHEMES = {
+    "gist-base": "-",
+    "gist-ssdc": "S",
+    "gist-binarize": "B",
+    "gist-ssdc-binarize": "S+B",
+    "gist-lossless": "S+B+I",
+}
 
 
 def data(source: Source) -> list[dict[str, Any]]:

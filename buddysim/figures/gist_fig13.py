@@ -22,7 +22,7 @@ def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network and format; GiB stashed and consumed immediately, the MFR."""
     rows = []
     for label in NETWORKS:
-        for scheme in dict.fromkeys(("gist-base", "dpr-fp16", f"dpr-{FORMATS[label]}")):
+        for scheme in dict.fromkeys(("gist-base", "gist-dpr-fp16", f"gist-dpr-{FORMATS[label]}")):
             outcome = run(label, scheme, "investigation")
             parts = {"stashed": sum(stashed(outcome).values()) / GIB, "consumed immediately": immediate(outcome) / GIB}
             rows.append({"network": label, "scheme": scheme, "gib": parts, "mfr": mfr(label, scheme, "investigation")})
@@ -32,11 +32,11 @@ def data(source: Source) -> list[dict[str, Any]]:
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(TITLE, width=12)
     labels = [
-        f"{row['network']}\n{NAMES.get(row['scheme'], row['scheme'].removeprefix('dpr-').upper())}" for row in rows
+        f"{row['network']}\n{NAMES.get(row['scheme'], row['scheme'].removeprefix('gist-dpr-').upper())}" for row in rows
     ]
     parts = {part: [row["gib"][part] for row in rows] for part in rows[0]["gib"]}
     heights = style.stacked(axes, labels, parts)
-    stated = {("AlexNet", "dpr-fp16"): value("dpr16-alexnet"), ("AlexNet", "dpr-fp8"): value("dpr8-alexnet")}
+    stated = {("AlexNet", "gist-dpr-fp16"): value("dpr16-alexnet"), ("AlexNet", "gist-dpr-fp8"): value("dpr8-alexnet")}
     for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
         paper = stated.get((row["network"], row["scheme"]))
         text = f"{row['mfr']:.2f}" + (f"\n(paper {paper})" if paper else "")

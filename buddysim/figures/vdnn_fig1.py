@@ -22,7 +22,7 @@ def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network."""
     rows = []
     for label, name, batch in (*SIX, *DEEP):
-        result = source.training.result(name, batch, "base-p")
+        result = source.training.result(name, batch, "baseline-p")
         gib = result["memory.baseline_bytes"] / GIB
         rows.append({"network": label, "gib": gib, "most_used": largest_step_share(result), "fits": result["fits"]})
     return rows
@@ -32,7 +32,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     """Two panels, one scale each: the memory, and the share of it."""
     figure, (memory, share) = style.figure(TITLE, 2, 1, height=6.4, sharex=True)
     labels = [row["network"] for row in rows]
-    memory.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide, base-p")
+    memory.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide, baseline-p")
     positions = [labels.index(label) for label in STATED_GIB]
     style.stated(memory, positions, [value(id) for id in STATED_GIB.values()])
     memory.axhline(12, color=style.PALE, linewidth=0.8, linestyle=":")

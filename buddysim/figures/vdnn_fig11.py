@@ -21,8 +21,8 @@ SCHEMES = {
     "vdnn-conv-m": "conv(m)",
     "vdnn-conv-p": "conv(p)",
     "vdnn-dyn": "dyn",
-    "base-m": "base(m)",
-    "base-p": "base(p)",
+    "baseline-m": "base(m)",
+    "baseline-p": "base(p)",
 }
 STATED = {
     "vdnn-all-m": "all-m-average", "vdnn-all-p": "all-p-average",

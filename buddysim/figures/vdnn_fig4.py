@@ -18,7 +18,7 @@ def data(source: Source) -> list[dict[str, Any]]:
     """A row for each network; GiB by kind."""
     rows = []
     for label, name, batch in SIX:
-        result = source.training.result(name, batch, "base-p")
+        result = source.training.result(name, batch, "baseline-p")
         kinds = {
             "weights": result["memory.weights_bytes"],
             "weight gradients": result["memory.weight_gradient_bytes"],

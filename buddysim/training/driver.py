@@ -149,7 +149,7 @@ def _reference_bytes(network: Network, batch: int, cost: CostModel, plan: Plan, 
 
 def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:
     """The network-wide allocation with the fastest algorithms, and the oracle's time."""
-    plan = network_wide.plan(network, batch, machine, cost, "base-p", options)
+    plan = network_wide.plan(network, batch, machine, cost, "baseline-p", options)
     program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
     timed = schedule(program)
     features = [step.compute_ps for step in program.steps if step.part == "features"]

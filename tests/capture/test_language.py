@@ -54,5 +54,5 @@ def test_an_lstm_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     network = Network.load(path)
     assert [layer.kind for layer in network.layers] == ["input", "embedding", "copy", "lstm", "lstm", "copy", "fc"]
     assert network.parameters == sum(parameter.numel() for parameter in net.parameters())
-    main(["train", str(path), "--batch", "8", "--scheme", "base-p,vdnn-all-m,save-on-cpu,checkpoint"])
+    main(["train", str(path), "--batch", "8", "--scheme", "baseline-p,vdnn-all-m,save-on-cpu,activation-checkpointing"])
     assert "net" in capsys.readouterr().out

@@ -37,14 +37,14 @@ def train(*arguments: str) -> int:
 def test_the_whole_story_on_one_screen(tmp_path, capsys):
     """The command that the README and the issue name, without the scheme that needs a measurement."""
     path = tmp_path / "r.json"
-    schemes = "base-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
+    schemes = "baseline-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
     assert train("vgg19", "--batch", "256", "--machine", "titan-x", "--scheme", schemes, "--json", str(path)) == 0
     screen = capsys.readouterr().out
     assert len(screen.splitlines()) <= 40
     assert "missing at layer" in screen
     results = json.loads(path.read_text())
     assert sorted(results) == sorted(schemes.split(","))
-    base, dyn = results["base-p"], results["vdnn-dyn"]
+    base, dyn = results["baseline-p"], results["vdnn-dyn"]
     assert not base["fits"]
     assert base["time_vs_oracle"] is None
     assert dyn["fits"]
@@ -54,7 +54,7 @@ def test_the_whole_story_on_one_screen(tmp_path, capsys):
 
 def test_keys_are_always_there(tmp_path, capsys):
     path = tmp_path / "r.json"
-    assert train("alexnet", "--batch", "8", "--scheme", "base-m,oracle,vdnn-none-p", "--json", str(path)) == 0
+    assert train("alexnet", "--batch", "8", "--scheme", "baseline-m,oracle,vdnn-none-p", "--json", str(path)) == 0
     results = json.loads(path.read_text())
     keys = {frozenset(result) for result in results.values()}
     assert len(keys) == 1
@@ -62,7 +62,7 @@ def test_keys_are_always_there(tmp_path, capsys):
 
 
 def test_kinds_add_up_at_the_peak():
-    for scheme in ("base-p", "vdnn-all-m", "vdnn-dyn"):
+    for scheme in ("baseline-p", "vdnn-all-m", "vdnn-dyn"):
         counters = simulate("vgg19", 32, "titan-x", scheme).counters
         kinds = ("weights", "feature_map", "gradient", "workspace")
         assert sum(counters[f"memory.{kind}_bytes"] for kind in kinds) == counters["memory.peak_bytes"]
@@ -85,18 +85,18 @@ def test_the_same_bytes_twice(tmp_path):
 
 def test_the_largest_batch_fits_and_one_more_does_not(tmp_path, capsys):
     path = tmp_path / "r.json"
-    assert train("vgg19", "--max-batch", "--scheme", "base-p,vdnn-all-m", "--json", str(path)) == 0
+    assert train("vgg19", "--max-batch", "--scheme", "baseline-p,vdnn-all-m", "--json", str(path)) == 0
     results = json.loads(path.read_text())
     batches = {scheme: result["provenance"]["batch"] for scheme, result in results.items()}
-    assert batches["base-p"] < batches["vdnn-all-m"]
+    assert batches["baseline-p"] < batches["vdnn-all-m"]
     for scheme, batch in batches.items():
         assert results[scheme]["fits"]
         assert not simulate("vgg19", batch + 1, "titan-x", scheme).counters["fits"]
-    assert str(batches["base-p"]) in capsys.readouterr().out
+    assert str(batches["baseline-p"]) in capsys.readouterr().out
 
 
 def test_the_fastest_within_a_budget(capsys):
-    schemes = "base-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
+    schemes = "baseline-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
     assert train("vgg19", "--batch", "64", "--budget", "8GiB", "--scheme", schemes) == 0
     shown = capsys.readouterr().out
     fastest = shown.splitlines()[-1].removeprefix("fastest that fits in 8GiB: ")
@@ -131,9 +131,9 @@ def test_one_line_says_what_is_wrong(arguments, shown, capsys):
 
 def test_a_batch_that_cannot_fit_says_how_much_is_missing_and_where(tmp_path, capsys):
     path = tmp_path / "r.json"
-    assert train("vgg19", "--batch", "1024", "--scheme", "base-p,vdnn-all-m", "--json", str(path)) == 2
+    assert train("vgg19", "--batch", "1024", "--scheme", "baseline-p,vdnn-all-m", "--json", str(path)) == 2
     shown = capsys.readouterr().err
-    assert "none of base-p, vdnn-all-m fits" in shown
+    assert "none of baseline-p, vdnn-all-m fits" in shown
     assert "missing at layer" in shown
     assert len(shown.splitlines()) == 1
     assert not any(result["fits"] for result in json.loads(path.read_text()).values())
@@ -235,7 +235,7 @@ def test_a_network_without_feature_layers(tmp_path, capsys):
     file = tmp_path / "only.toml"
     file.write_text('input = [8]\n[[layer]]\nkind = "fc"\nfeatures = 3\n')
     path = tmp_path / "r.json"
-    assert train(str(file), "--scheme", "base-p,vdnn-dyn,checkpoint", "--json", str(path)) == 0
+    assert train(str(file), "--scheme", "baseline-p,vdnn-dyn,activation-checkpointing", "--json", str(path)) == 0
     for result in json.loads(path.read_text()).values():
         assert result["fits"]
         assert result["features.memory.peak_bytes"] == result["features.time_ms"] == 0
@@ -263,27 +263,27 @@ def test_a_version_of_the_library_without_algorithms_is_refused(library: str, ca
 
 
 def test_the_screen_says_what_updates_the_weights(capsys):
-    assert train("alexnet", "--scheme", "base-p") == 0
+    assert train("alexnet", "--scheme", "baseline-p") == 0
     assert "; no weight update" in capsys.readouterr().out
-    assert train("alexnet", "--scheme", "base-p", "--optimizer", "adam") == 0
+    assert train("alexnet", "--scheme", "baseline-p", "--optimizer", "adam") == 0
     state = 8 * Network.load("alexnet").parameters / 2**30
     assert f"ms, state {state:.2f} GiB" in capsys.readouterr().out
 
 
 def test_the_screen_says_which_figures_are_not_the_machines_own(capsys):
-    assert train("alexnet", "--scheme", "base-p") == 0
+    assert train("alexnet", "--scheme", "baseline-p") == 0
     assert "changed:" not in capsys.readouterr().out
-    assert train("alexnet", "--scheme", "base-p", "--set", "training.memory=4GiB") == 0
+    assert train("alexnet", "--scheme", "baseline-p", "--set", "training.memory=4GiB") == 0
     assert "\nchanged: training.memory = 4GiB\n" in capsys.readouterr().out
 
 
 def test_time_for_codes_has_a_column_where_a_scheme_encodes(capsys, monkeypatch):
-    assert train("alexnet", "--scheme", "base-p") == 0
+    assert train("alexnet", "--scheme", "baseline-p") == 0
     assert "codes" not in capsys.readouterr().out
     monkeypatch.setitem(plugins._loaded, Path(general_scheme.__file__), general_scheme)
-    assert train("alexnet", "--scheme", "base-p,test-epochs", "--epoch", "1") == 0
+    assert train("alexnet", "--scheme", "baseline-p,test-epochs", "--epoch", "1") == 0
     shown = {line.split()[0]: line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.split()}
-    assert (shown["base-p"], shown["test-epochs"]) == ("-", "0.8")  # 0.25 ms to encode, 0.5 to decode
+    assert (shown["baseline-p"], shown["test-epochs"]) == ("-", "0.8")  # 0.25 ms to encode, 0.5 to decode
 
 
 def test_layers_that_stall_and_the_link_that_removes_it(capsys):
@@ -319,11 +319,11 @@ def test_the_memory_that_limits_a_batch_is_named_and_the_next(capsys):
 def test_rows_for_other_tools(tmp_path, capsys):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "r.parquet"
-    assert train("alexnet", "--batch", "8", "--scheme", "base-m", "--parquet", str(path)) == 0
+    assert train("alexnet", "--batch", "8", "--scheme", "baseline-m", "--parquet", str(path)) == 0
     rows = parquet.read_table(path).to_pylist()
     assert {row["scope"] for row in rows} == {"run", "layer"}
     (time,) = [row["value"] for row in rows if row["counter"] == "time_ms"]
-    assert time == simulate("alexnet", 8, "titan-x", "base-m").counters["time_ms"]
+    assert time == simulate("alexnet", 8, "titan-x", "baseline-m").counters["time_ms"]
 
 
 def test_the_papers_name_of_a_network(capsys):

@@ -101,7 +101,7 @@ def _network() -> dict[str, Any]:
 
 @functools.cache
 def _result(command: str) -> dict[str, Any]:
-    train = ("train", "alexnet", "--batch", "4", "--scheme", "base-p,vdnn-dyn")
+    train = ("train", "alexnet", "--batch", "4", "--scheme", "baseline-p,vdnn-dyn")
     what = ("run", _trace_path(), "--scheme", "ideal,buddy") if command == "run" else train
     found: dict[str, Any] = json.loads(_printed(*what, "--json", "-"))
     return found
@@ -429,12 +429,12 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "calibration",
             _text(lambda: (COSTS / "fitted" / "titan-x-cudnn5.toml").read_text(), "x.toml"),
-            ((*_TRAIN, "base-p", "--calibration", "{}/x.toml"),),
+            ((*_TRAIN, "baseline-p", "--calibration", "{}/x.toml"),),
         ),
         FileType(
             "calibration-tree",
             _tree(lambda: tomllib.loads((COSTS / "fitted" / "titan-x-cudnn5.toml").read_text()), "x.toml", toml_of),
-            ((*_TRAIN, "base-p", "--calibration", "{}/x.toml"),),
+            ((*_TRAIN, "baseline-p", "--calibration", "{}/x.toml"),),
         ),
         FileType(
             "timings",
@@ -465,7 +465,7 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "training-result",
             _tree(lambda: _result("train"), "x.json", json_of),
-            (("compare", "{}/x.json:base-p", "{}/x.json:vdnn-dyn"),) * 5
+            (("compare", "{}/x.json:baseline-p", "{}/x.json:vdnn-dyn"),) * 5
             + (("plot", "stalls", "{}/x.json", "-o", "{}/out.svg"),),
         ),
         FileType(

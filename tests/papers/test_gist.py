@@ -53,7 +53,7 @@ def test_rules(rule: str, unit: str, theirs: float, ours: float, verdict: str) -
 
 
 def test_parts_of_a_footprint_add_up() -> None:
-    for scheme in ("gist-base", "binarize", "ssdc", "dpr-fp8"):
+    for scheme in ("gist-base", "gist-binarize", "gist-ssdc", "gist-dpr-fp8"):
         outcome = run("AlexNet", scheme, "investigation")
         assert sum(by_category(outcome).values()) == sum(stashed(outcome).values())
         parts = parts_gib("AlexNet", scheme)

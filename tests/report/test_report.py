@@ -136,16 +136,16 @@ def test_rows_are_tidy(results):
 
 def test_rows_of_a_training_iteration():
     results = {
-        name: training.simulate("alexnet-cifar10", 4, "titan-x", name).to_dict() for name in ("oracle", "base-m")
+        name: training.simulate("alexnet-cifar10", 4, "titan-x", name).to_dict() for name in ("oracle", "baseline-m")
     }
     rows = list(tidy_rows(results))
     keys = {(row["scheme"], row["scope"], row["index"], row["counter"]): row for row in rows}
     assert len(keys) == len(rows)
     assert {(row["network"], row["batch"], row["machine"]) for row in rows} == {("alexnet-cifar10", 4, "titan-x")}
-    base = results["base-m"]
-    assert keys["base-m", "run", None, "time_ms"]["value"] == base["time_ms"]
-    assert keys["base-m", "layer", 1, "forward_ms"]["value"] == base["per_layer"][1]["forward_ms"]
-    assert keys["base-m", "layer", 1, "algorithms.forward"]["text"] == "implicit_gemm"
+    base = results["baseline-m"]
+    assert keys["baseline-m", "run", None, "time_ms"]["value"] == base["time_ms"]
+    assert keys["baseline-m", "layer", 1, "forward_ms"]["value"] == base["per_layer"][1]["forward_ms"]
+    assert keys["baseline-m", "layer", 1, "algorithms.forward"]["text"] == "implicit_gemm"
     assert keys["oracle", "run", None, "fits"]["value"] == 1
 
 

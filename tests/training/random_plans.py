@@ -8,7 +8,7 @@ from buddysim.training.iteration.placers import POOL, Groups, LiveSet
 from buddysim.training.iteration.plan import PREFETCHES, Plan
 from buddysim.training.iteration.stash import Code, Move, Stash
 from buddysim.training.networks.graph import Network
-from buddysim.training.schemes import _algorithms, checkpoint
+from buddysim.training.schemes import _algorithms, activation_checkpointing
 from tests.training.doubles import Cost
 
 times = st.integers(0, 3_000_000)
@@ -63,5 +63,5 @@ def plans(draw: st.DrawFn, network: Network, cost: Cost) -> Plan:
         placer=draw(st.sampled_from([POOL, Groups(), Groups(share_stashed=False), LiveSet()])),
         in_place=in_place,
         separate_backward=draw(st.frozensets(st.sampled_from(products))) if products else frozenset(),
-        segments=draw(st.sampled_from([(), checkpoint.segments(network)[:-1]])),
+        segments=draw(st.sampled_from([(), activation_checkpointing.segments(network)[:-1]])),
     )

@@ -1,7 +1,7 @@
 """The case study of training: footprints, images per second, and what a larger minibatch gains (Fig. 13).
 
-Footprints are those of `base-p`, speeds the oracle's. The ratio of a network, and by how much Buddy Compression slows
-it down at 150 GB/s, are those of its trace in the study; the larger minibatch is the largest that fits.
+Footprints are those of `baseline-p`, speeds the oracle's. The ratio of a network, and by how much Buddy Compression
+slows it down at 150 GB/s, are those of its trace in the study; the larger minibatch is the largest that fits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST = 4096
 
 def footprint_gib(study: Study, name: str, batch: int) -> float:
     """Memory of an iteration with everything on the GPU."""
-    return float(_trained(study, name, batch, "base-p")["memory.baseline_bytes"] / GIB)
+    return float(_trained(study, name, batch, "baseline-p")["memory.baseline_bytes"] / GIB)
 
 
 def samples_per_s(study: Study, name: str, batch: int) -> float:
@@ -51,7 +51,7 @@ def largest(name: str, ratio: float) -> int:
     """The largest minibatch that fits memory that is so many times larger; 0: none."""
     machine = TrainingMachine.load(MACHINE)
     options = make_options(memory_bytes=int(machine.memory_bytes * ratio))
-    trials = Trials(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "base-p", options)
+    trials = Trials(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)
     return largest_batch(trials, _MOST)
 
 
@@ -75,7 +75,7 @@ def transition(name: str) -> int:
     machine = TrainingMachine.load(MACHINE)
     network = Network.load(NETWORKS[name])
     fixed = 2 * network.parameter_bytes()
-    trials = Trials(network, machine, CostModel.load(machine), "base-p", make_options())
+    trials = Trials(network, machine, CostModel.load(machine), "baseline-p", make_options())
     one, two = (trials.plan(batch).placer.least_bytes(trials.planned(batch)[1]) for batch in (32, 64))
     sample = (two - one) / 32
     return max(1, round(fixed / sample))

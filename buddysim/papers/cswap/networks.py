@@ -8,7 +8,7 @@ from typing import NamedTuple
 LINK = "pcie3-measured"
 V100, RTX = "v100", "2080-ti"
 CIFAR10, IMAGENET = "CIFAR-10", "ImageNet"
-BELOW, STATIC, CSWAP, ORACLE, HOST = "vdnn-conv-p", "cswap-sc", "cswap", "cswap-oracle", "vdnnpp"
+BELOW, STATIC, CSWAP, ORACLE, HOST = "vdnn-conv-p", "cswap-static", "cswap", "cswap-oracle", "vdnnpp"
 
 #: Networks of the zoo by the paper's name.
 ZOO = {

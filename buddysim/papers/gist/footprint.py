@@ -210,12 +210,12 @@ def _bound(label: str) -> str:
 
 
 _ALEXNET = {
-    "ssdc-alexnet": "ssdc",
-    "binarize-alexnet": "binarize",
-    "both-alexnet": "ssdc-binarize",
+    "ssdc-alexnet": "gist-ssdc",
+    "binarize-alexnet": "gist-binarize",
+    "both-alexnet": "gist-ssdc-binarize",
     "inplace-alexnet": _LOSSLESS,
-    "dpr16-alexnet": "dpr-fp16",
-    "dpr8-alexnet": "dpr-fp8",
+    "dpr16-alexnet": "gist-dpr-fp16",
+    "dpr8-alexnet": "gist-dpr-fp8",
 }
 
 
@@ -229,7 +229,7 @@ def alexnet(training: SavedResults, id: str) -> Measured:
         note=f"thousandths of a GiB: {shown}"
         + (
             ""
-            if scheme.startswith(("binarize", "dpr"))
+            if scheme.startswith(("gist-binarize", "gist-dpr"))
             else swept(lambda d: mfr("AlexNet", scheme, "investigation", True, d))
         ),
         cause=cause(),
@@ -240,7 +240,7 @@ def binarize_ratios() -> dict[str, float]:
     """ReLU outputs that only max pools read, over their bits and places, by network."""
     found = {}
     for label in NETWORKS:
-        outcome = run(label, "binarize", "investigation")
+        outcome = run(label, "gist-binarize", "investigation")
         category = categories(outcome.network)
         owners = [owner for owner in outcome.plan.stash if category[owner] == "relu-pool"]
         raw = sum(outcome.network.output_bytes(owner, outcome.batch) for owner in owners)
@@ -254,12 +254,14 @@ def ssdc_ratios() -> dict[str, float]:
     """Maps that SSDC takes over their rows, by network."""
     found = {}
     for label in NETWORKS:
-        before, after = (by_category(run(label, one, "investigation"))["relu-conv"] for one in ("gist-base", "ssdc"))
+        before, after = (
+            by_category(run(label, one, "investigation"))["relu-conv"] for one in ("gist-base", "gist-ssdc")
+        )
         found[label] = before / after
     return found
 
 
-def inplace_ratios(before: str = "ssdc-binarize", after: str = _LOSSLESS) -> dict[str, float]:
+def inplace_ratios(before: str = "gist-ssdc-binarize", after: str = _LOSSLESS) -> dict[str, float]:
     """What is consumed immediately without and with ReLU in place, by network."""
     return {
         label: immediate(run(label, before, "investigation")) / immediate(run(label, after, "investigation"))
@@ -285,7 +287,7 @@ def ssdc_target(training: SavedResults) -> Measured:
 
 @measures("inplace-target-alexnet")
 def inplace_target(training: SavedResults) -> Measured:
-    found, alone = inplace_ratios(), inplace_ratios("gist-base", "inplace")
+    found, alone = inplace_ratios(), inplace_ratios("gist-base", "gist-inplace")
     return Measured(
         found["AlexNet"],
         note=f"on top of SSDC and Binarize: {by_network(found, '{:.2f}')}; alone: {by_network(alone, '{:.2f}')}",
@@ -295,6 +297,6 @@ def inplace_target(training: SavedResults) -> Measured:
 
 @measures("dpr16-stashed", "dpr8-stashed")
 def dpr_target(training: SavedResults, id: str) -> Measured:
-    name = "dpr-fp16" if id.startswith("dpr16") else "dpr-fp8"
+    name = "gist-dpr-fp16" if id.startswith("dpr16") else "gist-dpr-fp8"
     before, after = (sum(stashed(run("AlexNet", one, "investigation")).values()) for one in ("gist-base", name))
     return Measured(before / after, note="maps; masks of dropout stay as they are")

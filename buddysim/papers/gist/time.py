@@ -21,7 +21,7 @@ def slowdowns(scheme: Callable[[str], str], against: str = "gist-base") -> dict[
 
 def of(scheme: str) -> dict[str, float]:
     """The same of one scheme; swapping is held against the same algorithms without it."""
-    return slowdowns(lambda label: scheme, "base-m" if scheme in ("vdnn-all-m", "naive-swap") else "gist-base")
+    return slowdowns(lambda label: scheme, "baseline-m" if scheme in ("vdnn-all-m", "naive-swap") else "gist-base")
 
 
 @measures("overhead-lossless", "overhead-lossy", "overhead-vgg16", "ssdc-slower", "dpr-slower")
@@ -30,8 +30,8 @@ def overhead(training: SavedResults, id: str) -> Measured:
         "overhead-lossless": lambda: of("gist-lossless"),
         "overhead-lossy": lambda: slowdowns(lossy),
         "overhead-vgg16": lambda: slowdowns(lossy),
-        "ssdc-slower": lambda: of("ssdc"),
-        "dpr-slower": lambda: slowdowns(lambda label: lossy(label).replace("gist", "dpr")),
+        "ssdc-slower": lambda: of("gist-ssdc"),
+        "dpr-slower": lambda: slowdowns(lambda label: lossy(label).replace("gist-", "gist-dpr-")),
     }[id]()
     amount = found["VGG16"] if id == "overhead-vgg16" else fmean(found.values())
     return Measured(amount, note=by_network(found, "{:.1f}"), cause=_CODECS)
@@ -76,9 +76,9 @@ def order(training: SavedResults) -> Measured:
 @measures("binarize-faster", "both-against-ssdc", "inplace-speed")
 def single(training: SavedResults, id: str) -> Measured:
     found = {
-        "binarize-faster": lambda: of("binarize"),
-        "both-against-ssdc": lambda: slowdowns(lambda label: "ssdc-binarize", "ssdc"),
-        "inplace-speed": lambda: of("inplace"),
+        "binarize-faster": lambda: of("gist-binarize"),
+        "both-against-ssdc": lambda: slowdowns(lambda label: "gist-ssdc-binarize", "gist-ssdc"),
+        "inplace-speed": lambda: of("gist-inplace"),
     }[id]()
     mean = fmean(found.values())
     faster = "faster than SSDC alone" if id == "both-against-ssdc" else "faster than the baseline"

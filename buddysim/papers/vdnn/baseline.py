@@ -33,7 +33,7 @@ def without_workspace(result: Result) -> float:
 
 @measures(*TOTALS)
 def total(training: SavedResults, id: str) -> Measured:
-    result = training.result(*TOTALS[id], "base-p")
+    result = training.result(*TOTALS[id], "baseline-p")
     rest, workspace = without_workspace(result), result["memory.baseline_workspace_bytes"] / GIB
     return Measured(
         rest + workspace,
@@ -44,7 +44,7 @@ def total(training: SavedResults, id: str) -> Measured:
 
 def with_fft_at_224(name: str, batch: int, gib: float) -> str:
     """The total where FFTs are offered for larger maps than they were timed on, if it is another."""
-    other = with_every_fft(name, batch, "base-p")["memory.baseline_bytes"] / GIB
+    other = with_every_fft(name, batch, "baseline-p")["memory.baseline_bytes"] / GIB
     return f"; {other:.1f} with FFTs at 224 x 224" if other != gib else ""
 
 
@@ -56,7 +56,7 @@ def largest_workspace(result: Result) -> str:
 
 @measures("total-growth")
 def growth(training: SavedResults) -> Measured:
-    small, large = (training.result(name, 32, "base-p") for name in ("vgg19", "vgg416"))
+    small, large = (training.result(name, 32, "baseline-p") for name in ("vgg19", "vgg416"))
     bare = without_workspace(large) / without_workspace(small)
     return Measured(
         large["memory.baseline_bytes"] / small["memory.baseline_bytes"],
@@ -66,7 +66,7 @@ def growth(training: SavedResults) -> Measured:
 
 def growth_gib(training: SavedResults) -> tuple[float, float]:
     """What VGG-416 (32) takes more than VGG-16 (32), without workspace: with weights' gradients, and without."""
-    small, large = (training.result(name, 32, "base-p") for name in ("vgg19", "vgg416"))
+    small, large = (training.result(name, 32, "baseline-p") for name in ("vgg19", "vgg416"))
     weights = [sum(row["weights_bytes"] for row in result["per_layer"]) / GIB for result in (small, large)]
     grown = without_workspace(large) - without_workspace(small)
     return grown, grown - (weights[1] - weights[0])
@@ -74,22 +74,22 @@ def growth_gib(training: SavedResults) -> tuple[float, float]:
 
 @measures(*WITHOUT_WORKSPACE)
 def maps(training: SavedResults, id: str) -> Measured:
-    return Measured(without_workspace(training.result(*WITHOUT_WORKSPACE[id], "base-p")))
+    return Measured(without_workspace(training.result(*WITHOUT_WORKSPACE[id], "baseline-p")))
 
 
 @measures("edge-vgg16-128")
 def edge(training: SavedResults) -> Measured:
-    result = training.result("vgg19", 128, "base-m")
+    result = training.result("vgg19", 128, "baseline-m")
     need, have = result["memory.peak_bytes"] / GIB, result["memory.capacity_bytes"] / GIB
     does = "fits" if result["fits"] else "does not fit"
     return Measured(
-        f"{need:.3f} of {have:.3f} GiB", note=f"base-m {does}: at the edge, {1024 * (have - need):+.0f} MiB left"
+        f"{need:.3f} of {have:.3f} GiB", note=f"baseline-m {does}: at the edge, {1024 * (have - need):+.0f} MiB left"
     )
 
 
 @measures("features-alexnet", "features-vgg16-256")
 def features(training: SavedResults, id: str) -> Measured:
-    result = training.result(*(("alexnet", 128) if id == "features-alexnet" else ("vgg19", 256)), "base-p")
+    result = training.result(*(("alexnet", 128) if id == "features-alexnet" else ("vgg19", 256)), "baseline-p")
     part, whole = result["features.memory.baseline_bytes"], result["memory.baseline_bytes"]
     every = sum(row["weights_bytes"] for row in result["per_layer"])
     return Measured(
@@ -123,6 +123,6 @@ def largest_backward_share(result: Result) -> float:
 @measures("unused")
 def unused(training: SavedResults) -> Measured:
     shares = {
-        label: 100 * (1 - largest_step_share(training.result(name, batch, "base-p"))) for label, name, batch in SIX
+        label: 100 * (1 - largest_step_share(training.result(name, batch, "baseline-p"))) for label, name, batch in SIX
     }
     return Measured((min(shares.values()), max(shares.values())), note=by_network(shares))

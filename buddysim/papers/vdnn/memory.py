@@ -68,7 +68,7 @@ def offloaded(training: SavedResults) -> Measured:
 
 @measures("batch-64")
 def largest_of_three(training: SavedResults) -> Measured:
-    fitting = [batch for batch in (64, 128, 256) if training.result("vgg19", batch, "base-p")["fits"]]
+    fitting = [batch for batch in (64, 128, 256) if training.result("vgg19", batch, "baseline-p")["fits"]]
     return Measured(float(max(fitting)))
 
 
@@ -76,7 +76,7 @@ def not_trainable(training: SavedResults) -> dict[str, tuple[str, int]]:
     return {
         label: (name, batch)
         for label, name, batch in (*SIX, *DEEP)
-        if not training.result(name, batch, "base-p")["fits"]
+        if not training.result(name, batch, "baseline-p")["fits"]
     }
 
 
@@ -88,7 +88,7 @@ def untrainable(training: SavedResults) -> Measured:
 
 @measures("untrainable-range")
 def untrainable_range(training: SavedResults) -> Measured:
-    results = [training.result(name, batch, "base-p") for name, batch in not_trainable(training).values()]
+    results = [training.result(name, batch, "baseline-p") for name, batch in not_trainable(training).values()]
     sizes = [result["memory.baseline_bytes"] / GIB for result in results]
     bare = [without_workspace(result) for result in results]
     return Measured((min(sizes), max(sizes)), note=f"{min(bare):.1f} to {max(bare):.1f} without workspace")

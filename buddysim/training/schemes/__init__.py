@@ -1,10 +1,15 @@
 """Training schemes: how one training iteration uses the memory of the GPU, one file of this folder per family.
 
-A scheme's file has ``SUMMARY``, a line about each name that it answers to, and ``plan(network, batch, machine, cost,
-name, options) -> Plan``. It may have ``OPTIONS`` (`buddysim.training.option`), by name; ``ORDER``, its position in
-lists; ``ACCURACY``, what it does to the accuracy of what is trained, a text or a function of the name; ``UNLIMITED =
-True`` where it is simulated on a GPU with as much memory as it takes; and, for searches, ``FITS_AS``: by name, a scheme
-that fits whenever it does and is planned faster.
+A scheme's file has:
+
+- ``SUMMARY``: for each name of a scheme, a phrase that describes it;
+- ``plan(network, batch, machine, cost, name, options) -> Plan``;
+- ``OPTIONS`` (optional): the scheme's options by name (`buddysim.training.option`);
+- ``FAMILY`` (optional): the heading of its schemes in lists;
+- ``ORDER`` (optional): its position in lists; positions of one family are adjacent;
+- ``ACCURACY`` (optional): the effect on the accuracy of the trained network, a text or a function of the name;
+- ``UNLIMITED = True`` (optional): the GPU has as much memory as the scheme takes;
+- ``FITS_AS`` (optional, for searches): by name, a scheme that is planned faster and fits whenever this one does.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from buddysim.base.registry import Registry
 from buddysim.training.option import Option
 
 CONTRACT = ("SUMMARY", "plan")
+OTHER_FAMILY = "other"
 
 
 def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:
@@ -33,6 +39,19 @@ def accuracy(name: str) -> str:
     """What a scheme does to the accuracy: ``"unchanged"``, a measured difference, or ``"not measured"``."""
     stated = getattr(REGISTRY.find(name), "ACCURACY", "not measured")
     return str(stated(name) if callable(stated) else stated)
+
+
+def family(name: str) -> str:
+    """The family of a scheme: ``"baselines"``, ``"vdnn"``, .. ; ``"other"`` for a plug-in without ``FAMILY``."""
+    return str(getattr(REGISTRY.find(name), "FAMILY", OTHER_FAMILY))
+
+
+def by_family() -> dict[str, list[str]]:
+    """The names of all schemes by family, both in the order of the registry."""
+    names: dict[str, list[str]] = {}
+    for name in REGISTRY.names():
+        names.setdefault(family(name), []).append(name)
+    return names
 
 
 def options() -> dict[str, Option]:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {
-    "base-m": "everything stays on the GPU; CONV algorithms without workspace",
-    "base-p": "everything stays on the GPU; the fastest CONV algorithms",
+    "baseline-m": "everything stays on the GPU; CONV algorithms without workspace",
+    "baseline-p": "everything stays on the GPU; the fastest CONV algorithms",
 }
+FAMILY = "baselines"
 ORDER = 10
 ACCURACY = "unchanged"
 

@@ -28,7 +28,8 @@ SUMMARY = {
     "cdma-zl": "vdnn-all-p, copies compressed by zlib",
     "cdma-bw": "cdma-zv that takes no more than 48 GB/s of memory bandwidth",
 }
-ORDER = 50
+FAMILY = "cdma"
+ORDER = 200
 ACCURACY = "unchanged"
 #: Compression changes the copies' times, and no memory.
 FITS_AS = dict.fromkeys(SUMMARY, "vdnn-all-p")

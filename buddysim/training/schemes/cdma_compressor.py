@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"cdma": "vdnn-all-p, copies compressed by --compressor"}
-ORDER = 60
+FAMILY = "cdma"
+ORDER = 210
 ACCURACY = "unchanged"
 FITS_AS = {"cdma": "vdnn-all-p"}
 OPTIONS = {

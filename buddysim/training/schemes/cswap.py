@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Layer, Network
 
 SUMMARY = {
-    "cswap-sc": "vdnn-conv-p, every ReLU and max-pool map that moves compressed by the GPU",
+    "cswap-static": "vdnn-conv-p, every ReLU and max-pool map that moves compressed by the GPU",
     "cswap": "vdnn-conv-p, maps compressed by the GPU where its advisor expects that to pay",
     "cswap-oracle": "vdnn-conv-p, maps compressed in no time where that makes them smaller",
 }
-ORDER = 62
+FAMILY = "cswap"
+ORDER = 300
 ACCURACY = "unchanged"
 BELOW = "vdnn-conv-p"
 
@@ -198,7 +199,7 @@ def _cost(name: str, one: Decision) -> float:
 def _decide(name: str, byte_count: int, code: Code, advice: _advisor.Advice) -> bool:
     if name == "cswap-oracle":
         return code.byte_count < byte_count
-    return name == "cswap-sc" or advice.compress
+    return name == "cswap-static" or advice.compress
 
 
 def _sparsity(contents: MapContents) -> float:

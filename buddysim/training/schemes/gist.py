@@ -55,25 +55,26 @@ class Encodings:
 _LOSSLESS = Encodings(binarize=True, ssdc=True, inplace=True)
 ENCODINGS: dict[str, Encodings] = {
     "gist-base": Encodings(),
-    "binarize": Encodings(binarize=True),
-    "ssdc": Encodings(ssdc=True),
-    "inplace": Encodings(inplace=True),
-    "ssdc-binarize": Encodings(binarize=True, ssdc=True),
-    **{f"dpr-{name}": Encodings(format=one) for name, one in FORMATS.items()},
+    "gist-binarize": Encodings(binarize=True),
+    "gist-ssdc": Encodings(ssdc=True),
+    "gist-inplace": Encodings(inplace=True),
+    "gist-ssdc-binarize": Encodings(binarize=True, ssdc=True),
+    **{f"gist-dpr-{name}": Encodings(format=one) for name, one in FORMATS.items()},
     "gist-lossless": _LOSSLESS,
     **{f"gist-{name}": replace(_LOSSLESS, format=one) for name, one in FORMATS.items()},
 }
 SUMMARY = {
     "gist-base": "CNTK's baseline: nothing encoded, nothing in place, memory shared by what never lives together",
-    "binarize": "gist-base with ReLU-Pool maps as one bit an element",
-    "ssdc": "gist-base with ReLU/Pool-CONV maps as sparse rows",
-    "inplace": "gist-base with ReLU in place",
-    "ssdc-binarize": "gist-base with both",
-    **{f"dpr-{name}": f"gist-base with all maps in {name.upper()} until their backward use" for name in FORMATS},
+    "gist-binarize": "gist-base with ReLU-Pool maps as one bit an element",
+    "gist-ssdc": "gist-base with ReLU/Pool-CONV maps as sparse rows",
+    "gist-inplace": "gist-base with ReLU in place",
+    "gist-ssdc-binarize": "gist-base with both",
+    **{f"gist-dpr-{name}": f"gist-base with all maps in {name.upper()} until their backward use" for name in FORMATS},
     "gist-lossless": "Gist: Binarize, SSDC, ReLU in place",
     **{f"gist-{name}": f"gist-lossless with all other values in {name.upper()}" for name in FORMATS},
 }
-ORDER = 90
+FAMILY = "gist"
+ORDER = 700
 
 
 def ACCURACY(name: str) -> str:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"naive-swap": "vdnn-all-m whose copies overlap with nothing"}
-ORDER = 85
+FAMILY = "vdnn"
+ORDER = 120
 ACCURACY = "unchanged"
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"oracle": "the fastest CONV algorithms on a GPU with enough memory"}
+FAMILY = "baselines"
 ORDER = 20
 ACCURACY = "unchanged"
 #: The GPU has as much memory as the iteration takes.
@@ -20,5 +21,5 @@ UNLIMITED = True
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
-    """The same as base-p, without the bound."""
+    """The same as baseline-p, without the bound."""
     return Plan(name, _algorithms.fastest(network, batch, cost), layerwise=False, unlimited=UNLIMITED)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"save-on-cpu": "PyTorch's save_on_cpu: every saved tensor is copied out and back without overlap"}
-ORDER = 70
+FAMILY = "pytorch"
+ORDER = 500
 ACCURACY = "unchanged"
 
 

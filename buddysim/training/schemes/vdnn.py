@@ -23,7 +23,8 @@ _ALGORITHMS = {"m": "CONV algorithms without workspace", "p": "the fastest CONV 
 SUMMARY = {
     f"vdnn-{policy}-{end}": f"{_POLICIES[policy]}; {_ALGORITHMS[end]}" for policy in _POLICIES for end in _ALGORITHMS
 }
-ORDER = 30
+FAMILY = "vdnn"
+ORDER = 100
 ACCURACY = "unchanged"
 
 

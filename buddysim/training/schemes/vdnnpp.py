@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"vdnnpp": "vdnn-conv-p, maps with over 60 % zeros compressed by the host (vDNN++)"}
-ORDER = 64
+FAMILY = "vdnnpp"
+ORDER = 400
 ACCURACY = "unchanged"
 #: Compression takes host time and less pinned memory.
 THREADS = 64

@@ -44,7 +44,7 @@ def test_no_pass_is_slower_on_tensor_cores() -> None:
 
 
 def test_maps_are_halves_and_weights_stay_single() -> None:
-    results = {name: simulate("vgg16", 16, "a100", "base-p", precision=name) for name in PRECISIONS}
+    results = {name: simulate("vgg16", 16, "a100", "baseline-p", precision=name) for name in PRECISIONS}
     single, half = results["fp32"].counters, results["fp16"].counters
     assert half["memory.weights_bytes"] == single["memory.weights_bytes"]
     assert half["memory.weight_gradient_bytes"] == single["memory.weight_gradient_bytes"]

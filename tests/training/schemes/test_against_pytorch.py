@@ -1,4 +1,4 @@
-"""save-on-cpu and checkpoint against PyTorch itself, byte for byte, on a small network.
+"""save-on-cpu and activation-checkpointing against PyTorch itself, byte for byte, on a small network.
 
 PyTorch runs on the CPU here. Host memory is played by numpy arrays, which the counting doesn't see, so what is counted
 is what a GPU would hold. Left out on both sides: weights and their gradients (the model holds the gradients from the
@@ -17,7 +17,7 @@ from buddysim.training.driver import carry_out
 from buddysim.training.iteration.plan import Options
 from buddysim.training.networks.graph import Conv, Layer, Network, Pool
 from buddysim.training.outcome import Outcome
-from buddysim.training.schemes import checkpoint, save_on_cpu
+from buddysim.training.schemes import activation_checkpointing, save_on_cpu
 from tests.training.doubles import Cost, machine
 
 torch = pytest.importorskip("torch")
@@ -149,10 +149,10 @@ def test_save_on_cpu_moves_and_holds_the_same_bytes():
 
 
 def test_checkpoint_holds_the_same_bytes():
-    parts = checkpoint.segments(network())
+    parts = activation_checkpointing.segments(network())
     assert parts == ((1, 3), (4, 6), (7, 10))
 
     def forward(net: nn.Sequential, x: torch.Tensor) -> torch.Tensor:
         return checkpoint_sequential(net, len(parts), x, use_reentrant=False)
 
-    agree(Run(forward), simulated(checkpoint))
+    agree(Run(forward), simulated(activation_checkpointing))

@@ -155,9 +155,9 @@ def test_vdnnpp_keeps_the_link_busy_and_the_host_too() -> None:
 
 def test_codec_times_of_the_paper() -> None:
     given: dict[str, Any] = {"machine": "v100", "link": "pcie3-measured", "codec_times": "paper"}
-    ours = simulate("vgg16", 32, scheme="cswap-sc", **{**given, "codec_times": "simulated"})
-    slow = simulate("vgg16", 32, scheme="cswap-sc", **given)
-    slower = simulate("vgg16", 32, scheme="cswap-sc", grid=1024, **given)
+    ours = simulate("vgg16", 32, scheme="cswap-static", **{**given, "codec_times": "simulated"})
+    slow = simulate("vgg16", 32, scheme="cswap-static", **given)
+    slower = simulate("vgg16", 32, scheme="cswap-static", grid=1024, **given)
     assert ours.counters["time_ms"] < slow.counters["time_ms"] < slower.counters["time_ms"]
     assert "three points" in slow.provenance["assumptions"]["codec times"]
 
@@ -197,7 +197,7 @@ def test_too_little_memory_for_the_code() -> None:
     ]
     options, on = make_options(density=0.99), machine(memory_bytes=15_000_000, link=LINK)
     cost: Any = Cost({}, 1)
-    plan = cswap.plan(Network("wide", layers), 1, on, cost, "cswap-sc", options)  # type: ignore[arg-type]
+    plan = cswap.plan(Network("wide", layers), 1, on, cost, "cswap-static", options)  # type: ignore[arg-type]
     outcome = carry_out(Network("wide", layers), 1, on, cost, plan, options)  # type: ignore[arg-type]
     assert not outcome.fits
     assert outcome.failure_text().endswith("at layer conv1, encode: 9.7 MiB of encoded maps asked for, 4.8 MiB free")

@@ -59,25 +59,25 @@ def stashes(scheme: str, density: float = 0.25, batch: int = 4, **options: objec
 def test_every_map_takes_the_code_of_its_neighbours() -> None:
     large, middle = 4 * 8 * 256, 4 * 8 * 64  # elements
     sparse = 5 * middle // 4 + 4 * middle // 256
-    assert stashes("binarize") == {"relu-pool": (large // 8, False)}
-    assert stashes("ssdc") == {
+    assert stashes("gist-binarize") == {"relu-pool": (large // 8, False)}
+    assert stashes("gist-ssdc") == {
         "pool-conv": (sparse, True), "relu-conv": (sparse, True), "pool-large": (5 * 32 + 4, True),
     }  # fmt: skip
     lossless = stashes("gist-lossless")
-    assert lossless == {**stashes("binarize"), **stashes("ssdc")}
+    assert lossless == {**stashes("gist-binarize"), **stashes("gist-ssdc")}
     lossy = stashes("gist-fp8")
     assert lossy["relu-pool"] == (large // 8, False)  # a bit is control, not data
     assert lossy["relu-conv"] == (2 * middle // 4 + 4 * middle // 256, True)
     assert lossy["relu-large"] == (middle, True)  # windows of 25 elements have no places of 4 bits
     assert stashes("gist-fp8", density=0.6)["relu-conv"] == (middle, True)  # the dense code is smaller
-    assert "relu-conv" not in stashes("ssdc", density=0.9)  # larger than the map
+    assert "relu-conv" not in stashes("gist-ssdc", density=0.9)  # larger than the map
     assert not any(decoded for _, decoded in stashes("gist-fp16", decoded_copies=False).values())
-    assert stashes("gist-base") == stashes("inplace") == {}
+    assert stashes("gist-base") == stashes("gist-inplace") == {}
 
 
 def test_pools_behind_bits_keep_places_instead_of_maps() -> None:
     network = small()
-    plan = gist.encoded_plan(network, 4, machine(), Cost(), "binarize", make_options(), {})
+    plan = gist.encoded_plan(network, 4, machine(), Cost(), "gist-binarize", make_options(), {})
     (pool,) = plan.saves
     assert network.layers[pool].name == "pool-conv"
     assert plan.saves[pool] == {"mask", "dy"}
@@ -146,10 +146,10 @@ def test_kernels_take_the_time_of_their_bytes() -> None:
 
 def test_binarize_is_faster_than_its_baseline_and_in_place_as_fast() -> None:
     times = {name: simulate("vgg16", 16, "titan-x", name).counters["time_ms"] for name in gist.ENCODINGS}
-    assert times["binarize"] < times["gist-base"]
-    assert times["inplace"] == times["gist-base"]
-    assert times["ssdc"] > times["gist-base"]
-    assert times["ssdc"] > times["ssdc-binarize"]
+    assert times["gist-binarize"] < times["gist-base"]
+    assert times["gist-inplace"] == times["gist-base"]
+    assert times["gist-ssdc"] > times["gist-base"]
+    assert times["gist-ssdc"] > times["gist-ssdc-binarize"]
 
 
 def outcome(network: Network, scheme: str, batch: int = 1, cost: Cost | None = None, **options: object) -> Outcome:
@@ -189,7 +189,7 @@ def test_without_decoded_copies_no_code_makes_a_real_network_larger(name: str) -
         for scheme in gist.ENCODINGS
     }
     assert max(footprints.values()) == footprints["gist-base"]
-    assert footprints["dpr-fp8"] < footprints["dpr-fp16"] < footprints["gist-base"]
+    assert footprints["gist-dpr-fp8"] < footprints["gist-dpr-fp16"] < footprints["gist-base"]
 
 
 @given(st.data(), st.sampled_from(list(gist.ENCODINGS)))
@@ -214,7 +214,7 @@ def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
     consumed immediately, add to the shared groups. Without the copies, codes never cost."""
     footprints = {
         decoded: simulate_outcome(
-            "alexnet", 16, "titan-x", "ssdc", density=0.38, allocator="investigation", decoded_copies=decoded
+            "alexnet", 16, "titan-x", "gist-ssdc", density=0.38, allocator="investigation", decoded_copies=decoded
         ).footprint_bytes
         for decoded in (True, False)
     }
@@ -234,7 +234,7 @@ def test_the_image_is_a_map_that_formats_apply_to() -> None:
     net.add("conv", channels=1, kernel=3, pad=1)
     net.add("fc", features=10)
     network, image = net.build(), 2 * 3 * 64 * 64
-    base, coded = (outcome(network, name, batch=2, allocator="investigation") for name in ("gist-base", "dpr-fp8"))
+    base, coded = (outcome(network, name, batch=2, allocator="investigation") for name in ("gist-base", "gist-dpr-fp8"))
     assert (base.stashed_bytes, coded.stashed_bytes) == (4 * image + 4 * image // 3, image + image // 3)
     assert outcome(network, "gist-lossless", batch=2, density=0.5).plan.stash == {}  # it has no zeros
 

@@ -21,7 +21,8 @@ from tests.training.doubles import Algorithm, Cost, machine
 from tests.training.random_networks import costs, networks
 
 SCHEMES = (
-    "base-m", "base-p", "vdnn-all-m", "vdnn-all-p", "vdnn-conv-p", "vdnn-dyn", "cdma-zv", "save-on-cpu", "checkpoint",
+    "baseline-m", "baseline-p", "vdnn-all-m", "vdnn-all-p", "vdnn-conv-p", "vdnn-dyn", "cdma-zv",
+    "save-on-cpu", "activation-checkpointing",
 )  # fmt: skip
 
 
@@ -87,7 +88,7 @@ def test_without_a_bound_the_limit_is_found(scheme: str):
     assert largest_batch(titan_x("nin-cifar10", scheme), 300) == 300
 
 
-@pytest.mark.parametrize("scheme", ["base-p", "vdnn-all-p", "vdnn-conv-p", "vdnn-dyn"])
+@pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-p", "vdnn-conv-p", "vdnn-dyn"])
 def test_vgg_on_a_titan_x(scheme: str):
     """Where all(p) takes FFTs, they need more than there is; from some batch on they aren't offered."""
     found = largest_batch(titan_x("vgg11", scheme))
@@ -96,7 +97,7 @@ def test_vgg_on_a_titan_x(scheme: str):
     assert not any(every.at(batch).fits for batch in range(found + 1, found + 400))
 
 
-@pytest.mark.parametrize("scheme", ["base-p", "vdnn-all-m", "vdnn-dyn", "cdma-zv"])
+@pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-m", "vdnn-dyn", "cdma-zv"])
 def test_few_batches_are_tried(scheme: str):
     trials = titan_x("resnet110", scheme)
     assert largest_batch(trials) > 300
@@ -115,7 +116,7 @@ def test_halves_of_the_bytes_let_a_larger_batch_fit():
     assert found["fp16"] > 1.8 * found["fp32"]
 
 
-@pytest.mark.parametrize("scheme", ["base-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "cdma-zv"])
+@pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "cdma-zv"])
 @pytest.mark.parametrize("pinned", ["62 GiB", "1 GiB"])
 def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
     titan = TrainingMachine.load("titan-x").with_overrides({"training.host_pinned": pinned}, "test")

@@ -69,12 +69,12 @@ def test_vgg_256_trains_with_all_and_offloads_16_gb(prefetch: str):
     out = vgg(256, "vdnn-all-m", prefetch=prefetch)
     assert out.fits
     assert out.offload_bytes / GIB == pytest.approx(16, rel=0.03)
-    assert not vgg(256, "base-m").fits
+    assert not vgg(256, "baseline-m").fits
 
 
 def test_vgg_64_is_the_largest_batch_of_the_baseline_that_the_paper_trains():
-    assert vgg(64, "base-m").fits
-    short = vgg(128, "base-m")
+    assert vgg(64, "baseline-m").fits
+    short = vgg(128, "baseline-m")
     assert not short.fits
     assert short.failure is not None
     assert 0 < short.failure.missing_bytes < 0.03 * GIB  # at the edge
@@ -128,7 +128,7 @@ def test_dyn_fits_wherever_all_m_does(data: st.DataObject):
 
 
 def test_every_policy_runs_on_a_real_machine():
-    for scheme in ("base-p", "oracle", "vdnn-none-p", "vdnn-all-p", "vdnn-conv-m", "vdnn-dyn"):
+    for scheme in ("baseline-p", "oracle", "vdnn-none-p", "vdnn-all-p", "vdnn-conv-m", "vdnn-dyn"):
         out = simulate_outcome("alexnet", 64, "titan-x", scheme)
         assert out.fits
         assert 0 < out.whole.time_vs_oracle <= 1
@@ -139,7 +139,7 @@ def test_every_policy_runs_on_a_real_machine():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"scheme": "vdnn-al-m"}, "training scheme 'vdnn-al-m': unknown, expected one of base-m"),
+        ({"scheme": "vdnn-al-m"}, "training scheme 'vdnn-al-m': unknown, expected one of baseline-m"),
         ({"link": "pcie33"}, "link 'pcie33': expected one of pcie3"),
         ({"link": "pcie33", "scheme": "vdnn-dyn"}, "link 'pcie33': expected one of pcie3"),
         ({"prefetch": "later"}, "prefetch 'later': expected one of published, just-in-time, on-demand"),

@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 _BENEATH: dict[str, tuple[ModuleType, str]] = {
-    "buddy": (baseline, "base-p"),
-    **{f"buddy-{name}": (vdnn, name) for name in vdnn.SUMMARY},
-    **{f"buddy-{name}": (vdnn_dyn, name) for name in vdnn_dyn.SUMMARY},
+    "buddy-scaled": (baseline, "baseline-p"),
+    **{f"buddy-scaled-{name}": (vdnn, name) for name in vdnn.SUMMARY},
+    **{f"buddy-scaled-{name}": (vdnn_dyn, name) for name in vdnn_dyn.SUMMARY},
 }
 SUMMARY = {
     name: "everything stays in device memory that Buddy Compression makes larger"
-    if name == "buddy"
+    if name == "buddy-scaled"
     else f"{beneath} in device memory that Buddy Compression makes larger"
     for name, (_, beneath) in _BENEATH.items()
 }
-ORDER = 90
+FAMILY = "buddy-scaled"
+ORDER = 600
 ACCURACY = "unchanged"
 LARGEST_FILE = 2**28
 #: The carve-out is three times device memory.

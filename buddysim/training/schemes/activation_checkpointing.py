@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"checkpoint": "activation checkpointing: segments keep their input and run forward again"}
-ORDER = 80
+SUMMARY = {"activation-checkpointing": "activation checkpointing: segments keep their input and run forward again"}
+FAMILY = "pytorch"
+ORDER = 510
 ACCURACY = "unchanged"
 
 

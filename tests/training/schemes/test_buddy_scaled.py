@@ -9,7 +9,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training import simulate
-from buddysim.training.schemes.buddy import SUMMARY
+from buddysim.training.schemes.buddy_scaled import SUMMARY
 
 
 def saved(folder: Path, ratio: float, buddy_ps: int, ideal_ps: int) -> str:
@@ -20,8 +20,8 @@ def saved(folder: Path, ratio: float, buddy_ps: int, ideal_ps: int) -> str:
 
 
 def test_room_and_slowdown_are_those_of_the_replay(tmp_path: Path) -> None:
-    base = simulate("vgg16", 96, "titan-xp", "base-p").counters
-    buddy = simulate("vgg16", 96, "titan-xp", "buddy", buddy_result=saved(tmp_path, 1.5, 110, 100))
+    base = simulate("vgg16", 96, "titan-xp", "baseline-p").counters
+    buddy = simulate("vgg16", 96, "titan-xp", "buddy-scaled", buddy_result=saved(tmp_path, 1.5, 110, 100))
     assert buddy.counters["memory.capacity_bytes"] == int(base["memory.capacity_bytes"] * 1.5)
     assert buddy.counters["memory.peak_bytes"] == base["memory.peak_bytes"]
     assert buddy.counters["time_ms"] == pytest.approx(1.1 * base["time_ms"], rel=1e-6)
@@ -29,14 +29,14 @@ def test_room_and_slowdown_are_those_of_the_replay(tmp_path: Path) -> None:
 
 
 def test_what_did_not_fit_fits() -> None:
-    assert not simulate("vgg16", 128, "titan-xp", "base-p").counters["fits"]
-    assert not simulate("vgg16", 128, "titan-xp", "buddy").counters["fits"]  # nothing is known: no room is made
-    assert simulate("vgg16", 128, "titan-xp", "buddy", buddy_ratio=2.0).counters["fits"]
+    assert not simulate("vgg16", 128, "titan-xp", "baseline-p").counters["fits"]
+    assert not simulate("vgg16", 128, "titan-xp", "buddy-scaled").counters["fits"]  # nothing is known: no room is made
+    assert simulate("vgg16", 128, "titan-xp", "buddy-scaled", buddy_ratio=2.0).counters["fits"]
 
 
 def test_beneath_vdnn_less_is_offloaded() -> None:
     alone = simulate("vgg16", 192, "titan-xp", "vdnn-dyn").counters
-    both = simulate("vgg16", 192, "titan-xp", "buddy-vdnn-dyn", buddy_ratio=2.0, buddy_slowdown=0.0).counters
+    both = simulate("vgg16", 192, "titan-xp", "buddy-scaled-vdnn-dyn", buddy_ratio=2.0, buddy_slowdown=0.0).counters
     assert alone["offload.bytes"] > both["offload.bytes"]
     assert both["fits"]
     assert both["time_ms"] < alone["time_ms"]
@@ -44,7 +44,7 @@ def test_beneath_vdnn_less_is_offloaded() -> None:
 
 def test_without_room_or_slowdown_each_is_what_lies_beneath() -> None:
     for name in SUMMARY:
-        beneath = name.removeprefix("buddy-") if name != "buddy" else "base-p"
+        beneath = name.removeprefix("buddy-scaled-") if name != "buddy-scaled" else "baseline-p"
         ours, theirs = (simulate("alexnet", 64, "titan-xp", each).counters for each in (name, beneath))
         assert ours["time_ms"] == theirs["time_ms"], name
         assert ours["memory.peak_bytes"] == theirs["memory.peak_bytes"], name
@@ -62,7 +62,7 @@ def test_without_room_or_slowdown_each_is_what_lies_beneath() -> None:
 )
 def test_bad_options_are_one_line(options: dict[str, float], expected: str) -> None:
     with pytest.raises(BuddysimError, match=expected):
-        simulate("alexnet", 32, "titan-xp", "buddy", **options)
+        simulate("alexnet", 32, "titan-xp", "buddy-scaled", **options)
 
 
 def test_another_result_is_refused(tmp_path: Path) -> None:
@@ -74,4 +74,4 @@ def test_another_result_is_refused(tmp_path: Path) -> None:
     ):
         path.write_text(content)
         with pytest.raises(BuddysimError, match="with results of ideal and buddy"):
-            simulate("alexnet", 32, "titan-xp", "buddy", buddy_result=str(path))
+            simulate("alexnet", 32, "titan-xp", "buddy-scaled", buddy_result=str(path))
