@@ -1,18 +1,14 @@
-"""What every counter of both engines means, from docs/counters.md, which comes with the package."""
+"""Definitions of all counters of both engines, as `explain`, `results` and the generated page show them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
+from dataclasses import dataclass
 
+from buddysim.base.counter import Counter
+from buddysim.replay.counter_definitions import COUNTERS as REPLAY_COUNTERS
 from buddysim.replay.schemes import REGISTRY
-
-DOCUMENT = "docs/counters.md"
-_TRAINING = "# Results of training iterations"
-_KEY = re.compile(r"`([^`]+)`")
+from buddysim.training.counter_definitions import COUNTERS as TRAINING_COUNTERS
 
 
 @dataclass(frozen=True)
@@ -21,11 +17,11 @@ class CounterText:
 
     Attributes
     ----------
-    name : its key
+    name : its key in results
     engine : ``replay`` or ``training``
-    unit : empty where it has none
+    unit : empty if it has none
     text : its definition
-    source : where that stands, and what computes it
+    source : module that defines it
     laws : equations that it is part of
     """
 
@@ -34,74 +30,61 @@ class CounterText:
     unit: str
     text: str
     source: str
-    laws: tuple[str, ...] = field(default=())
-
-
-@cache
-def document() -> str:
-    """The text of docs/counters.md."""
-    return (resources.files("buddysim.report") / "counters.md").read_text(encoding="utf-8")
+    laws: tuple[str, ...] = ()
 
 
 def counter_texts() -> list[CounterText]:
-    """Every counter: those of the document, then those of schemes."""
-    replays, _, trainings = document().partition(_TRAINING)
-    found = [*_of_part(replays, "replay"), *_of_part(trainings, "training")]
+    """Return every counter: those of replays, of training iterations, then those of single schemes."""
+    return [
+        *_of_engine(REPLAY_COUNTERS, "replay"),
+        *_of_engine(TRAINING_COUNTERS, "training"),
+        *_of_schemes(),
+    ]
+
+
+def counters_page() -> str:
+    """Return docs/counters.md: a table for each section of each engine."""
+    parts = [_HEAD]
+    for engine, counters in (("Replays", REPLAY_COUNTERS), ("Training iterations", TRAINING_COUNTERS)):
+        parts.append(f"\n# {engine}\n")
+        for section in dict.fromkeys(counter.section for counter in counters.values()):
+            rows = [counter for counter in counters.values() if counter.section == section]
+            parts.append(f"\n## {section}\n\n| key | unit | definition |\n|---|---|---|\n")
+            parts += [f"| `{row.name}` | {row.unit or '-'} | {row.text} |\n" for row in rows]
+            laws = dict.fromkeys(law for row in rows for law in row.laws if law.startswith(f"`{row.name}`"))
+            if laws:
+                parts.append("\n" + "".join(f"- {law}\n" for law in laws))
+    parts.append("\n# Single replay schemes\n\n| key | scheme | unit | definition |\n|---|---|---|---|\n")
     for scheme_name, scheme in REGISTRY.items():
         for name, definition in scheme.COUNTERS.items():
             unit, _, text = definition.partition(": ")
-            source = f"the replay scheme {scheme_name}, {scheme.__module__}"
-            found.append(CounterText(name, "replay", unit, text, source))
-    return found
+            parts.append(f"| `{name}` | {scheme_name} | {unit} | {text} |\n")
+    return "".join(parts)
 
 
-def _of_part(text: str, engine: str) -> Iterator[CounterText]:
-    laws = list(_laws(text))
-    for counter in _rows(text, engine):
-        own = tuple(dict.fromkeys(law for law in laws if f"`{counter.name}`" in law))
-        yield replace(counter, laws=own)
+_HEAD = """\
+<!-- Generated from code by `python -m tools.write_counters`; a test compares. -->
+
+# Counters
+
+`run --json` and `train --json` write one flat key per counter, always all of them, by scheme. A counter that a scheme
+does not use is 0. All but `speed.*` and `provenance` are the same, bit for bit, for the same input and options on every
+machine.
+
+An *entry* or line is 128 B of four *sectors*. A *fill* brings missing sectors of one entry into the L2. A *write-back*
+writes the dirty sectors of one evicted entry. Counts are of the kernels that ran, from cold caches; nothing is flushed
+at the end.
+"""
 
 
-def _rows(text: str, engine: str) -> Iterator[CounterText]:
-    section = ""
-    for line in text.splitlines():
-        if line.startswith("#"):
-            section = line.lstrip("# ")
-        if not line.startswith("| `"):
-            continue
-        first, *others = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-        unit, definition = (others[0], others[1]) if len(others) == 2 else ("", others[0])
-        for name in _KEY.findall(first):
-            yield CounterText(name, engine, unit, definition, f"{DOCUMENT}, {section}; {_computed_in(name, engine)}")
+def _of_engine(counters: dict[str, Counter], engine: str) -> Iterator[CounterText]:
+    source = f"buddysim/{engine}/counter_definitions.py"
+    for counter in counters.values():
+        yield CounterText(counter.name, engine, counter.unit, counter.text, source, counter.laws)
 
 
-def _laws(text: str) -> Iterator[str]:
-    """Equations between counters, of definitions in tables and of sentences."""
-    paragraph: list[str] = []
-    for line in [*text.splitlines(), ""]:
-        if line.startswith("| `"):
-            first, *others = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-            name, definition = _KEY.findall(first)[0], others[-1]
-            if re.fullmatch(r"`[^`]+`(?: [-+/] (?:`[^`]+`|\([^)]*\)))+.*", definition) and "`" in definition:
-                yield f"`{name}` = {definition.partition(';')[0]}"
-        elif line and not line.startswith(("#", "|")):
-            paragraph.append(line)
-        elif paragraph:
-            for sentence in re.split(r"(?<=[.:]) |, and (?=`)", " ".join(paragraph)):
-                if re.search(r"`[^`]+` = .*`", sentence):
-                    yield sentence.strip().rstrip(".,").removeprefix("Conservation: ")
-            paragraph = []
-
-
-def _computed_in(name: str, engine: str) -> str:
-    if engine == "training":
-        return "buddysim/training/result.py"
-    if name.startswith("per_kernel."):
-        return "buddysim/replay/driver.py"
-    if name.startswith("sensitivity."):
-        return "buddysim/replay/sensitivity.py"
-    if name.startswith("slowdown."):
-        return "buddysim/replay/comparison.py"
-    if name.startswith(("per_allocation.", "provenance.", "speed.", "compression.drawn")):
-        return "buddysim/replay/result.py"
-    return "buddysim/replay/counters.py"
+def _of_schemes() -> Iterator[CounterText]:
+    for scheme_name, scheme in REGISTRY.items():
+        for name, definition in scheme.COUNTERS.items():
+            unit, _, text = definition.partition(": ")
+            yield CounterText(name, "replay", unit, text, f"the replay scheme {scheme_name}, {scheme.__module__}")

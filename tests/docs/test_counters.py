@@ -1,31 +1,28 @@
-"""docs/counters.md and the results agree, key for key."""
+"""Definitions of counters: complete, readable alone, and true of real results; docs/counters.md is made from them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import buddysim
+from buddysim.replay.counter_definitions import COUNTERS as REPLAY_COUNTERS
+from buddysim.replay.counter_definitions import LAWS as REPLAY_LAWS
 from buddysim.replay.schemes import REGISTRY
+from buddysim.report.counter_texts import counter_texts, counters_page
 from buddysim.synthetic import make_trace
+from buddysim.training import schemes, simulate
+from buddysim.training.counter_definitions import COUNTERS as TRAINING_COUNTERS
+from buddysim.training.counter_definitions import LAWS as TRAINING_LAWS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "counters.md"
-TRAINING = "# Results of training iterations"
-LISTS = ("per_kernel", "per_allocation")
-
-# The keys that every version must have, whatever else there is.
-PROMISED = re.findall(
-    r"\S+",
-    """
-time_ps cycles warp_instructions memory_instructions l1.sector_accesses l1.sector_hits l2.sector_accesses l2.sector_hits
-l2.fill_sectors l2.writeback_sectors metadata.accesses metadata.hits device.read_bytes device.write_bytes
-device.metadata_bytes link.read_bytes link.write_bytes buddy.accesses buddy.access_share compression.ratio
-footprint.device_bytes footprint.buddy_bytes sizes.switches sizes.extrapolated_share per_kernel
-speed.memory_instructions_per_s speed.line_accesses_per_s speed.peak_rss_bytes provenance
-""",
-)
+LISTS = ("per_kernel", "per_allocation", "per_layer")
+#: First words of a description that has no subject of its own.
+NO_SUBJECT = {"of", "these", "those", "this", "that", "likewise", "as", "how", "what", "when", "by", "same", "also"}
 
 
 @pytest.fixture(scope="module")
@@ -36,89 +33,98 @@ def results(tmp_path_factory):
     return {scheme: buddysim.simulate(path, machine, scheme).to_dict() for scheme in REGISTRY.names()}
 
 
-def documented(training=False):
-    """Keys in the first column of the document's tables, with the rest of their row."""
-    rows = {}
-    for line in DOCUMENT.read_text(encoding="utf-8").split(TRAINING)[training].splitlines():
-        if line.startswith("| `"):
-            first, *others = [cell.strip() for cell in line.strip("|").split(" | ")]
-            for key in re.findall(r"`([^`]+)`", first):
-                assert key not in rows, f"{key} is there twice"
-                rows[key] = others
-    return rows
-
-
-def keys_of(result):
+def keys_of(result: Mapping[str, Any]) -> set[str]:
     keys = {key for key in result if key not in (*LISTS, "provenance")}
     keys |= {f"provenance.{key}" for key in result["provenance"]}
-    return keys | {f"{name}.{key}" for name in LISTS for row in result[name] for key in row}
+    return keys | {f"{name}.{key}" for name in LISTS for row in result.get(name, ()) for key in row}
 
 
-def test_every_key_is_documented_and_every_documented_key_exists(results):
-    own = {key for _, scheme in REGISTRY.items() for key in scheme.COUNTERS}  # documented by their schemes
+def side(text: str, result: Mapping[str, Any]) -> float:
+    """The value of one side of a law: names in backticks, with + - / and parentheses."""
+    expression = re.sub(r"`([^`]+)`", lambda match: repr(result[match.group(1)]), text)
+    assert re.fullmatch(r"[-+/() \de.]+", expression), expression
+    return float(eval(expression))
+
+
+def holds(law: str, result: Mapping[str, Any]) -> bool:
+    left, right = law.split(" = ")
+    return side(left, result) == pytest.approx(side(right, result), rel=1e-9)
+
+
+def test_replay_counters_are_those_that_are_defined(results):
+    of_schemes = {key for _, scheme in REGISTRY.items() for key in scheme.COUNTERS}
     for result in results.values():
-        assert own <= keys_of(result)
-        assert sorted(documented()) == sorted(keys_of(result) - own)
+        assert of_schemes <= keys_of(result)
+        assert sorted(REPLAY_COUNTERS) == sorted(keys_of(result) - of_schemes)
 
 
-def test_units_are_named():
-    for key, cells in documented().items():
-        if not key.startswith("provenance."):
-            unit, text = cells
-            assert unit, key
-            assert text, key
+@pytest.mark.parametrize("scheme", schemes.REGISTRY.names())
+def test_training_counters_are_those_that_are_defined(scheme):
+    if scheme.startswith("buddy-scaled"):
+        result = simulate("alexnet-cifar10", 4, "titan-x", scheme, buddy_ratio=1.5).to_dict()
+    else:
+        result = simulate("alexnet-cifar10", 4, "titan-x", scheme).to_dict()
+    assert sorted(TRAINING_COUNTERS) == sorted(keys_of(result))
 
 
-def test_counters_of_schemes_name_their_unit():
-    for name, scheme in REGISTRY.items():
-        for key, definition in scheme.COUNTERS.items():
-            unit, colon, text = definition.partition(": ")
-            assert unit, (name, key)
-            assert colon, (name, key)
-            assert text, (name, key)
-
-
-def test_every_promised_key_is_there_and_every_scheme_has_the_same_shape(results):
-    shapes = {tuple(sorted(result)) for result in results.values()}
-    assert len(shapes) == 1
-    assert set(PROMISED) <= set(shapes.pop())
-
-
-def test_the_document_names_only_keys_that_exist():
-    """Also in its running text: anything in backticks that looks like a key is one."""
-    known = documented()
-    groups = {key.partition(".")[0] for key in known if "." in key}
-    for word in re.findall(r"`([a-z_0-9]+\.[a-z_0-9]+)`", DOCUMENT.read_text(encoding="utf-8").split(TRAINING)[0]):
-        if word.partition(".")[0] in groups and word != "l1.lines_per_cycle":
-            assert word in known
+@pytest.mark.parametrize("counter", counter_texts(), ids=lambda counter: counter.name)
+def test_definitions_stand_alone(counter):
+    assert counter.unit or counter.name.startswith("provenance.")
+    assert counter.text[0].isupper() or not counter.text[0].isalpha()
+    assert counter.text.split()[0].lower().strip(",") not in NO_SUBJECT
+    assert counter.text.endswith(".")
+    assert len(re.findall(r"[.] [A-Z]", counter.text)) == 0, "one sentence"
+    assert "likewise" not in counter.text
 
 
 @pytest.mark.parametrize("scheme", REGISTRY.names())
-def test_sums_that_the_document_states(results, scheme):
-    r = results[scheme]
-    assert r["l2.sector_accesses"] == r["l2.read_sectors"] + r["l2.write_sectors"]
-    assert r["l2.sector_hits"] == r["l2.read_sector_hits"] + r["l2.write_sector_hits"]
-    assert r["load_sectors"] == r["l1.sector_hits"] + r["l1.sector_merged"] + r["l2.read_sectors"]
-    assert r["l2.read_sectors"] == r["l2.read_sector_hits"] + r["l2.sector_merged"] + r["l2.demand_sectors"]
-    left = r["l2.writeback_sectors"] + r["l2.overwritten_sectors"] + r["l2.dirty_sectors_left"]
-    assert r["l2.dirtied_sectors"] == left
-    reads = ("device.demand_bytes", "device.overfetch_bytes", "device.read_modify_write_bytes")
-    assert r["device.read_bytes"] == sum(r[key] for key in reads)
-    assert r["device.write_bytes"] == r["device.writeback_bytes"]
-    moved = r["device.read_bytes"] + r["device.write_bytes"] + r["device.metadata_bytes"]
-    assert moved == r["device.bus_bytes"] + r["device.queued_write_bytes"]
-    assert sum(r["device.channel_bytes"]) == r["device.bus_bytes"]
-    for kind in ("demand", "overfetch", "read_modify_write", "write_back"):
-        assert sum(r[f"device.channel_{kind}_bytes"]) == r[f"device.{kind.replace('write_back', 'writeback')}_bytes"]
-    metadata = sum(r["device.channel_metadata_read_bytes"]) + sum(r["device.channel_metadata_write_bytes"])
-    assert metadata == r["device.metadata_bytes"]
+@pytest.mark.parametrize("law", REPLAY_LAWS)
+def test_laws_of_replays_hold(results, scheme, law):
+    result = results[scheme]
+    if "/ (" in law and side(law[law.index("/ (") + 2 :], result) == 0:
+        assert result[law.split("`")[1]] == 0
+    else:
+        assert holds(law, result)
+
+
+@pytest.mark.parametrize("law", TRAINING_LAWS)
+def test_laws_of_training_hold(law):
+    assert holds(law, simulate("googlenet", 32, "titan-x", "vdnn-all-p").to_dict())
+
+
+@pytest.mark.parametrize("scheme", REGISTRY.names())
+def test_lists_add_up_to_totals(results, scheme):
+    result = results[scheme]
+    assert sum(result["device.channel_bytes"]) == result["device.bus_bytes"]
+    for kind in ("demand", "overfetch", "read_modify_write", "writeback"):
+        assert sum(result[f"device.channel_{kind}_bytes"]) == result[f"device.{kind}_bytes"]
+    metadata = [*result["device.channel_metadata_read_bytes"], *result["device.channel_metadata_write_bytes"]]
+    assert sum(metadata) == result["device.metadata_bytes"]
     link = ("demand", "overfetch", "read_modify_write", "writeback", "migration_in", "migration_out")
-    assert r["link.read_bytes"] + r["link.write_bytes"] == sum(r[f"link.{kind}_bytes"] for kind in link)
-    assert r["buddy.accesses"] == r["buddy.fills"] + r["buddy.writebacks"]
-    assert r["sizes.switches"] == r["sizes.grown"] + r["sizes.shrunk"]
-    assert sum(r["latency.l2_miss_histogram"]) == r["l2.fills"]
+    both_directions = result["link.read_bytes"] + result["link.write_bytes"]
+    assert both_directions == sum(result[f"link.{kind}_bytes"] for kind in link)
+    assert sum(result["latency.l2_miss_histogram"]) == result["l2.fills"]
     for name in ("fills", "writebacks"):
-        assert sum(row[name] for row in r["per_allocation"]) == r[f"l2.{name}"]
-    assert sum(row["buddy_accesses"] for row in r["per_allocation"]) == r["buddy.accesses"]
-    assert sum(row["memory_instructions"] for row in r["per_kernel"]) == r["memory_instructions"]
-    assert all(0 <= share <= 1 for key, share in r.items() if key.startswith("utilization."))
+        assert sum(row[name] for row in result["per_allocation"]) == result[f"l2.{name}"]
+    assert sum(row["buddy_accesses"] for row in result["per_allocation"]) == result["buddy.accesses"]
+    assert sum(row["memory_instructions"] for row in result["per_kernel"]) == result["memory_instructions"]
+    assert all(0 <= value <= 1 for key, value in result.items() if key.startswith("utilization."))
+
+
+def test_layers_add_up_to_totals():
+    result = simulate("googlenet", 32, "titan-x", "vdnn-all-p").to_dict()
+    rows = result["per_layer"]
+    assert sum(row["offload_bytes"] for row in rows) == result["offload.bytes"] == result["prefetch.bytes"]
+    computing = sum(row["forward_ms"] + row["backward_ms"] + row["recompute_ms"] for row in rows)
+    assert computing == pytest.approx(result["compute_ms"])
+    stalled = sum(row["forward_stall_ms"] + row["backward_stall_ms"] for row in rows)
+    assert stalled == pytest.approx(result["stall_ms"])
+    assert result["link.bytes"] == result["offload.bytes"] + result["prefetch.bytes"]
+
+
+def test_every_scheme_has_the_same_counters(results):
+    assert len({tuple(sorted(result)) for result in results.values()}) == 1
+
+
+def test_the_page_is_made_from_the_definitions():
+    assert DOCUMENT.read_text(encoding="utf-8") == counters_page(), "run: python -m tools.write_counters"
