@@ -152,7 +152,7 @@ def away(installed: Path, tmp_path: Path) -> Callable[..., str]:
 
 @pytest.mark.slow
 def test_an_installed_wheel_runs_trains_plots_and_lists(away: Callable[..., str]) -> None:
-    away("make", "stride", "--set", "footprint=1MiB", "-o", "stride.bin")
+    away("generate", "stride", "--set", "footprint=1MiB", "-o", "stride.bin")
     away("verify", "stride.bin")
     assert "buddy" in away("run", "stride.bin", "--scheme", "ideal,buddy,um,host,bandwidth", "--json", "stride.json")
     away("plot", "overview", "stride.json", "-o", "overview.png")
@@ -168,7 +168,7 @@ def test_an_installed_wheel_runs_trains_plots_and_lists(away: Callable[..., str]
 def test_an_installed_wheel_brings_a_real_trace(away: Callable[..., str]) -> None:
     path = away("traces", "bitonic-sort", "--path").strip()
     assert "ok" in away("verify", path)
-    assert "compression ratio" in away("run", path, "--no-sensitivity", "--require-values")
+    assert "compression ratio" in away("run", path, "--no-sensitivity", "--require-data-values")
     assert "not here" in away("traces")
 
 

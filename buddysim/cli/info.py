@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from buddysim.base.output import check_outputs
+from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
 from buddysim.compress import STUDY_CLASSES
 from buddysim.report.quantities import bytes_text, share_text
 from buddysim.report.screen import Column, Part, Table, names_and_texts, print_screen, printable
@@ -27,15 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
 
     completes(parser.add_argument("file", metavar="FILE", help="the trace file"), "file")
-    parser.add_argument("--json", action="store_true", help="print JSON, all lists complete")
+    add_json_argument(parser, "all of it, every list complete,")
 
 
 def run(args: argparse.Namespace) -> int:
+    check_outputs([json_file(args)], [args.file])
     with open_trace(args.file) as trace:
         content = describe(trace)
-    if args.json:
-        print(json.dumps(content, indent=2))
-    else:
+    write_plain_json(args, content)
+    if not is_on_stdout(args):
         print_screen(_parts(content))
     return 0
 

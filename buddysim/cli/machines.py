@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import print_utf8
+from buddysim.base.output import check_outputs
 from buddysim.base.settings import parse_settings
+from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
 from buddysim.machine import Bandwidth, Machine, Time
 from buddysim.machine.presets import file_content, is_path, training_presets
 from buddysim.machine.training import TrainingMachine
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "machine",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
+    add_json_argument(form, "the figures")
     form.add_argument("--toml", action="store_true", help="print the machine file, to start your own from")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a figure, for example l2.size=6MiB"
@@ -52,23 +53,25 @@ def run(args: argparse.Namespace) -> int:
         raise BuddysimError("machines: --like and -o are for 'machines measure'")
     if args.machine is None and (args.set or args.toml):
         raise BuddysimError("machines: --set and --toml need the name of a machine")
+    check_outputs([json_file(args)], [args.machine])
     if args.machine is None:
         machines = [Machine.load(name) for name in Machine.presets()]
         trained = [TrainingMachine.load(name) for name in TrainingMachine.names()]
-        if args.json:
+        if args.json is not None:
             everything = {machine.name: machine.to_dict() for machine in machines}
             for other in trained:
                 everything.setdefault(other.name, other.to_dict())
-            print(json.dumps(everything, indent=2))
-        else:
+            write_plain_json(args, everything)
+        if not is_on_stdout(args):
             print_screen(["for run:", _overview(machines), "", "for training:", _training_overview(trained)])
         return 0
     machine = _load(args.machine)
     if args.set:
         machine = machine.with_overrides(parse_settings(args.set), where="--set")
-    if args.json:
-        print(json.dumps({**machine.to_dict(), "checksum": machine.checksum}, indent=2))
-    elif args.toml:
+    write_plain_json(args, {**machine.to_dict(), "checksum": machine.checksum})
+    if is_on_stdout(args):
+        return 0
+    if args.toml:
         print_utf8(machine.to_toml())
     elif isinstance(machine, Machine):
         _show(machine)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from buddysim.base.output import check_outputs
 from buddysim.buddy import Distribution, ProfileOptions, profile_with
 from buddysim.buddy.options import AGGREGATES, POLICIES
+from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
 from buddysim.compress.registry import entry_algorithms
 from buddysim.report.profile import how, profile_parts
 from buddysim.report.screen import print_screen
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         type=float,
         default=ProfileOptions.threshold,
-        metavar="SHARE",
+        metavar="FRACTION",
         help="Buddy Threshold: share of an allocation's entries that may overflow (default: %(default)s)",
     )
     parser.add_argument(
@@ -45,10 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "naive: one ratio for all",
     )
     parser.add_argument(
-        "--mostly-zero",
+        "--zero-fraction",
         type=float,
         default=ProfileOptions.mostly_zero,
-        metavar="SHARE",
+        metavar="FRACTION",
         help="least share of entries that fit 8 B, in every snapshot, for 16x (default: %(default)s)",
     )
     parser.add_argument(
@@ -61,24 +61,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=ProfileOptions.seed, metavar="N", help="of sizes that the trace doesn't know"
     )
     parser.add_argument(
-        "--distribution",
+        "--size-distribution",
         default=ProfileOptions.distribution,
         metavar="NAME",
         help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
     )
     parser.add_argument(
-        "--profile-until",
+        "--profile-until-launch",
         type=int,
         default=ProfileOptions.until,
-        metavar="LAUNCH",
+        metavar="N",
         help="only snapshots taken when at most that many launches had ended (default: all)",
     )
     parser.add_argument("-o", "--output", metavar="FILE.toml", help="write the targets to a file for run --targets")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    check_outputs([args.output], [args.file])
+    check_outputs([args.output, json_file(args)], [args.file])
     with open_trace(args.file) as trace:
         options = ProfileOptions(
             args.threshold,
@@ -86,15 +86,15 @@ def run(args: argparse.Namespace) -> int:
             args.policy,
             args.compressor,
             args.seed,
-            args.distribution,
-            args.mostly_zero,
-            until=args.profile_until,
+            args.size_distribution,
+            args.zero_fraction,
+            until=args.profile_until_launch,
         )
         found = profile_with(trace, options)
         if args.output is not None:
             found.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{how(found)}")
-    if args.json:
-        print(json.dumps(found.to_dict(), indent=2))
+    write_plain_json(args, found.to_dict())
+    if is_on_stdout(args):
         return 0
     written = [f"targets written to {args.output}"] if args.output is not None else []
     print_screen([*profile_parts(found), *written])

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"much (default schemes: {','.join(EQUAL_CAPACITY)})",
     )
     parser.add_argument(
-        "--require-values", action="store_true", help="refuse a trace of whose allocations some have no values"
+        "--require-data-values", action="store_true", help="refuse a trace of whose allocations some have no values"
     )
     parser.add_argument(
         "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
@@ -110,15 +110,15 @@ def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
         help="without --targets: profile this trace, of another input of the same program, instead of FILE itself",
     )
     parser.add_argument(
-        "--profile-until",
-        metavar="LAUNCH",
+        "--profile-until-launch",
+        metavar="N",
         type=int,
         default=ProfileOptions.until,
         help="profile only snapshots taken when at most that many launches had ended (default: all)",
     )
     parser.add_argument(
         "--threshold",
-        metavar="SHARE",
+        metavar="FRACTION",
         type=float,
         default=ProfileOptions.threshold,
         help="Buddy Threshold: share of an allocation's entries that may overflow its target (default: %(default)s)",
@@ -133,7 +133,7 @@ def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", metavar="N", type=int, default=ProfileOptions.seed, help="of sizes that the trace doesn't know"
     )
     parser.add_argument(
-        "--distribution",
+        "--size-distribution",
         metavar="NAME",
         default=ProfileOptions.distribution,
         help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
@@ -153,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
         check_parquet()
     machine = _machine(args)
     with open_trace(args.file) as trace:
-        if args.require_values:
+        if args.require_data_values:
             _check_values(trace, args.compressor)
         results = _run_all(trace, machine, schemes, kernels, args)
     _report(results, args)
@@ -208,8 +208,8 @@ def _check_values(trace: Trace, compressor: str) -> None:
     if drawn:
         names = ", ".join(drawn[:4]) + (f" and {len(drawn) - 4} more" if len(drawn) > 4 else "")
         raise BuddysimError(
-            f"{trace.path}: --require-values: the trace has no values of {names}: their sizes would be drawn from a "
-            "distribution: expected a trace with contents or size maps of every allocation"
+            f"{trace.path}: --require-data-values: no data values or size maps of {names}: expected them for every "
+            "allocation, as sizes are synthetic otherwise"
         )
 
 
@@ -234,9 +234,9 @@ def _run_all(
             threshold=args.threshold,
             compressor=args.compressor,
             seed=args.seed,
-            distribution=args.distribution,
+            distribution=args.size_distribution,
             profile_from=args.profile_from,
-            profile_until=args.profile_until,
+            profile_until=args.profile_until_launch,
             kernels=kernels,
             queueing=args.queueing,
         )

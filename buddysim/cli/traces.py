@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 
 NAME = "traces"
@@ -20,24 +19,28 @@ GET = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
+    from buddysim.cli.json_output import add_json_argument
 
     completes(
         parser.add_argument("name", metavar="NAME", nargs="?", help="one of them, for example bitonic-sort"), "trace"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--path", action="store_true", help="print the path of its file alone")
-    form.add_argument("--json", action="store_true", help="print JSON")
+    add_json_argument(form, "the list")
 
 
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
+    from buddysim.base.output import check_outputs
+    from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
     from buddysim.report.quantities import bytes_text
     from buddysim.report.screen import Column, Table, names_and_texts, print_screen
     from buddysim.trace.shipped import shipped_trace, shipped_traces
 
     chosen = shipped_traces() if args.name is None else [shipped_trace(args.name)]
-    if args.json:
-        print(json.dumps([asdict(trace) for trace in chosen], indent=2, default=str))
+    check_outputs([json_file(args)])
+    write_plain_json(args, [asdict(trace) for trace in chosen])
+    if is_on_stdout(args):
         return 0
     if args.path:
         if args.name is None:

@@ -21,7 +21,7 @@ HELP = """simulate one training iteration of a network under memory schemes, sid
 
 Which schemes fit the GPU's memory (and the bytes missing where one doesn't), the memory that they hold on average, the
 bytes that they move to the host, and their time against a GPU with enough memory. --max-batch finds the largest batch
-that fits; --budget finds the fastest scheme that fits in that much memory."""
+that fits; --memory-budget finds the fastest scheme that fits in that much memory."""
 
 DEFAULT_SCHEMES = ("baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = Options()
     completes(
         parser.add_argument(
-            "network", metavar="NAME|FILE.toml", help="a network of the zoo (dnn list), or a network file"
+            "network", metavar="NAME|FILE.toml", help="a network of the zoo (networks list), or a network file"
         ),
         "network",
     )
@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(
-        "--budget", metavar="SIZE", help="GPU memory, for example 8GiB: find the fastest scheme that fits in it"
+        "--memory-budget", metavar="SIZE", help="GPU memory, for example 8GiB: find the fastest scheme that fits in it"
     )
     parser.add_argument(
         "--timeline",
@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write streams and memory over time: .json for Perfetto; .png, .svg or .pdf as a picture",
     )
     parser.add_argument(
-        "--layers", action="store_true", help="show which layers stall, for how long, and which link would remove it"
+        "--stalls", action="store_true", help="show which layers stall, for how long, and which link would remove it"
     )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
@@ -113,9 +113,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_measuring(parser: argparse.ArgumentParser) -> None:
     """Contents of feature maps from a training that is observed now."""
-    measuring = parser.add_argument_group("contents of feature maps, measured here and now")
-    measuring.add_argument("--measure", action="store_true", help="train a network and observe it (needs PyTorch)")
-    measuring.add_argument("--data", metavar="FOLDER", help="with --measure: the four files of Fashion-MNIST")
+    measuring = parser.add_argument_group("feature maps observed in a training on this computer")
+    measuring.add_argument(
+        "--observe-activations", action="store_true", help="train a small network and observe it (needs PyTorch)"
+    )
+    measuring.add_argument(
+        "--dataset", metavar="FOLDER", help="with --observe-activations: the four files of Fashion-MNIST"
+    )
 
 
 def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
@@ -169,7 +173,7 @@ def run(args: argparse.Namespace) -> int:
 
         write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
     _report(results, batches, beyond, args)
-    if args.layers and args.json != "-":
+    if args.stalls and args.json != "-":
         _report_layers(network, machine, results, args, {**options, **scheme_options})
     _refuse_where_nothing_fits(results, args)
     return 0
@@ -182,8 +186,8 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
     def bounded(name: str) -> bool:
         return not getattr(schemes.REGISTRY.find(name), "UNLIMITED", False)
 
-    if args.scheme == "all" or (args.scheme is None and args.budget is not None):
-        return [name for name in schemes.REGISTRY.names() if args.budget is None or bounded(name)]
+    if args.scheme == "all" or (args.scheme is None and args.memory_budget is not None):
+        return [name for name in schemes.REGISTRY.names() if args.memory_budget is None or bounded(name)]
     if args.scheme is None:
         return [name for name in DEFAULT_SCHEMES if not args.max_batch or bounded(name)]
     chosen = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
@@ -201,8 +205,8 @@ def _scheme_options(args: argparse.Namespace, chosen: list[str]) -> dict[str, An
     values = {name: getattr(args, _SCHEME_OPTION + name) for name in declared}
     values = {name: value for name, value in values.items() if value is not None}
     flags = {declared[name].flag(name): name for name in values}
-    if args.measure:
-        flags["--measure"] = "activations"
+    if args.observe_activations:
+        flags["--observe-activations"] = "activations"
     for flag, name in flags.items():
         owners = schemes.schemes_with(name)
         if not set(owners) & set(chosen):
@@ -212,23 +216,23 @@ def _scheme_options(args: argparse.Namespace, chosen: list[str]) -> dict[str, An
 
 @contextmanager
 def measured(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> Iterator[str | None]:
-    """The file of a measurement made now, with ``--measure``; it is deleted afterwards."""
+    """The file of a measurement made now, with ``--observe-activations``; it is deleted afterwards."""
     from buddysim.base.errors import BuddysimError
 
-    if not args.measure:
-        if args.data is not None:
-            raise BuddysimError("--data: is the data to train with: expected --measure too")
+    if not args.observe_activations:
+        if args.dataset is not None:
+            raise BuddysimError("--dataset: is the data to train with: expected --observe-activations too")
         yield None
         return
     from buddysim.training.contents.options import SOURCES
 
     sources = [f"--{name}" for name in SOURCES if name in scheme_options]
     if sources:
-        raise BuddysimError(f"--measure and {sources[0]}: expected one source of activations")
+        raise BuddysimError(f"--observe-activations and {sources[0]}: expected one source of activations")
     from buddysim.report.progress import progress_bars
     from buddysim.training.contents.measure import MeasureSettings, measure
 
-    settings = MeasureSettings() if args.data is None else MeasureSettings(data=Path(args.data))
+    settings = MeasureSettings() if args.dataset is None else MeasureSettings(data=Path(args.dataset))
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "measured.maps")
         with progress_bars("iterations") as start_bar:
@@ -259,13 +263,13 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {
         name: getattr(args, name) for name in ("link", "prefetch", "library", "precision", "optimizer", "fit")
     }
-    if args.budget is not None:
+    if args.memory_budget is not None:
         try:
-            options["memory_bytes"] = parse_size(args.budget)
+            options["memory_bytes"] = parse_size(args.memory_budget)
         except ValueError as error:
-            raise BuddysimError(f"--budget: {error}") from None
+            raise BuddysimError(f"--memory-budget: {error}") from None
         if options["memory_bytes"] < 1:
-            raise BuddysimError(f"--budget: {args.budget}: expected more than nothing")
+            raise BuddysimError(f"--memory-budget: {args.memory_budget}: expected more than nothing")
     return options
 
 
@@ -322,8 +326,8 @@ def _outputs(args: argparse.Namespace) -> list[str | None]:
 def _inputs(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> list[str]:
     """Texts that may name a file that the simulation reads."""
     named = [args.network, args.machine, args.calibration, *scheme_options.values()]
-    if args.data is not None and Path(args.data).is_dir():
-        named += map(str, Path(args.data).iterdir())
+    if args.dataset is not None and Path(args.dataset).is_dir():
+        named += map(str, Path(args.dataset).iterdir())
     return [text for text in named if isinstance(text, str)]
 
 
@@ -345,16 +349,16 @@ def _report(
         write_json(args.json, content)
     if args.json == "-":
         return
-    if args.budget is not None:
+    if args.memory_budget is not None:
         content = dict(sorted(content.items(), key=lambda item: (not item[1]["fits"], item[1]["time_ms"])))
     files = [path for path in (args.json, args.parquet) if path is not None]
     written = f"full result: {', '.join(files) or 'not kept (--json FILE writes it)'}"
     written += f"; timeline: {args.timeline}" if args.timeline else ""
     print_training(content, written, batches, beyond, _changed(args))
-    if args.budget is not None:
+    if args.memory_budget is not None:
         fastest = fastest_that_fits(results)
         if fastest is not None:
-            print(f"\nfastest that fits in {args.budget}: {fastest}")
+            print(f"\nfastest that fits in {args.memory_budget}: {fastest}")
 
 
 def _report_layers(

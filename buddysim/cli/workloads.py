@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     making.set_defaults(act=_make)
 
     comparing = actions.add_parser(
-        "compare", help="traces at the scale reference beside the programs", allow_abbrev=False
+        "diff", help="compare traces at the scale reference with the original programs", allow_abbrev=False
     )
     comparing.add_argument("files", metavar="FILE", nargs="+", help="a trace made with --scale reference")
     comparing.add_argument("--all", action="store_true", help="every allocation, not only those that differ")

@@ -15,7 +15,7 @@ _SCALES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def list_table(summaries: list[dict[str, Any]]) -> Table:
-    """The table of `dnn list`."""
+    """The table of `networks list`."""
     headings = ("layers", "CONV\nlayers", "parameters", "FLOPs per\nsample")
     rows = [
         (
@@ -34,7 +34,7 @@ def list_table(summaries: list[dict[str, Any]]) -> Table:
 
 
 def network_parts(network: Network, batch: int) -> list[Part]:
-    """The screen of `dnn info`: what a network is, bytes by kind, and a row for each layer."""
+    """The screen of `networks show`: what a network is, bytes by kind, and a row for each layer."""
     shown = facts(network, batch)
     return [
         f"{network.name}: {network.description}",

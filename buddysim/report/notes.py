@@ -107,7 +107,7 @@ def _drawn(results: Results) -> Iterator[str]:
     spread = f"; the ratio is shown as it spreads over {seeds} seeds" if seeds else ""
     yield (
         f"sizes drawn from a distribution ({run['distribution']}), not measured ({', '.join(drawn)}): the trace has no "
-        f"values of {share_text(max(drawn.values()))} of the entries{spread}; --require-values refuses such a trace"
+        f"values of {share_text(max(drawn.values()))} of the entries{spread}; --require-data-values refuses it"
     )
 
 

@@ -107,11 +107,11 @@ class Workload(BaseModel):
         options = f" --plugin {shlex.quote(Path(plugin).name)}" if plugin else ""
         options += "".join(f" --set {_quoted(setting)}" for setting in self.settings())
         return Provenance(
-            tool="buddysim make",
+            tool="buddysim generate",
             version=buddysim.__version__,
             source=f"synthetic workload {self.name}: {parameters}",
             licence=self.licence,
-            command=f"python -m buddysim make {self.name}{options}",
+            command=f"python -m buddysim generate {self.name}{options}",
             assumptions=self.assumptions(),
         )
 

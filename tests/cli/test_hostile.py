@@ -45,13 +45,13 @@ READERS = {
     "study": ("sweep", "IN.toml", "--dry-run"),
     "study-plot": ("plot", "sweep", "IN.toml", "-o", "OUT.svg"),
     "jobs": ("sweep", "TRACE", "--slurm", "IN.toml", "--dry-run"),
-    "network": ("dnn", "info", "IN.toml"),
+    "network": ("networks", "show", "IN.toml"),
     "network-train": ("train", "IN.toml"),
     "calibration": ("train", "alexnet", "--calibration", "IN.toml"),
     "timings": ("calibrate", "IN.csv", "--machine", "titan-x", "--library", "cudnn5", "-o", "OUT"),
     "densities": ("train", "alexnet", "--scheme", "cdma", "--densities", "IN.toml"),
     "activations": ("train", "alexnet", "--scheme", "cdma", "--activations", "IN.maps"),
-    "operator-graph": ("dnn", "info", "IN.json"),
+    "operator-graph": ("networks", "show", "IN.json"),
     "result": ("plot", "overview", "IN.json", "-o", "OUT.svg"),
     "training-result": ("plot", "stalls", "IN.json", "-o", "OUT.svg"),
     "result-compare": ("compare", "IN.json", "IN.json"),
@@ -60,7 +60,7 @@ READERS = {
     "part": ("salvage", "IN.incomplete", "-o", "OUT"),
     "measured-curves": ("validate", "curves", "--machine", "v100", "--data", "IN.csv"),
     "workload-table": ("workloads", "table", "IN.bin"),
-    "workload-compare": ("workloads", "compare", "IN.bin"),
+    "workload-diff": ("workloads", "diff", "IN.bin"),
 }
 SLOW = pytest.mark.slow
 needs_sweep = pytest.mark.skipif(find_spec("duckdb") is None, reason="needs pip install 'buddysim[sweep]'")
@@ -146,7 +146,7 @@ def _inputs_and_outputs(folder: Path, trace: Path) -> dict[str, tuple[list[str],
     """Commands with an input among their outputs: the command, the output, the input."""
     shutil.copy(trace, folder / "t.bin")
     (folder / "t.csv").write_text(_timings())
-    (folder / "net.toml").write_text(_toml("dnn", "info", "alexnet", "--toml"))
+    (folder / "net.toml").write_text(_toml("networks", "show", "alexnet", "--toml"))
     (folder / "machine.toml").write_text(_toml("machines", "p100-nvlink2", "--toml"))
     shutil.copytree(SAMPLE, folder / "sample")
     data, out = folder / "t.bin", folder / "out"
@@ -214,7 +214,7 @@ def test_a_pipe_stays_one(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-        code = main(["make", "stream", "-o", str(pipe), "--set", "footprint=64KiB"])
+        code = main(["generate", "stream", "-o", str(pipe), "--set", "footprint=64KiB"])
         written = reader.communicate()[0]
     assert code == 0
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -53,13 +53,13 @@ def test_shows_every_figure_with_its_source(capsys: pytest.CaptureFixture[str], 
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "machines", "v100", "--set", "l2.size=12MiB", "--json")
+    code, out, _ = run(capsys, "machines", "v100", "--set", "l2.size=12MiB", "--json", "-")
     shown = json.loads(out)
     assert code == 0
     assert shown["l2"]["size"] == "12 MiB"
     assert shown["sources"]["l2.size"] == "given for this run (was: 6 MiB)"
     assert shown["checksum"] == Machine.load("v100").with_overrides({"l2.size": "12 MiB"}).checksum
-    code, out, _ = run(capsys, "machines", "--json")
+    code, out, _ = run(capsys, "machines", "--json", "-")
     assert set(json.loads(out)) == {*Machine.presets(), *TrainingMachine.names()}
 
 
@@ -131,7 +131,7 @@ def test_internal_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    program = f"{sys.executable} -m buddysim machines v100 --json | head -c 1"
+    program = f"{sys.executable} -m buddysim machines v100 --json - | head -c 1"
     done = subprocess.run(["/bin/sh", "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("{", "")
 

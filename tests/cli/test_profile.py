@@ -23,7 +23,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def test_the_table(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", str(trace), "--distribution", "uniform:64"]) == 0
+    assert main(["profile", str(trace), "--size-distribution", "uniform:64"]) == 0
     out = capsys.readouterr().out
     ramp = next(line for line in out.splitlines() if line.startswith("ramp"))
     assert " ".join(ramp.split()) == "ramp 8.0 KiB 1 - 78.1 % - 21.9 % - - 4x 21.9 % 21.9 %"
@@ -35,7 +35,7 @@ def test_the_table(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = trace.parent / "targets.toml"
-    assert main(["profile", str(trace), "--threshold", "0.2", "--json", "-o", str(out)]) == 0
+    assert main(["profile", str(trace), "--threshold", "0.2", "--json", "-", "-o", str(out)]) == 0
     found = json.loads(capsys.readouterr().out)
     targets = {row["name"]: row["target"] for row in found["allocations"]}
     assert (targets["ramp"], targets["noise"]) == ("2x", "1x")
@@ -50,13 +50,13 @@ def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFix
     write_trace(tmp_path / "t.bin", {"a": 64, "late": 64}, snapshots)
     found = {}
     for until in (None, 4):
-        options = [] if until is None else ["--profile-until", str(until)]
-        assert main(["profile", str(tmp_path / "t.bin"), "--json", *options]) == 0
+        options = [] if until is None else ["--profile-until-launch", str(until)]
+        assert main(["profile", str(tmp_path / "t.bin"), "--json", "-", *options]) == 0
         content = json.loads(capsys.readouterr().out)
         assert content["until"] == until
         found[until] = [row["target"] for row in content["allocations"]]
     assert found == {None: ["1x", "4x"], 4: ["4x", "1x"]}
-    assert main(["profile", str(tmp_path / "t.bin"), "--profile-until", "4"]) == 0
+    assert main(["profile", str(tmp_path / "t.bin"), "--profile-until-launch", "4"]) == 0
     shown = capsys.readouterr().out
     assert "snapshots up to launch 4" in " ".join(shown.split())
     assert "without sizes up to launch 4, kept whole: late" in shown
@@ -68,9 +68,9 @@ def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFix
         (["--threshold", "3"], "threshold 3.0: expected a share from 0 to 1"),
         (["--threshold", "x"], "argument --threshold: invalid float value: 'x'"),
         (["--policy", "best"], "argument --policy: invalid choice"),
-        (["--distribution", "isca20"], "distribution 'isca20': unknown"),
+        (["--size-distribution", "isca20"], "distribution 'isca20': unknown"),
         (["--seed", "-4"], "seed -4: expected"),
-        (["--profile-until", "-1"], "profile_until -1: expected a number of launches from 0 on"),
+        (["--profile-until-launch", "-1"], "profile_until -1: expected a number of launches from 0 on"),
         (["-o", "{trace}"], "is an input"),
         (["-o", "{trace}/x.toml"], "can't be written"),
     ],

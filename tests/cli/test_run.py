@@ -125,7 +125,7 @@ def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
     chosen = []
     for state in ("true", "false"):
         options = ("--set", f"buddy.eight_byte_state={state}", "--compressor", compressor, "--kernels", "0:1")
-        options += ("--distribution", "uniform:64")
+        options += ("--size-distribution", "uniform:64")
         shown = json.loads(ran(capsys, trace, "--scheme", "buddy", "--json", "-", *options))["buddy"]
         machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"buddy.eight_byte_state": state})
         direct = buddysim.simulate(
@@ -167,10 +167,10 @@ def test_some_changes_alone(untimed, capsys):
 
 def test_a_band_that_contains_1_claims_nothing(capsys):
     """16,384 inputs of back-propagation: too short to tell, as its own note says."""
-    content = json.loads(ran(capsys, BACKPROP, "--json", "-", "--distribution", "uniform:64"))["buddy"]
+    content = json.loads(ran(capsys, BACKPROP, "--json", "-", "--size-distribution", "uniform:64"))["buddy"]
     low, high = content["slowdown.low"], content["slowdown.high"]
     assert low <= content["slowdown.ratio"] <= high
-    shown = ran(capsys, BACKPROP, "--distribution", "uniform:64")
+    shown = ran(capsys, BACKPROP, "--size-distribution", "uniform:64")
     assert change_text(content["slowdown.ratio"]) in shown
     assert band_text(content["slowdown.ratio"], low, high) in shown
     claimed = "the band of buddy contains 1: this trace doesn't tell it from ideal" not in shown
@@ -222,9 +222,9 @@ def test_every_seeds_ratio_is_within_the_spread(capsys):
 
 
 def test_a_trace_without_values_is_refused_where_values_are_required(stream, capsys):
-    assert main(["run", str(BACKPROP), "--require-values"]) == 2
-    assert "the trace has no values of" in capsys.readouterr().err
-    ran(capsys, stream, "--require-values", "--no-sensitivity", "--scheme", "buddy")
+    assert main(["run", str(BACKPROP), "--require-data-values"]) == 2
+    assert "no data values or size maps of" in capsys.readouterr().err
+    ran(capsys, stream, "--require-data-values", "--no-sensitivity", "--scheme", "buddy")
 
 
 def test_measured_sizes_give_a_ratio(stream, capsys):
@@ -289,7 +289,7 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
     small, large = tmp_path / "small.bin", tmp_path / "large.bin"
     make_trace("stream", small, {"footprint": "256 KiB", "op": "copy", "sizes": "32 B"})
     make_trace("stream", large, {"footprint": "1 MiB", "op": "copy", "sizes": "128 B"})
-    options = ("--scheme", "buddy", "--profile-from", small, "--profile-until", "0")
+    options = ("--scheme", "buddy", "--profile-from", small, "--profile-until-launch", "0")
     content = json.loads(ran(capsys, large, "--json", "-", *options))["buddy"]
     assert set(content["provenance"]["targets"].values()) == {"4x"}
     assert content["provenance"]["targets_source"]["trace"] == "small.bin"
@@ -311,7 +311,7 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
         (["--machine", "p100"], "nearest: p100-nvlink2"),
         (["--threshold", "3"], "expected a share from 0 to 1"),
         (["--threshold", "much"], "much"),
-        (["--distribution", "nothing"], "isca20-hpc"),
+        (["--size-distribution", "nothing"], "isca20-hpc"),
         (["--compressor", "bcp"], "nearest: bpc"),
         (["--compressor", "zlib"], "zlib: size classes are of entries of 128 B"),
         (["--targets", "missing.toml"], "missing.toml"),
@@ -324,8 +324,8 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
         (["--baseline-set", "l2.siz=3MiB"], "baseline_set: l2.siz"),
         (["--baseline-set", "l2.size=3MiB", "--scheme", "buddy"], "baseline_set: ideal, the baseline, is not among"),
         (["--profile-from", "missing.bin"], "missing.bin"),
-        (["--profile-until", "-1"], "profile_until -1"),
-        (["--profile-until", "x"], "argument --profile-until"),
+        (["--profile-until-launch", "-1"], "profile_until -1"),
+        (["--profile-until-launch", "x"], "argument --profile-until-launch"),
         (["--profile-from", "t.bin", "--json", "t.bin"], "is an input"),
     ],
 )

@@ -25,7 +25,7 @@ def test_info_shows_what_is_there(path, capsys):
 
 
 def test_info_as_json_is_complete(path, capsys):
-    assert main(["info", str(path), "--json"]) == 0
+    assert main(["info", str(path), "--json", "-"]) == 0
     content = json.loads(capsys.readouterr().out)
     with bt.open_trace(path) as trace:
         assert content["fingerprint"] == trace.fingerprint
@@ -50,7 +50,7 @@ def test_info_abbreviates_long_lists_and_cleans_names(tmp_path, capsys):
     assert "kernel_250" not in shown
     assert "\x1b" not in shown
     assert "x" * 100 in shown
-    main(["info", str(path), "--json"])
+    main(["info", str(path), "--json", "-"])
     assert len(json.loads(capsys.readouterr().out)["kernels"]) == 500
 
 

@@ -15,7 +15,7 @@ TRACES = Path(__file__).parents[2] / "traces"
 
 
 def test_every_trace_of_the_manifest_is_listed_and_found(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["traces", "--json"]) == 0
+    assert main(["traces", "--json", "-"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert {f"{trace['name']}.bin" for trace in listed} == {path.name for path in TRACES.glob("*.bin")}
     for trace in listed:

@@ -97,7 +97,7 @@ def test_the_largest_batch_fits_and_one_more_does_not(tmp_path, capsys):
 
 def test_the_fastest_within_a_budget(capsys):
     schemes = "baseline-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
-    assert train("vgg19", "--batch", "64", "--budget", "8GiB", "--scheme", schemes) == 0
+    assert train("vgg19", "--batch", "64", "--memory-budget", "8GiB", "--scheme", schemes) == 0
     shown = capsys.readouterr().out
     fastest = shown.splitlines()[-1].removeprefix("fastest that fits in 8GiB: ")
     times = {
@@ -115,7 +115,7 @@ def test_the_fastest_within_a_budget(capsys):
         (["vgg19", "--machine", "titan-z"], "titan-x"),
         (["vgg19", "--link", "pcie6"], "nearest: pcie"),
         (["vgg19", "--batch", "0"], "--batch 0: expected"),
-        (["vgg19", "--budget", "8 parsecs"], "--budget"),
+        (["vgg19", "--memory-budget", "8 parsecs"], "--memory-budget"),
         (["vgg19", "--prefetch", "never"], "published, just-in-time, on-demand"),
         (["vgg19", "--set", "training.memory"], "expected KEY=VALUE"),
         (["vgg19", "--json", "no/such/folder/r.json"], "there is no folder"),
@@ -194,14 +194,14 @@ def test_the_help_has_every_scheme_and_every_option_of_one(capsys):
     ("arguments", "shown"),
     [
         (["--timeline", "t.gif"], "expected a name that ends in"),
-        (["--scheme", "cdma-zv", "--data", "folder"], "expected --measure too"),
+        (["--scheme", "cdma-zv", "--dataset", "folder"], "expected --observe-activations too"),
         (["--scheme", "oracle", "--density", "0.5"], "--density: is an option of cdma-zv, "),
         (["--scheme", "oracle", "--no-repeats"], "expected one of these schemes"),
-        (["--scheme", "cdma-zv", "--measure", "--density", "0.5"], "expected one source of activations"),
+        (["--scheme", "cdma-zv", "--observe-activations", "--density", "0.5"], "expected one source of activations"),
         (["--scheme", "cdma-zv", "--activations", "README.md"], "README.md"),
         (["--scheme", "cdma-zv", "--densities", "no.csv"], "no.csv"),
         (["--calibration", "no.csv"], "no.csv"),
-        (["--budget", "8GiB", "--max-batch"], "not allowed with"),
+        (["--memory-budget", "8GiB", "--max-batch"], "not allowed with"),
     ],
 )
 def test_one_line_says_what_is_wrong_with_an_option(arguments, shown, capsys):
@@ -227,7 +227,7 @@ def test_a_measurement_made_now_is_what_is_compressed(monkeypatch, capsys):
         shutil.copyfile(shipped().path, path)
 
     monkeypatch.setattr(measure, "measure", copied)
-    assert train("alexnet", "--batch", "8", "--scheme", "cdma-zv", "--measure") == 0
+    assert train("alexnet", "--batch", "8", "--scheme", "cdma-zv", "--observe-activations") == 0
     assert "measured.maps" in capsys.readouterr().out
 
 
@@ -289,7 +289,7 @@ def test_time_for_codes_has_a_column_where_a_scheme_encodes(capsys, monkeypatch)
 def test_layers_that_stall_and_the_link_that_removes_it(capsys):
     """The table says what the layers' own rows say, and a run with the link named has no stall there."""
     options = ("vgg19", "--batch", "64", "--scheme", "vdnn-conv-p")
-    assert train(*options, "--layers") == 0
+    assert train(*options, "--stalls") == 0
     shown = capsys.readouterr().out
     table = shown[shown.index("removed by\n") : shown.index("removed by: ")].splitlines()
     result = simulate("vgg19", 64, "titan-x", "vdnn-conv-p")

@@ -111,8 +111,8 @@ def test_screens_use_the_width_that_there_is(width, monkeypatch, capsys):
         "machines p100-nvlink2",
         "info traces/lud256.bin",
         "compare v100 a100",
-        "dnn info alexnet --batch 256",
-        "train alexnet --batch 64 --scheme vdnn-all-m --layers",
+        "networks show alexnet --batch 256",
+        "train alexnet --batch 64 --scheme vdnn-all-m --stalls",
     ):
         assert main(shlex.split(command)) == 0, command
         shown = capsys.readouterr().out

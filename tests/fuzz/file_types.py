@@ -96,7 +96,7 @@ def _targets() -> dict[str, Any]:
 
 @functools.cache
 def _network() -> dict[str, Any]:
-    return tomllib.loads(_printed("dnn", "info", "alexnet", "--toml"))
+    return tomllib.loads(_printed("networks", "show", "alexnet", "--toml"))
 
 
 @functools.cache
@@ -380,7 +380,7 @@ def _types() -> tuple[FileType, ...]:
             _from_grammar,
             (
                 ("verify", "{}/x.bin"),
-                ("info", "{}/x.bin", "--json"),
+                ("info", "{}/x.bin", "--json", "-"),
                 ("analyse", "{}/x.bin", "--only", "ratio,classes,heat,changes,threshold"),
                 ("profile", "{}/x.bin", "-o", "{}/out"),
                 _RUN,
@@ -424,7 +424,7 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "network",
             _tree(_network, "x.toml", toml_of),
-            (("dnn", "info", "{}/x.toml", "--batch", "4"), ("train", "{}/x.toml", "--batch", "4")),
+            (("networks", "show", "{}/x.toml", "--batch", "4"), ("train", "{}/x.toml", "--batch", "4")),
         ),
         FileType(
             "calibration",
@@ -454,7 +454,7 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "operator-graph",
             _tree(lambda: json.loads((ROOT / "traces" / "fashion-cnn.graph.json").read_text()), "x.json", json_of),
-            (("dnn", "info", "{}/x.json", "--batch", "4"), ("train", "{}/x.json", "--batch", "4")),
+            (("networks", "show", "{}/x.json", "--batch", "4"), ("train", "{}/x.json", "--batch", "4")),
         ),
         FileType(
             "replay-result",

@@ -146,7 +146,7 @@ def test_more_threads_than_the_machine_has_on_an_sm(tmp_path, capsys):
 
 def test_targets_that_do_not_fit(tmp_path, capsys):
     path = write_kernels(tmp_path / "t.bin", [(0, [0])], size=1 << 26)
-    arguments = ("--set", "dram.capacity=4MiB", "--distribution", "isca20-hpc")
+    arguments = ("--set", "dram.capacity=4MiB", "--size-distribution", "isca20-hpc")
     message = refused(capsys, path, *arguments, "--scheme", "buddy")
     numbers = [int(word) for word in message.replace(":", " ").split() if word.isdigit()]
     needed, available, over = (number for number in numbers if number > 1000)

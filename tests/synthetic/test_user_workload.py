@@ -18,7 +18,7 @@ PLUGIN = ROOT / "docs" / "examples" / "plugins" / "transpose.py"
 def make(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
     options = [option for setting in settings for option in ("--set", setting)]
     return subprocess.run(
-        [sys.executable, "-m", "buddysim", "make", "transpose", "--plugin", str(PLUGIN), "-o", "t.bin", *options],
+        [sys.executable, "-m", "buddysim", "generate", "transpose", "--plugin", str(PLUGIN), "-o", "t.bin", *options],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -36,7 +36,7 @@ def test_its_trace_transposes_every_word_once(tmp_path: Path) -> None:
         chunks = [trace.decode_chunk(ref) for ref in kernel.chunks]
         matrix, transposed = (allocation.base // 128 for allocation in trace.allocations)
         command = trace.provenance.command
-    assert command == "python -m buddysim make transpose --plugin transpose.py --set n=64"
+    assert command == "python -m buddysim generate transpose --plugin transpose.py --set n=64"
     read: list[int] = []
     written: dict[int, int] = {}
     for chunk in chunks:

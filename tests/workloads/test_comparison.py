@@ -68,7 +68,7 @@ def test_compares_a_trace_of_the_right_scale(tmp_path: Path, capsys: pytest.Capt
     found = compare(path)
     assert [one.name for one in found.rows] == ["a"] * 3
     assert all(one.alike for one in found.rows)  # CG's values don't compress
-    assert main(["workloads", "compare", str(path)]) == 0
+    assert main(["workloads", "diff", str(path)]) == 0
     assert "3 of 3 rows" in capsys.readouterr().out
     assert "NPB-CPP CG" in table([path])
 

@@ -2,7 +2,7 @@
 
 A file has the network's maps as `MapInfo`, and for points of the training (`Point`) each map's density and what
 compressors make of it (`MapStatistics`), with some maps themselves. A capture of a training script writes one, and so
-does `train --measure`; whatever compresses maps reads one, and so do the figures of sparsity over training.
+does `train --observe-activations`; whatever compresses maps reads one, and so do the figures of sparsity over training.
 """
 
 from buddysim.formats.maps.activations import Activations

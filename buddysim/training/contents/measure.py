@@ -106,7 +106,7 @@ def measure(
     path: str | os.PathLike[str],
     settings: MeasureSettings | None = None,
     progress: Callable[[int, int, float], None] | None = None,
-    command: str = "python -m buddysim train --measure",
+    command: str = "python -m buddysim train --observe-activations",
 ) -> None:
     """Trains the network and writes the activations file.
 
@@ -118,7 +118,7 @@ def measure(
     command : of the user, for the provenance
     """
     settings = settings or MeasureSettings()
-    torch = import_torch("--measure")
+    torch = import_torch("--observe-activations")
     images, labels = read_fashion_mnist(settings.data, "train")
     test_images, test_labels = read_fashion_mnist(settings.data, "t10k")
     if settings.images:

@@ -32,7 +32,7 @@ def backward_flops(network: Network, index: int, batch: int) -> int:
 
 
 def summary(network: Network) -> dict[str, Any]:
-    """A row of `dnn list --json`."""
+    """A row of `networks list --json`."""
     kinds = [layer.kind for layer in network.layers]
     return {
         "name": network.name,
@@ -47,7 +47,7 @@ def summary(network: Network) -> dict[str, Any]:
 
 
 def facts(network: Network, batch: int) -> dict[str, Any]:
-    """What `dnn info --json` prints."""
+    """What `networks show --json` prints."""
     footprint = baseline_footprint(network, batch)
     layers = range(len(network.layers))
     return {

@@ -1,6 +1,6 @@
 """What docs/networks.md says of networks, kinds and keys is as it is; its example is one.
 
-It need not have all: `python -m buddysim dnn list` and `list layer-kind` print what is registered.
+It need not have all: `python -m buddysim networks list` and `list layer-kind` print what is registered.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def load(name: str) -> Network:
         return REGISTRY.find(known).with_settings(settings)
     if name not in REGISTRY:
         raise BuddysimError(
-            f"{shortened(name)} is not a network: expected a name that `python -m buddysim dnn list` prints, "
+            f"{shortened(name)} is not a network: expected a name that `python -m buddysim networks list` prints, "
             f"or a network file ending in .toml{hint(name, names())}"
         )
     return REGISTRY.find(name).network

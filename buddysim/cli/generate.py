@@ -1,10 +1,10 @@
-"""``python -m buddysim make``: write the trace of a synthetic workload."""
+"""``python -m buddysim generate``: write the trace of a synthetic workload."""
 
 from __future__ import annotations
 
 import argparse
 
-NAME = "make"
+NAME = "generate"
 HELP = """write the trace of a synthetic workload
 
 Without a workload: lists them. With a workload but no file: lists its parameters."""
@@ -37,14 +37,14 @@ def run(args: argparse.Namespace) -> int:
 
     if args.workload is None:
         if args.settings or args.output is not None:
-            raise BuddysimError("make: no workload named: 'python -m buddysim make' lists them")
+            raise BuddysimError("generate: no workload named: 'python -m buddysim generate' lists them")
         _list_workloads()
         return 0
     kind = REGISTRY.find(args.workload)
     workload = kind.from_settings(parse_settings(args.settings))
     if args.output is None:
         if args.settings:
-            raise BuddysimError(f"make {args.workload}: no file to write: expected -o FILE")
+            raise BuddysimError(f"generate {args.workload}: no file to write: expected -o FILE")
         _list_parameters(args.workload)
         return 0
     check_output(args.output)

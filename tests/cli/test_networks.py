@@ -1,4 +1,4 @@
-"""`buddysim dnn`: list, info, and its mistakes."""
+"""`buddysim networks`: list, show, and its mistakes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
 
 
 def test_list_has_every_network(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "dnn", "list")
+    code, out, err = run(capsys, "networks", "list")
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[2:]] == list(zoo.names())
-    code, out, _ = run(capsys, "dnn", "list", "--json")
+    code, out, _ = run(capsys, "networks", "list", "--json", "-")
     assert {row["name"]: row["parameters"] for row in json.loads(out)}["vgg19"] == 143_667_240
 
 
 def test_info_shows_layers_bytes_and_flops(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "dnn", "info", "vgg19", "--batch", "256")
+    code, out, err = run(capsys, "networks", "show", "vgg19", "--batch", "256")
     assert (code, err) == (0, "")
     assert "45 layers, 143,667,240 parameters" in out
     assert "22.972" in out
@@ -42,7 +42,7 @@ def test_info_shows_layers_bytes_and_flops(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "dnn", "info", "vgg19", "--batch", "256", "--json")
+    code, out, _ = run(capsys, "networks", "show", "vgg19", "--batch", "256", "--json", "-")
     printed = json.loads(out)
     assert code == 0
     memory = printed["memory"]
@@ -57,12 +57,12 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, _ = run(capsys, "dnn", "info", "resnet18", "--toml")
+    code, out, _ = run(capsys, "networks", "show", "resnet18", "--toml")
     assert code == 0
     assert parse_network(out).layers == Network.load("resnet18").layers
     file = tmp_path / "mine.toml"
     file.write_text(out, encoding="utf-8")
-    code, out, _ = run(capsys, "dnn", "info", str(file))
+    code, out, _ = run(capsys, "networks", "show", str(file))
     assert code == 0
     assert "11,689,512 parameters" in out
 
@@ -70,16 +70,16 @@ def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("info", "vg19"), "(nearest: vgg19)"),
-        (("info", "vgg19", "--batch", "0"), "--batch 0: expected a whole number from 1 to 1048576"),
-        (("info", "absent.toml"), "absent.toml: can't read the network file"),
+        (("show", "vg19"), "(nearest: vgg19)"),
+        (("show", "vgg19", "--batch", "0"), "--batch 0: expected a whole number from 1 to 1048576"),
+        (("show", "absent.toml"), "absent.toml: can't read the network file"),
         (("inf", "vgg19"), "invalid choice: 'inf'"),
-        (("info", "vgg19", "--json", "--toml"), "not allowed with"),
+        (("show", "vgg19", "--json", "-", "--toml"), "not allowed with"),
         (("from-torch", "a.py:b", "--input", "three"), "a.py"),
     ],
 )
 def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str) -> None:
-    code, out, err = run(capsys, "dnn", *arguments)
+    code, out, err = run(capsys, "networks", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("buddysim: error: ")
     assert problem in err or "PyTorch" in err
@@ -87,7 +87,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 
 def test_a_plug_in_after_the_action(tmp_path: Path) -> None:
     examples = Path(__file__).parents[2] / "docs" / "examples"
-    command = [sys.executable, "-m", "buddysim", "dnn", "info", str(examples / "leaky.toml")]
+    command = [sys.executable, "-m", "buddysim", "networks", "show", str(examples / "leaky.toml")]
     command += ["--plugin", str(examples / "plugins" / "leaky_relu.py")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

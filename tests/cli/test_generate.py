@@ -9,9 +9,9 @@ from buddysim.cli import main
 
 
 def test_lists_workloads_and_their_parameters(capsys):
-    assert main(["make"]) == 0
+    assert main(["generate"]) == 0
     assert "stream" in capsys.readouterr().out
-    assert main(["make", "stream"]) == 0
+    assert main(["generate", "stream"]) == 0
     shown = capsys.readouterr().out
     assert "footprint" in shown
     assert "64 MiB" in shown
@@ -19,22 +19,22 @@ def test_lists_workloads_and_their_parameters(capsys):
 
 def test_writes_the_trace(tmp_path, capsys):
     path = tmp_path / "t.bin"
-    assert main(["make", "stream", "-o", str(path), "--set", "footprint=64KiB", "--set", "laps=2"]) == 0
+    assert main(["generate", "stream", "-o", str(path), "--set", "footprint=64KiB", "--set", "laps=2"]) == 0
     assert capsys.readouterr().out == ""
     with bt.open_trace(path) as trace:
         assert [kernel.memory_instructions for kernel in trace.kernels] == [512, 512]
-        assert trace.provenance.command == "python -m buddysim make stream --set 'footprint=64 KiB' --set laps=2"
+        assert trace.provenance.command == "python -m buddysim generate stream --set 'footprint=64 KiB' --set laps=2"
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["make", "strem", "-o", "x"], "nearest: stream"),
-        (["make", "stream", "-o", "x", "--set", "lap=2"], "nearest: laps"),
-        (["make", "stream", "-o", "x", "--set", "laps"], "expected KEY=VALUE"),
-        (["make", "stream", "--set", "laps=2"], "expected -o FILE"),
-        (["make", "-o", "x"], "no workload named"),
-        (["make", "stream", "-o", "missing/x"], "missing/x"),
+        (["generate", "strem", "-o", "x"], "nearest: stream"),
+        (["generate", "stream", "-o", "x", "--set", "lap=2"], "nearest: laps"),
+        (["generate", "stream", "-o", "x", "--set", "laps"], "expected KEY=VALUE"),
+        (["generate", "stream", "--set", "laps=2"], "expected -o FILE"),
+        (["generate", "-o", "x"], "no workload named"),
+        (["generate", "stream", "-o", "missing/x"], "missing/x"),
     ],
 )
 def test_mistakes(tmp_path, monkeypatch, capsys, arguments, problem):

@@ -1,16 +1,16 @@
-"""``python -m buddysim dnn``: networks, layer by layer."""
+"""``python -m buddysim networks``: networks, layer by layer."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 
 if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
-NAME = "dnn"
+NAME = "networks"
 HELP = "list the networks, or show one: layers, shapes, bytes by kind, FLOPs"
 
 LARGEST_BATCH = 2**20
@@ -18,19 +18,20 @@ LARGEST_BATCH = 2**20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
+    from buddysim.cli.json_output import add_json_argument
 
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="list the networks, those of plug-ins too", allow_abbrev=False)
-    listed.add_argument("--json", action="store_true", help="print JSON")
+    add_json_argument(listed, "the networks")
 
-    info = actions.add_parser("info", help="show one network, layer by layer", allow_abbrev=False)
+    show = actions.add_parser("show", help="show one network, layer by layer", allow_abbrev=False)
     completes(
-        info.add_argument("network", metavar="NAME|FILE.toml", help="a registered network, or a network file"),
+        show.add_argument("network", metavar="NAME|FILE.toml", help="a registered network, or a network file"),
         "network",
     )
-    info.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a batch (default: 1)")
-    form = info.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
+    show.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a batch (default: 1)")
+    form = show.add_mutually_exclusive_group()
+    add_json_argument(form, "the layers and their numbers")
     form.add_argument("--toml", action="store_true", help="print it as a network file, to copy and edit")
 
     torch = actions.add_parser(
@@ -50,26 +51,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    actions = {"list": _list, "info": _info, "from-torch": _from_torch}
+    actions = {"list": _list, "show": _show, "from-torch": _from_torch}
     actions[args.action](args)
     return 0
 
 
 def _list(args: argparse.Namespace) -> None:
+    from buddysim.base.output import check_outputs
+    from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
     from buddysim.report.network_table import list_table
     from buddysim.report.screen import print_screen
     from buddysim.training.networks import zoo
     from buddysim.training.networks.facts import summary
 
+    check_outputs([json_file(args)])
     summaries = [summary(zoo.load(name)) for name in zoo.names()]
-    if args.json:
-        _print_json(summaries)
-    else:
+    write_plain_json(args, summaries)
+    if not is_on_stdout(args):
         print_screen([list_table(summaries)])
 
 
-def _info(args: argparse.Namespace) -> None:
+def _show(args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import print_utf8
+    from buddysim.base.output import check_outputs
+    from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
     from buddysim.report.network_table import network_parts
     from buddysim.report.screen import print_screen
     from buddysim.training.networks.facts import facts
@@ -78,10 +83,12 @@ def _info(args: argparse.Namespace) -> None:
 
     if not 1 <= args.batch <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
+    check_outputs([json_file(args)], [args.network])
     network = Network.load(args.network)
-    if args.json:
-        _print_json(facts(network, args.batch))
-    elif args.toml:
+    write_plain_json(args, facts(network, args.batch))
+    if is_on_stdout(args):
+        return
+    if args.toml:
         print_utf8(to_toml(network))
     else:
         print_screen(network_parts(network, args.batch))
@@ -115,11 +122,3 @@ def _write(network: Network, output: str | None) -> None:
         return
     write_text(output, text)
     print(f"{output}: {network.name}, {len(network.layers) - 1} layers, {network.parameters:,} parameters")
-
-
-def _print_json(content: Any) -> None:
-    import json
-
-    from buddysim.base.jsonfile import print_utf8
-
-    print_utf8(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
