@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.plugins import load_plugin
     from buddysim.buddy import Profile, Targets, profile
-    from buddysim.figures.of_result import plot
+    from buddysim.figures.result_figure import plot
     from buddysim.machine import Machine
     from buddysim.replay import Comparison, ReplayResult, compare, simulate
     from buddysim.trace import open_trace
@@ -51,7 +51,7 @@ _HOMES = {
     "Targets": "buddysim.buddy",
     "profile": "buddysim.buddy",
     "open_trace": "buddysim.trace",
-    "plot": "buddysim.figures.of_result",
+    "plot": "buddysim.figures.result_figure",
     "compare": "buddysim.replay",
     "simulate": "buddysim.replay",
 }

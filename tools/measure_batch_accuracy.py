@@ -17,10 +17,10 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.output import write_text  # noqa: E402
-from buddysim.papers.buddy import accuracy  # noqa: E402
+from buddysim.papers.buddy import batch_accuracy  # noqa: E402
 from buddysim.training.contents.measure import import_torch  # noqa: E402
 
-SHIPPED = ROOT / "buddysim" / "papers" / "buddy" / accuracy.FILE
+SHIPPED = ROOT / "buddysim" / "papers" / "buddy" / batch_accuracy.FILE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,21 +33,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         torch.set_num_threads(1)  # sums in one order
         torch.use_deterministic_algorithms(True)
         about = {
-            "network": accuracy.NETWORK,
-            "data": accuracy.DATA,
-            "training": f"SGD, {accuracy.EPOCHS} epochs, learning rate {accuracy.LEARNING_RATE} x minibatch / 256, "
-            f"divided by ten after two thirds, momentum {accuracy.MOMENTUM}, weight decay {accuracy.WEIGHT_DECAY}",
+            "network": batch_accuracy.NETWORK,
+            "data": batch_accuracy.DATA,
+            "training": f"SGD, {batch_accuracy.EPOCHS} epochs, "
+            f"learning rate {batch_accuracy.LEARNING_RATE} x minibatch / 256, "
+            f"divided by ten after two thirds, momentum {batch_accuracy.MOMENTUM}, "
+            f"weight decay {batch_accuracy.WEIGHT_DECAY}",
             "program": f"tools/measure_batch_accuracy.py, PyTorch {torch.__version__} on the CPU, one thread, "
             "deterministic algorithms: another kind of processor may round differently",
             "licence": "BSD-3-Clause, as the package; the data are Zalando's, under the MIT licence",
         }
         made = json.loads(args.output.read_text(encoding="utf-8")) if args.output.exists() else {}
         if {key: made.get(key) for key in about} != about:
-            made = about | {"runs": {str(batch): {} for batch in accuracy.MINIBATCHES}}
-        for seed in accuracy.SEEDS:
+            made = about | {"runs": {str(batch): {} for batch in batch_accuracy.MINIBATCHES}}
+        for seed in batch_accuracy.SEEDS:
             for batch, runs in made["runs"].items():
                 if str(seed) not in runs:
-                    runs[str(seed)] = accuracy.train(int(batch), seed)
+                    runs[str(seed)] = batch_accuracy.train(int(batch), seed)
                     write_text(args.output, json.dumps(made, indent=1) + "\n")
                     print(f"minibatch {batch}, seed {seed}: {runs[str(seed)][-1]} %", flush=True)
     except (BuddysimError, OSError, ValueError) as error:

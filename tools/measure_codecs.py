@@ -26,11 +26,11 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.gpu_codecs import BLOCKS, LAYOUTS, REGISTRY  # noqa: E402
-from buddysim.gpu_codecs.filled import filled  # noqa: E402
-from buddysim.gpu_codecs.gpu import Launch  # noqa: E402
-from buddysim.gpu_codecs.measure import Experiment, measure  # noqa: E402
+from buddysim.gpu_codecs.derived_samples import filled  # noqa: E402
+from buddysim.gpu_codecs.opencl_device import Launch  # noqa: E402
 from buddysim.gpu_codecs.samples import Sample, read_samples, write_samples  # noqa: E402
-from buddysim.papers.cswap.codecs import CODEC, searches  # noqa: E402
+from buddysim.gpu_codecs.simulate_codec import Experiment, measure  # noqa: E402
+from buddysim.papers.cswap.codec_models import CODEC, searches  # noqa: E402
 
 FILE, CHECKS = (ROOT / "buddysim" / "gpu_codecs" / "data" / name for name in ("times.csv", "checks.csv"))
 MACHINES = ("v100", "2080-ti")

@@ -19,11 +19,11 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.validation_table import COLUMNS  # noqa: E402
-from buddysim.papers.buddy.study import FOLDER, SCALE, Study, paper_names  # noqa: E402
-from buddysim.papers.measured import measurements  # noqa: E402
-from buddysim.papers.stated import Amount, numbers  # noqa: E402
-from buddysim.papers.table import write_both  # noqa: E402
-from buddysim.papers.verdict import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
+from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, Study, paper_names  # noqa: E402
+from buddysim.papers.comparison_table import write_both  # noqa: E402
+from buddysim.papers.paper_comparison import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
+from buddysim.papers.reported_values import Amount, numbers  # noqa: E402
+from buddysim.papers.simulated_values import measurements  # noqa: E402
 from buddysim.sweep.saved import SavedResults  # noqa: E402
 from buddysim.sweep.store import Store  # noqa: E402
 
@@ -165,7 +165,7 @@ HEAD = """
 Written by `tools/validate_buddy.py` from a store of results (`make figures`, then `make validate-buddy`). Every number
 that the paper states in its text, and every bar and point that could be read off the figures of its ISCA 2020 version
 (`buddysim/papers/buddy/`), beside ours. The list, and how each number is counted, was committed before anything was
-measured; it is the head of `stated.toml` there.
+measured; it is the head of `reported.toml` there.
 
 Workloads at scale {scale}: {there}.
 

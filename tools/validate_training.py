@@ -17,16 +17,16 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
-from buddysim.papers.cdma.time import BEHIND_RELU, STATED, mean_ratio  # noqa: E402
-from buddysim.papers.gist.footprint import stashed_percent  # noqa: E402
-from buddysim.papers.gist.networks import lossy, mfr, run  # noqa: E402
-from buddysim.papers.measured import measurements  # noqa: E402
-from buddysim.papers.stated import Amount, numbers, paper_folders, value  # noqa: E402
-from buddysim.papers.table import write_both  # noqa: E402
+from buddysim.papers.cdma.performance_numbers import BEHIND_RELU, STATED, mean_ratio  # noqa: E402
+from buddysim.papers.comparison_table import write_both  # noqa: E402
+from buddysim.papers.gist.mfr import stashed_percent  # noqa: E402
+from buddysim.papers.gist.paper_networks import lossy, mfr, run  # noqa: E402
+from buddysim.papers.paper_comparison import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
+from buddysim.papers.reported_values import Amount, numbers, paper_folders, value  # noqa: E402
+from buddysim.papers.simulated_values import measurements  # noqa: E402
 from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_share  # noqa: E402
-from buddysim.papers.vdnn.networks import GIB, SIX  # noqa: E402
-from buddysim.papers.vdnn.usage import POLICIES, mean_saving, outcome, readings, weights_once  # noqa: E402
-from buddysim.papers.verdict import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
+from buddysim.papers.vdnn.memory_usage import POLICIES, mean_saving, outcome, readings, weights_once  # noqa: E402
+from buddysim.papers.vdnn.paper_networks import GIB, SIX  # noqa: E402
 from buddysim.sweep.saved import SavedResults  # noqa: E402
 
 KINDS = ("peak", "average")
@@ -149,7 +149,7 @@ HEAD = """
 # Compared with the papers: vDNN, cDMA, Gist and CSWAP
 
 Written by `make validate` (`tools/validate_training.py`); a test keeps it up to date. Every number that the papers
-state in their text, and some that follow from it (`buddysim/papers/*/stated.toml`), with what the simulator gives.
+state in their text, and some that follow from it (`buddysim/papers/*/reported.toml`), with what the simulator gives.
 
 | verdict | numbers |
 |---|--:|
@@ -232,7 +232,7 @@ With the strictest reading of each of these and of the four points above, more n
 
 ## Gist: what was chosen before measuring
 
-`buddysim/papers/gist/stated.toml` was written before anything was measured, with these choices: 62 % zeros in every
+`buddysim/papers/gist/reported.toml` was written before anything was measured, with these choices: 62 % zeros in every
 ReLU and pooled map that SSDC takes, for all networks (cDMA IV-B; the notes sweep it by 10 points); Inception is
 `bn-inception`, NiN's format FP8; the input image is neither counted nor encoded; times of encodings are those of
 their bytes at 336 GB/s. Changed afterwards: the rules of two entries (cuDNN's version is not a number; "one-ninth"

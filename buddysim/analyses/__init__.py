@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import fields
 from types import ModuleType
 
-from buddysim.analyses.finding import DoesNotApply, Finding
-from buddysim.analyses.options import Options
+from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_result import DoesNotApply, Finding
 from buddysim.base.registry import Registry, modules_with
 from buddysim.trace import Trace
 

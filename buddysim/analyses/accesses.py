@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from buddysim.analyses.chosen import chosen_on
-from buddysim.analyses.finding import Finding, Value
-from buddysim.analyses.options import Options
-from buddysim.analyses.over_run import snapshots_of_run
+from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.snapshot_classes import snapshots_of_run
+from buddysim.analyses.target_choice import chosen_on
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import SECTOR_BYTES
 from buddysim.replay import simulate

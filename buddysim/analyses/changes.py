@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.analyses.finding import Finding, Value
-from buddysim.analyses.options import Options
-from buddysim.analyses.over_run import MEASURED, classes_at, snapshots_of_run
+from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.snapshot_classes import MEASURED, classes_at, snapshots_of_run
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import SECTORS_OF_CLASS, UNKNOWN_CLASS
 from buddysim.trace import Trace

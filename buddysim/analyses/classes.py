@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.analyses.finding import Finding, Value
-from buddysim.analyses.options import Options
-from buddysim.analyses.over_run import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
+from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.snapshot_classes import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import STUDY_CLASSES

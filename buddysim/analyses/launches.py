@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.analyses.chosen import chosen_on, chosen_targets
-from buddysim.analyses.finding import DoesNotApply, Finding, Value
-from buddysim.analyses.options import Options
-from buddysim.analyses.over_run import snapshots_of_run
+from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_result import DoesNotApply, Finding, Value
+from buddysim.analyses.snapshot_classes import snapshots_of_run
+from buddysim.analyses.target_choice import chosen_on, chosen_targets
 from buddysim.buddy.targets import Target
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import ENTRY_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES, UNKNOWN_CLASS

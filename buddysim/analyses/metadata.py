@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from buddysim.analyses.chosen import chosen_on
-from buddysim.analyses.finding import Finding, Value
-from buddysim.analyses.options import KIB, Options
+from buddysim.analyses.analysis_options import KIB, Options
+from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.target_choice import chosen_on
 from buddysim.base.errors import BuddysimError
 from buddysim.replay import simulate
 from buddysim.trace import Trace

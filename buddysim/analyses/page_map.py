@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from buddysim.analyses.finding import Finding, Value
-from buddysim.analyses.options import Options
-from buddysim.analyses.over_run import MEASURED, classes_at, snapshots_of_run
+from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.snapshot_classes import MEASURED, classes_at, snapshots_of_run
 from buddysim.buddy.known import PAGE_ENTRIES
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import STUDY_CLASSES, UNKNOWN_CLASS

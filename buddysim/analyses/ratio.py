@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from statistics import geometric_mean
 
-from buddysim.analyses.finding import Finding, Value
-from buddysim.analyses.options import Options
-from buddysim.analyses.over_run import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
+from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.snapshot_classes import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from buddysim.analyses.chosen import chosen_on, chosen_targets
-from buddysim.analyses.finding import Finding, Value
-from buddysim.analyses.options import Options
-from buddysim.analyses.over_run import snapshots_of_run
+from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.snapshot_classes import snapshots_of_run
+from buddysim.analyses.target_choice import chosen_on, chosen_targets
 from buddysim.buddy import profile_under
 from buddysim.buddy.values import EntryValues
 from buddysim.trace import Trace

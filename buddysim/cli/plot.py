@@ -129,7 +129,7 @@ def is_study(figure: object) -> bool:
 def _draw_all(names: Sequence[str], folder: Path, args: argparse.Namespace) -> None:
     """Draws figures into a folder; of the study what the store has something of, even if points failed."""
     from buddysim.base.terminal import warn
-    from buddysim.papers.buddy.study import NothingStored
+    from buddysim.papers.buddy.buddy_study import NothingStored
 
     failed = None
     if args.run_first:
@@ -166,7 +166,7 @@ def _fill(names: Sequence[str], source: Source, args: argparse.Namespace) -> Non
 
     from buddysim.base.terminal import say
     from buddysim.figures import REGISTRY
-    from buddysim.papers.buddy.fill import comparison_asks, fill
+    from buddysim.papers.buddy.run_missing import comparison_asks, fill
     from buddysim.sweep.api import executor_maker
 
     asks: list[Callable[[], object]] = [partial(REGISTRY.find(name).data, source) for name in names]
@@ -194,8 +194,8 @@ def _check_file(args: argparse.Namespace) -> None:
 
 
 def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
-    from buddysim.drawing.save import check_picture
     from buddysim.figures import REGISTRY, Look, plot
+    from buddysim.plotting.save import check_picture
     from buddysim.report.screen import print_screen
 
     if args.run_first and not is_study(REGISTRY.find(name)):

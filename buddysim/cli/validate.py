@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
     from buddysim.base.terminal import say
-    from buddysim.drawing.save import save
+    from buddysim.plotting.save import save
     from buddysim.report.screen import print_screen
     from buddysim.report.validation import validation_parts
     from buddysim.validation import REGISTRY, ValidationOptions

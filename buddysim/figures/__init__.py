@@ -26,9 +26,9 @@ from types import ModuleType
 from buddysim.base.csvfile import csv_text
 from buddysim.base.output import write_text
 from buddysim.base.registry import Registry, modules_with
-from buddysim.drawing.look import Look
-from buddysim.drawing.save import save
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
+from buddysim.plotting.figure_format import Look
+from buddysim.plotting.save import save
 
 __all__ = ["REGISTRY", "Look", "Source", "plot", "save"]
 

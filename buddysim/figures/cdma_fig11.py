@@ -7,12 +7,12 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.compress.tensors import LAYOUTS
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.papers.cdma import density
-from buddysim.papers.cdma.networks import NETWORKS
-from buddysim.papers.cdma.offloaded import ratios_by_network
-from buddysim.papers.stated import value
+from buddysim.papers.cdma.offloaded_maps import ratios_by_network
+from buddysim.papers.cdma.paper_networks import NETWORKS
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 from buddysim.training.contents.measured import measured
 
 TITLE = "cDMA, Fig. 11: ratios by algorithm and layout (points: average by size; dashes: largest of a layer)"

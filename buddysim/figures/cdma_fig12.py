@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.papers.cdma import density
-from buddysim.papers.cdma.networks import NETWORKS
-from buddysim.papers.stated import value
+from buddysim.papers.cdma.paper_networks import NETWORKS
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 12: offloaded bytes over vDNN's"
 ORDER = 212

@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.papers.cdma import density
-from buddysim.papers.cdma.networks import NETWORKS
+from buddysim.papers.cdma.paper_networks import NETWORKS
+from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 13: performance of the feature layers over the oracle's (cuDNN 5, 12.8 GB/s, joins offloaded)"
 ORDER = 213

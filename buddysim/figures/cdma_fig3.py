@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cdma.networks import NETWORKS
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cdma.paper_networks import NETWORKS
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 3: what vDNN costs with newer libraries and GPUs (PCIe gen3, 12.8 GB/s, joins offloaded)"
 ORDER = 203

@@ -7,10 +7,10 @@ from typing import Any
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.papers.cdma import density
-from buddysim.papers.stated import value
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 4: density of each map over a training, from dark to light"
 ORDER = 204

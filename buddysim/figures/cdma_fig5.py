@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.papers.cdma import density
+from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 5: zeros (black) of one image's maps over a training"
 ORDER = 205

@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.papers.cdma import density
-from buddysim.papers.cdma.networks import NETWORKS
+from buddysim.papers.cdma.paper_networks import NETWORKS
+from buddysim.plotting import style
 from buddysim.training import Network
 from buddysim.training.contents import Codec
 from buddysim.training.contents.measured import measured

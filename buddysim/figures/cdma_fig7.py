@@ -6,9 +6,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.papers.cdma import density
+from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 7: loss and densities over a training"
 ORDER = 207

@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cswap.networks import TENSORS
-from buddysim.papers.cswap.runs import decisions, epochs, training_text
-from buddysim.papers.cswap.tensors import VGG16
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cswap.iterations import decisions, epochs, training_text
+from buddysim.papers.cswap.paper_networks import TENSORS
+from buddysim.papers.cswap.tensor_numbers import VGG16
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 1: sparsity of VGG16 (128)'s swapped maps over our training, and their sizes"
 ORDER = 401

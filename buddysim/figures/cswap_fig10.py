@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.gpu_codecs import LAYOUTS
-from buddysim.papers.cswap.codecs import errors
+from buddysim.papers.cswap.codec_models import errors
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 10: relative absolute error of predicted codec times (ZVC, V100, grid 197)"
 ORDER = 410

@@ -7,11 +7,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cswap.networks import CASES, NETWORKS
-from buddysim.papers.cswap.runs import SOURCES, accuracy_percent, training_text
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cswap.iterations import SOURCES, accuracy_percent, training_text
+from buddysim.papers.cswap.paper_networks import CASES, NETWORKS
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 11: decisions that agree with the full simulation of both choices (V100, ImageNet)"
 ORDER = 411

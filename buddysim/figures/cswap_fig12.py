@@ -7,11 +7,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cswap.codecs import CURVES, PAPER, check_text, checks, searches
-from buddysim.papers.cswap.runs import training_text
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cswap.codec_models import CURVES, PAPER, check_text, checks, searches
+from buddysim.papers.cswap.iterations import training_text
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 12: codec time of an iteration of VGG16 (128) on a V100, by search for the launch"
 ORDER = 412

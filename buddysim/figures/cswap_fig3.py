@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cswap.advice import swapping_ms
-from buddysim.papers.cswap.runs import SOURCES, training_text
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cswap.advisor_decisions import swapping_ms
+from buddysim.papers.cswap.iterations import SOURCES, training_text
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 3: swapping time of VGG16 (128) on a V100, without and with static compression"
 ORDER = 403

@@ -6,13 +6,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.gpu_codecs import BLOCKS, REGISTRY
 from buddysim.gpu_codecs.paper_times import BYTES, POINTS
 from buddysim.gpu_codecs.published import both_ways_ms, rates
 from buddysim.gpu_codecs.times import machines
-from buddysim.papers.cswap.codecs import (
+from buddysim.papers.cswap.codec_models import (
     CURVES,
     PAPER,
     bandwidth_ms,
@@ -21,6 +20,7 @@ from buddysim.papers.cswap.codecs import (
     grids,
     linearity,
 )
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 5: ZVC and back of 500 MB, 50 % zeros, on a V100, over the grid"
 ORDER = 405

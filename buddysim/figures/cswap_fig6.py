@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cswap.networks import CASES, NETWORKS
-from buddysim.papers.cswap.runs import SOURCES, normalised, training_text
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cswap.iterations import SOURCES, normalised, training_text
+from buddysim.papers.cswap.paper_networks import CASES, NETWORKS
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 6: throughput over vDNN's (conv, fastest algorithms)"
 ORDER = 406

@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cswap.networks import NETWORKS
-from buddysim.papers.cswap.runs import SOURCES, training_text
-from buddysim.papers.cswap.speed import faster_than_static
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cswap.iterations import SOURCES, training_text
+from buddysim.papers.cswap.paper_networks import NETWORKS
+from buddysim.papers.cswap.performance_numbers import faster_than_static
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 7: time that CSWAP saves against static compression"
 ORDER = 407

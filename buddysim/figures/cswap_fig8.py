@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cswap.advice import compressed
-from buddysim.papers.cswap.runs import SOURCES, training_text
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cswap.advisor_decisions import compressed
+from buddysim.papers.cswap.iterations import SOURCES, training_text
+from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 8: layers whose maps are compressed, over our training (V100, ImageNet)"
 ORDER = 408

@@ -7,12 +7,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.cswap.networks import CSWAP, HOST, NETWORKS
-from buddysim.papers.cswap.runs import result, training_text
-from buddysim.papers.cswap.speed import PANELS
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.cswap.iterations import result, training_text
+from buddysim.papers.cswap.paper_networks import CSWAP, HOST, NETWORKS
+from buddysim.papers.cswap.performance_numbers import PANELS
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 from buddysim.training.schemes.vdnnpp import OPTIONS, THREADS
 
 TITLE = "CSWAP over vDNN++ by the rate of each of the host's 64 threads (V100, CIFAR-10)"

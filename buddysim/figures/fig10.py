@@ -6,11 +6,11 @@ from statistics import median
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.stated import value
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 from buddysim.validation.correlation import log_correlation
 from buddysim.validation.kernel.counter_data import measured_kernels
 from buddysim.validation.kernel.pairs import pair_kernels
@@ -19,8 +19,8 @@ from buddysim.validation.kernel.replays import stored_replays
 TITLE = "Buddy Compression, Fig. 10: cycles of kernels against a real GPU's"
 ORDER = 112
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 
 
 def data(source: Source) -> Table:
@@ -37,7 +37,7 @@ def data(source: Source) -> Table:
 
 
 def draw(table: Table) -> Figure:
-    drawn, axes = study.figure(TITLE, height=3.0)
+    drawn, axes = study_style.figure(TITLE, height=3.0)
     rows = table.records()
     found = [row["measured_cycles"] for row in rows]
     ends = min(found) / 2, max(found) * 2
@@ -51,9 +51,9 @@ def draw(table: Table) -> Figure:
     axes.set_yscale("log")
     axes.set_xlabel("measured, cycles")
     axes.set_ylabel("simulated, cycles")
-    study.legend(axes, 1)
+    study_style.legend(axes, 1)
     programs = len({row["program"] for row in rows})
-    study.caption(
+    study_style.caption(
         drawn, table,
         f"Measured: counters of a Quadro GV100, {len(rows)} kernels of {programs} programs, cold caches. Replayed: the "
         "same programs in OpenCL, captured on a CPU, on gv100. r: correlation of logarithms; off by: median error. "

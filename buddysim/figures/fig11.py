@@ -6,19 +6,26 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
 from buddysim.papers.buddy.means import geometric
-from buddysim.papers.buddy.speed import BANDWIDTH, BASELINE_GBS, LINKS_GBS, link_text, performance, performances
-from buddysim.papers.stated import value
+from buddysim.papers.buddy.performance_numbers import (
+    BANDWIDTH,
+    BASELINE_GBS,
+    LINKS_GBS,
+    link_text,
+    performance,
+    performances,
+)
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 11: performance relative to unlimited memory with a link of 150 GB/s"
 ORDER = 113
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 COLUMNS = ("workload", "group", "system", "performance", "same_input_performance", "paper_performance")
 _SYSTEMS = (BANDWIDTH, *map(link_text, LINKS_GBS))
 _ALL = "mean of all"
@@ -52,9 +59,9 @@ def data(source: Source) -> Table:
                 gbs = next((gbs for gbs in LINKS_GBS if link_text(gbs) == system), BASELINE_GBS)
                 same = None if system == BANDWIDTH else performance(source.buddy, name, "buddy", gbs, same_input=True)
                 of_group.append((name, group, system, speed, same, _stated().get((name, system))))
-        rows += of_group + _means(study.MEANS[group], group, of_group)
-    every = [row for row in rows if row[0] not in study.MEANS.values()]
-    return study.made(source.buddy, "fig11", COLUMNS, rows + _means(_ALL, "all", every))
+        rows += of_group + _means(study_style.MEANS[group], group, of_group)
+    every = [row for row in rows if row[0] not in study_style.MEANS.values()]
+    return study_style.made(source.buddy, "fig11", COLUMNS, rows + _means(_ALL, "all", every))
 
 
 def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -67,20 +74,21 @@ def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[An
 
 
 def draw(table: Table) -> Figure:
-    drawn, axes = study.figure(TITLE, height=2.8)
+    drawn, axes = study_style.figure(TITLE, height=2.8)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     series = {system: [row["performance"] for row in table.of(system=system)] for system in _SYSTEMS}
-    places = study.bars(axes, study.labels(names), series)
+    places = study_style.bars(axes, study_style.labels(names), series)
     for n, system in enumerate(_SYSTEMS):
         theirs = [row["paper_performance"] for row in table.of(system=system)]
-        study.marks(axes, places[n], theirs, "paper (text)" if n == 0 else None)
+        study_style.marks(axes, places[n], theirs, "paper (text)" if n == 0 else None)
     axes.axhline(1, color=style.INK, linewidth=0.7, linestyle="--")
     axes.set_ylabel("performance")
-    study.legend(axes, 4)
-    study.caption(
+    study_style.legend(axes, 4)
+    study_style.caption(
         drawn, table,
         "Modelled: replays of one step; bandwidth: compression between L2 and device memory alone; the others: Buddy "
-        "Compression by the link's bandwidth each way. Means are geometric.", study.INPUTS, study.counted(table),
+        "Compression by the link's bandwidth each way. Means are geometric.",
+        study_style.INPUTS, study_style.counted(table),
         "The paper's bars could not be read: red marks are what its text states. 'Within 1 %' and 'more than 20 %' are "
         "drawn as 1 and 20 %.",
     )  # fmt: skip

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.buddy.speed import MANAGED, MANAGED_GBS, OVERSUBSCRIBED, managed_slowdowns
-from buddysim.papers.stated import value
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.buddy.performance_numbers import MANAGED, MANAGED_GBS, OVERSUBSCRIBED, managed_slowdowns
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 12: Unified Memory, everything pinned on the host, and Buddy at 50 GB/s"
 ORDER = 114
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 _LINES = ("o-", "s--", "^-.")
 
 
@@ -30,17 +30,17 @@ def data(source: Source) -> Table:
     if not any(value is not None for row in rows for value in row[2:]):
         rows = []
     columns = ("workload", "oversubscription_share", "um_slowdown", "host_slowdown", "buddy_slowdown")
-    return study.made(source.buddy, "fig12", columns, rows)
+    return study_style.made(source.buddy, "fig12", columns, rows)
 
 
 def draw(table: Table) -> Figure:
-    drawn, axes = study.figure(TITLE, height=2.4)
+    drawn, axes = study_style.figure(TITLE, height=2.4)
     for n, name in enumerate(dict.fromkeys(row["workload"] for row in table.records())):
         rows, shade = table.of(workload=name), str(0.25 * n)
         x = [100 * row["oversubscription_share"] for row in rows]
         axes.plot(
             x, [row["um_slowdown"] for row in rows], _LINES[n], color=shade, markersize=2.5, linewidth=0.9,
-            label=f"{study.labels([name])[0]}: um",
+            label=f"{study_style.labels([name])[0]}: um",
         )  # fmt: skip
         if rows[0]["host_slowdown"] is not None:
             axes.axhline(rows[0]["host_slowdown"], color=shade, linewidth=0.8, linestyle=":")
@@ -51,8 +51,8 @@ def draw(table: Table) -> Figure:
     axes.set_yscale("log")
     axes.set_xlabel("oversubscription, %")
     axes.set_ylabel("time over unlimited memory's")
-    study.legend(axes, 2)
-    study.caption(
+    study_style.legend(axes, 2)
+    study_style.caption(
         drawn, table,
         f"A model of the driver: the paper measured a POWER9 with a V100. Link {MANAGED_GBS} GB/s; dotted: everything "
         f"pinned in host memory; stars: Buddy Compression at 50 GB/s; red: at most {value('buddy-um-buddy'):g}, the "

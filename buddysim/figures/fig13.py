@@ -7,20 +7,20 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.buddy.accuracy import MINIBATCHES, about, curve
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.buddy.batch_accuracy import MINIBATCHES, about, curve
 from buddysim.papers.buddy.case_study import BATCHES, MACHINE, NETWORKS, footprint_gib, larger_batch, samples_per_s
 from buddysim.papers.buddy.means import arithmetic
-from buddysim.papers.stated import value
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 13: training on 12 GB against the minibatch, and the larger one that fits"
 ORDER = 115
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 COLUMNS = (
     "workload", "batch", "footprint_gib", "samples_per_s", "ratio", "largest_batch", "largest_batch_buddy",
     "speedup_percent", "paper_speedup_percent", "epoch", "accuracy_percent", "accuracy_least_percent",
@@ -50,18 +50,18 @@ def data(source: Source) -> Table:
     for batch in MINIBATCHES:
         for epoch, found in enumerate(curve(batch), 1):
             rows.append((_TRAINED, batch, *_NONE, None, None, None, epoch, *found))
-    return study.made(source.buddy, "fig13", COLUMNS, rows if names else [])
+    return study_style.made(source.buddy, "fig13", COLUMNS, rows if names else [])
 
 
 def draw(table: Table) -> Figure:
-    drawn, axes = study.figure(TITLE, 4, 1, height=6.9)
+    drawn, axes = study_style.figure(TITLE, 4, 1, height=6.9)
     others = (_MEAN, _TRAINED)
     names = [name for name in dict.fromkeys(row["workload"] for row in table.records()) if name not in others]
     for n, name in enumerate(names):
         rows = [row for row in table.of(workload=name) if row["batch"] is not None]
         x, shade = [row["batch"] for row in rows], str(round(0.12 * n, 2))
         usual: dict[str, Any] = {"color": shade, "markersize": 2, "linewidth": 0.8}
-        axes[0].plot(x, [row["footprint_gib"] for row in rows], _LINES[n], label=study.labels([name])[0], **usual)
+        axes[0].plot(x, [row["footprint_gib"] for row in rows], _LINES[n], label=study_style.labels([name])[0], **usual)
         speeds = [row["samples_per_s"] for row in rows]
         axes[1].plot(x, [speed / speeds[0] for speed in speeds], _LINES[n], **usual)
     for panel in axes[:2]:
@@ -73,16 +73,16 @@ def draw(table: Table) -> Figure:
     axes[1].set_ylabel(f"b: samples/s over\nthose at {x[0]}")
     axes[1].set_xlabel("minibatch")
     chosen = [row for row in table.records() if row["batch"] is None]
-    labels = study.labels([row["workload"] for row in chosen])
-    (places,) = study.bars(axes[2], labels, {"ours": [row["speedup_percent"] for row in chosen]})
-    study.marks(axes[2], places, [row["paper_speedup_percent"] for row in chosen], "paper (text)")
+    labels = study_style.labels([row["workload"] for row in chosen])
+    (places,) = study_style.bars(axes[2], labels, {"ours": [row["speedup_percent"] for row in chosen]})
+    study_style.marks(axes[2], places, [row["paper_speedup_percent"] for row in chosen], "paper (text)")
     axes[2].axhline(0, color=style.INK, linewidth=0.5)
     axes[2].set_ylabel("c: speed-up, %")
     _draw_accuracy(axes[3], table)
-    study.legend(axes[0], 3)
-    study.legend(axes[2], 2)
-    study.legend(axes[3], 6)
-    study.caption(
+    study_style.legend(axes[0], 3)
+    study_style.legend(axes[2], 2)
+    study_style.legend(axes[3], 6)
+    study_style.caption(
         drawn, table,
         f"Modelled on {MACHINE}: a: everything on the GPU; b: the cost model; c: the largest minibatch that fits 12 GB "
         "times the ratio of the network's trace, less its slowdown at 150 GB/s; no bar: nothing fits 12 GB, or the "

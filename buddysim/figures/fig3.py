@@ -6,20 +6,20 @@ from statistics import geometric_mean
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.buddy.contents import over_run
-from buddysim.papers.buddy.read_off import AXIS, figures
-from buddysim.papers.buddy.study import paper_names
-from buddysim.papers.stated import value
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.buddy.buddy_study import paper_names
+from buddysim.papers.buddy.compressibility import over_run
+from buddysim.papers.buddy.digitized_figures import AXIS, figures
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 3: compression ratio over the run, entries placed freely in 8 size classes"
 ORDER = 103
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 _ACROSS = 4
 
 
@@ -33,13 +33,13 @@ def data(source: Source) -> Table:
             paper = theirs[paper_names()[name]]
             for number, ratio in enumerate(found or ()):
                 rows.append((name, group, number, ratio, paper[number] if number < len(paper) else None))
-    return study.made(source.buddy, "fig3", ("workload", "group", "snapshot", "ratio", "paper_ratio"), rows)
+    return study_style.made(source.buddy, "fig3", ("workload", "group", "snapshot", "ratio", "paper_ratio"), rows)
 
 
 def draw(table: Table) -> Figure:
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     down = -(-len(names) // _ACROSS)
-    drawn, axes = study.figure(
+    drawn, axes = study_style.figure(
         TITLE, down, min(_ACROSS, len(names)), height=1.2 + 0.75 * down, sharex=True, sharey=True, squeeze=False
     )
     for panel, name in zip(axes.flat, names, strict=False):
@@ -48,13 +48,13 @@ def draw(table: Table) -> Figure:
         panel.plot(x, [row["ratio"] for row in rows], "o-", color=style.INK, markersize=1.5, linewidth=0.9)
         theirs = [row["paper_ratio"] for row in rows]
         panel.plot(x, theirs, "D--", color=style.STATED, markersize=1.5, linewidth=0.7, markerfacecolor="white")
-        panel.set_title(study.labels([name])[0], fontsize=6, pad=2)
+        panel.set_title(study_style.labels([name])[0], fontsize=6, pad=2)
         panel.axhline(1, color=style.PALE, linewidth=0.5, linestyle="--")
         panel.set_ylim(0.8, AXIS + 0.5)
     for panel in axes.flat[len(names) :]:
         panel.set_visible(False)
     drawn.supylabel("ratio", fontsize=7)
-    study.caption(
+    study_style.caption(
         drawn, table,
         f"Ten points of the run; black: ours, measured on real values; red: the paper's (none: above {AXIS:g}).",
         *(_mean_text(table, group) for group in ("HPC", "DL")),

@@ -6,18 +6,18 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.buddy.contents import class_shares
-from buddysim.papers.buddy.read_off import figures
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.buddy.compressibility import class_shares
+from buddysim.papers.buddy.digitized_figures import figures
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression (ISCA version), Fig. 5b: share of entries of each size class"
 ORDER = 106
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 
 
 def data(source: Source) -> Table:
@@ -32,11 +32,11 @@ def data(source: Source) -> Table:
             rows.append((f"{group} mean", group, *(fmean(shares[size] for shares in known.values()) for size in sizes)))
             rows.append((f"{group} paper", group, *theirs[group]))
     columns = ("workload", "group", *(f"share_{size}B" for size in sizes))
-    return study.made(source.buddy, "fig5-classes", columns, rows)
+    return study_style.made(source.buddy, "fig5-classes", columns, rows)
 
 
 def draw(table: Table) -> Figure:
-    drawn, axes = study.figure(TITLE, height=3.0)
+    drawn, axes = study_style.figure(TITLE, height=3.0)
     rows = table.records()
     bottoms = [0.0] * len(rows)
     sizes = [column for column in table.columns if column.startswith("share_")]
@@ -48,12 +48,14 @@ def draw(table: Table) -> Figure:
             label=f"{column[6:-1]} B",
         )  # fmt: skip
         bottoms = [below + share for below, share in zip(bottoms, shares, strict=True)]
-    axes.set_xticks(range(len(rows)), study.labels([row["workload"] for row in rows]), rotation=90)
+    axes.set_xticks(range(len(rows)), study_style.labels([row["workload"] for row in rows]), rotation=90)
     for label in axes.get_xticklabels():
         if label.get_text().endswith("paper"):
             label.set_color(style.STATED)
     axes.set_ylabel("share of entries")
     axes.set_ylim(0, 1)
-    study.legend(axes, 4)
-    study.caption(drawn, table, "Measured by bpc, mean over ten points of the run; means over workloads arithmetic.")
+    study_style.legend(axes, 4)
+    study_style.caption(
+        drawn, table, "Measured by bpc, mean over ten points of the run; means over workloads arithmetic."
+    )
     return drawn

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.buddy.contents import mean_ratio
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.buddy.compressibility import mean_ratio
+from buddysim.papers.buddy.digitized_figures import COMPRESSORS, figures
 from buddysim.papers.buddy.means import geometric
-from buddysim.papers.buddy.read_off import COMPRESSORS, figures
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression (ISCA version), Fig. 5a: ratio by compressor, geometric means"
 ORDER = 105
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 _GROUPS = ("HPC", "DL")
 
 
@@ -33,23 +33,23 @@ def data(source: Source) -> Table:
     if not any(row[3] for row in rows):
         rows = []
     columns = ("algorithm", "compressor", "group", "workloads", "ratio", "paper_ratio")
-    return study.made(source.buddy, "fig5-compressors", columns, rows)
+    return study_style.made(source.buddy, "fig5-compressors", columns, rows)
 
 
 def draw(table: Table) -> Figure:
-    drawn, axes = study.figure(TITLE)
+    drawn, axes = study_style.figure(TITLE)
     names = list(dict.fromkeys(row["algorithm"] for row in table.records()))
     labels = [f"{COMPRESSORS[name]}" if name in COMPRESSORS else f"{name}\nnot implemented" for name in names]
     series = {group: [table.of(algorithm=name, group=group)[0]["ratio"] for name in names] for group in _GROUPS}
     counts = {group: max(row["workloads"] for row in table.of(group=group)) for group in _GROUPS}
-    places = study.bars(axes, labels, {f"{group} ({counts[group]})": series[group] for group in _GROUPS})
+    places = study_style.bars(axes, labels, {f"{group} ({counts[group]})": series[group] for group in _GROUPS})
     for n, group in enumerate(_GROUPS):
         theirs = [table.of(algorithm=name, group=group)[0]["paper_ratio"] for name in names]
-        study.marks(axes, places[n], theirs, "paper" if n == 0 else None)
+        study_style.marks(axes, places[n], theirs, "paper" if n == 0 else None)
     axes.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     axes.set_ylabel("compression ratio")
-    study.legend(axes)
-    study.caption(
+    study_style.legend(axes)
+    study_style.caption(
         drawn, table,
         "Measured; bdi+fpc takes of each entry the smaller size. Compressors besides bpc: of programs the pages whose "
         "bytes the traces keep stand for the others. In brackets: workloads that are there.",

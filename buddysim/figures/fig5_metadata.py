@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.buddy.speed import KIB, hit_rates
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.buddy.performance_numbers import KIB, hit_rates
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 5b: hit rate of the metadata cache against its size"
 ORDER = 107
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 LINES = (32, 128)
 _NAMED = 4
 _STYLES = ("o-", "s--", "^-.", "D:")
@@ -28,11 +28,11 @@ def data(source: Source) -> Table:
             rates = hit_rates(source.buddy, name, line)
             rows += [(name, line, size, rate) for size, rate in (rates or {}).items()]
     columns = ("workload", "line_bytes", "bytes_per_slice", "hit_share")
-    return study.made(source.buddy, "fig5-metadata", columns, rows)
+    return study_style.made(source.buddy, "fig5-metadata", columns, rows)
 
 
 def draw(table: Table) -> Figure:
-    drawn, axes = study.figure(TITLE, 1, len(LINES), sharey=True)
+    drawn, axes = study_style.figure(TITLE, 1, len(LINES), sharey=True)
     for panel, line in zip(axes, LINES, strict=True):
         names = list(dict.fromkeys(row["workload"] for row in table.of(line_bytes=line)))
         rates = {name: [row["hit_share"] for row in table.of(line_bytes=line, workload=name)] for name in names}
@@ -43,7 +43,7 @@ def draw(table: Table) -> Figure:
                 n = lowest.index(name)
                 panel.plot(
                     x, rates[name], _STYLES[n], color=str(0.15 * n), markersize=2, linewidth=0.9,
-                    label=study.labels([name])[0],
+                    label=study_style.labels([name])[0],
                 )  # fmt: skip
             else:
                 panel.plot(x, rates[name], "-", color=style.PALE, linewidth=0.5)
@@ -54,9 +54,9 @@ def draw(table: Table) -> Figure:
         panel.set_xlabel("KB per slice")
         panel.legend(fontsize=5, frameon=False, loc="lower right")
     axes[0].set_ylabel("hit rate")
-    study.caption(
+    study_style.caption(
         drawn, table,
         "KB per slice, of 32 slices. Modelled: replays of a step; named: the lowest at 4 KB; pale: the others. The "
-        "paper's curves could not be read; it says that most are high.", study.INPUTS,
+        "paper's curves could not be read; it says that most are high.", study_style.INPUTS,
     )  # fmt: skip
     return drawn

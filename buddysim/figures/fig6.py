@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
 
 TITLE = "Buddy Compression, Fig. 6: size of each entry; a row for each page of 8 KB, by address"
 ORDER = 108
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 ROWS = 256
 _ENTRIES = 64
 _ACROSS = 4
@@ -33,20 +33,20 @@ def data(source: Source) -> Table:
             mean = [float(total / count) if count else None for total, count in zip(sums, known.sum(0), strict=True)]
             rows.append((name, number, len(found), *mean))
     columns = ("workload", "row", "pages", *(f"entry{n}_bytes" for n in range(_ENTRIES)))
-    return study.made(source.buddy, "fig6", columns, rows)
+    return study_style.made(source.buddy, "fig6", columns, rows)
 
 
 def draw(table: Table) -> Figure:
     names = list(dict.fromkeys(row[0] for row in table.rows))
     down = -(-len(names) // _ACROSS)
-    drawn, axes = study.figure(TITLE, down, min(_ACROSS, len(names)), height=1.0 + 1.1 * down, squeeze=False)
+    drawn, axes = study_style.figure(TITLE, down, min(_ACROSS, len(names)), height=1.0 + 1.1 * down, squeeze=False)
     for panel, name in zip(axes.flat, names, strict=False):
         sizes = np.array([row[3:] for row in table.rows if row[0] == name], dtype=np.float64)
         image = panel.imshow(
             sizes, aspect="auto", cmap="cividis", vmin=0, vmax=128, interpolation="nearest", rasterized=True
         )
         pages = next(row[2] for row in table.rows if row[0] == name)
-        panel.set_title(f"{study.labels([name])[0]}\n{pages:,} pages", fontsize=5, pad=2)
+        panel.set_title(f"{study_style.labels([name])[0]}\n{pages:,} pages", fontsize=5, pad=2)
         panel.set_xticks([])
         panel.set_yticks([])
     for panel in axes.flat[len(names) :]:
@@ -54,7 +54,7 @@ def draw(table: Table) -> Figure:
     bar = drawn.colorbar(image, ax=axes, shrink=0.5, aspect=30)
     bar.set_label("B", fontsize=6)
     bar.ax.tick_params(labelsize=6)
-    study.caption(
+    study_style.caption(
         drawn, table,
         f"Measured by bpc in the middle of the run; from left to right the 64 entries of a page; of more than {ROWS} "
         "pages a row is the mean of neighbours. Dark: compressible. White: not known.",

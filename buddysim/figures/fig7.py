@@ -6,20 +6,20 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.buddy.choices import targets
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.buddy.buddy_study import paper_names
+from buddysim.papers.buddy.digitized_figures import POLICIES, figures
 from buddysim.papers.buddy.means import arithmetic, geometric
-from buddysim.papers.buddy.read_off import POLICIES, figures
-from buddysim.papers.buddy.study import paper_names
+from buddysim.papers.buddy.target_numbers import targets
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 7: ratio and buddy accesses, naive, per allocation and final"
 ORDER = 109
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 _SHORT = {"naive": "naive", "per_alloc": "per allocation", "final": "final"}
 COLUMNS = (
     "workload", "group", "policy", "ratio", "overflow_share", "replayed_share", "same_input_ratio",
@@ -43,7 +43,7 @@ def data(source: Source) -> Table:
                 paper = (theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
                 of_group.append((name, group, policy, *ours, *leak, *paper))
         rows += of_group + [_mean(group, policy, of_group) for policy in POLICIES if of_group]
-    return study.made(source.buddy, "fig7", COLUMNS, rows)
+    return study_style.made(source.buddy, "fig7", COLUMNS, rows)
 
 
 def _mean(group: str, policy: str, rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -51,13 +51,13 @@ def _mean(group: str, policy: str, rows: list[tuple[Any, ...]]) -> tuple[Any, ..
     theirs = figures()["fig7_ratio_and_buddy_accesses"][f"GMEAN_{group}"]
     columns = list(zip(*chosen, strict=True))
     means = [(geometric if "ratio" in COLUMNS[at] else arithmetic)(columns[at]) for at in range(3, 8)]
-    return (study.MEANS[group], group, policy, *means, theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
+    return (study_style.MEANS[group], group, policy, *means, theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
 
 
 def draw(table: Table) -> Figure:
-    drawn, (above, below) = study.figure(TITLE, 2, 1, height=3.6, sharex=True)
+    drawn, (above, below) = study_style.figure(TITLE, 2, 1, height=3.6, sharex=True)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
-    labels = study.labels(names)
+    labels = study_style.labels(names)
 
     def series(column: str, factor: float = 1) -> dict[str, list[float | None]]:
         found = {policy: table.of(policy=policy) for policy in POLICIES}
@@ -70,17 +70,17 @@ def draw(table: Table) -> Figure:
         (above, "ratio", "paper_ratio", 1),
         (below, "overflow_share", "paper_buddy_share", 100),
     ):
-        places = study.bars(axes, labels, series(ours, factor))
+        places = study_style.bars(axes, labels, series(ours, factor))
         for n, values in enumerate(series(theirs, factor).values()):
-            study.marks(axes, places[n], values, "paper" if n == 0 else None)
+            study_style.marks(axes, places[n], values, "paper" if n == 0 else None)
     above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     above.set_ylabel("compression ratio")
     below.set_ylabel("buddy accesses, %")
-    study.legend(above, 4)
-    study.caption(
+    study_style.legend(above, 4)
+    study_style.caption(
         drawn, table,
         "Measured: ratio, and share of entries that overflow their targets, mean over ten points of the run.",
-        study.INPUTS, "Means of ratios are geometric, of accesses arithmetic. The CSV file has the accesses of a "
-        "replay, and what targets of the same input would give.", study.counted(table),
+        study_style.INPUTS, "Means of ratios are geometric, of accesses arithmetic. The CSV file has the accesses of a "
+        "replay, and what targets of the same input would give.", study_style.counted(table),
     )  # fmt: skip
     return drawn

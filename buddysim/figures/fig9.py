@@ -6,20 +6,20 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared import study
-from buddysim.figures.shared.source import Source
-from buddysim.figures.shared.table import Table
-from buddysim.papers.buddy.choices import threshold_ratio, thresholds
+from buddysim.figures.shared import study_style
+from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.buddy.buddy_study import paper_names
+from buddysim.papers.buddy.digitized_figures import THRESHOLDS, figures
 from buddysim.papers.buddy.means import arithmetic, geometric
-from buddysim.papers.buddy.read_off import THRESHOLDS, figures
-from buddysim.papers.buddy.study import paper_names
+from buddysim.papers.buddy.target_numbers import threshold_ratio, thresholds
+from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 9: ratio and buddy accesses against the Buddy Threshold"
 ORDER = 111
 STUDY = True
-OPTIONS = study.OPTIONS
-WIDTH_IN = study.WIDTH_IN
+OPTIONS = study_style.OPTIONS
+WIDTH_IN = study_style.WIDTH_IN
 _BEST = "best_achievable"
 COLUMNS = ("workload", "group", "threshold", "ratio", "overflow_share", "paper_ratio")
 
@@ -39,21 +39,23 @@ def data(source: Source) -> Table:
         for key in THRESHOLDS if of_group else ():
             chosen = [row for row in of_group if row[2] == key]
             means = geometric(row[3] for row in chosen), arithmetic(row[4] for row in chosen)
-            of_group.append((study.MEANS[group], group, key, *means, theirs[f"GMEAN_{group}"][key]))
+            of_group.append((study_style.MEANS[group], group, key, *means, theirs[f"GMEAN_{group}"][key]))
         rows += of_group
-    return study.made(source.buddy, "fig9", COLUMNS, rows)
+    return study_style.made(source.buddy, "fig9", COLUMNS, rows)
 
 
 def draw(table: Table) -> Figure:
-    drawn, (above, below) = study.figure(TITLE, 2, 1, height=3.6, sharex=True)
+    drawn, (above, below) = study_style.figure(TITLE, 2, 1, height=3.6, sharex=True)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
-    labels = study.labels(names)
+    labels = study_style.labels(names)
     keys = [key for key in THRESHOLDS if key != _BEST]
     texts = [f"{THRESHOLDS[key]:.0%}" for key in keys]
     ratios = [[row["ratio"] for row in table.of(threshold=key)] for key in keys]
-    places = study.bars(above, labels, dict(zip(texts, ratios, strict=True)))
+    places = study_style.bars(above, labels, dict(zip(texts, ratios, strict=True)))
     for n, key in enumerate(keys):
-        study.marks(above, places[n], [row["paper_ratio"] for row in table.of(threshold=key)], None if n else "paper")
+        study_style.marks(
+            above, places[n], [row["paper_ratio"] for row in table.of(threshold=key)], None if n else "paper"
+        )
     best = [row["ratio"] for row in table.of(threshold=_BEST)]
     known = [(at, ratio) for at, ratio in enumerate(best) if ratio is not None]
     above.scatter(
@@ -64,14 +66,14 @@ def draw(table: Table) -> Figure:
         [None if row["overflow_share"] is None else 100 * row["overflow_share"] for row in table.of(threshold=key)]
         for key in keys
     ]
-    study.bars(below, labels, dict(zip(texts, shares, strict=True)))
+    study_style.bars(below, labels, dict(zip(texts, shares, strict=True)))
     above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     above.set_ylabel("compression ratio")
     below.set_ylabel("buddy accesses, %")
-    study.legend(above, 3)
-    study.caption(
+    study_style.legend(above, 3)
+    study_style.caption(
         drawn, table,
         "Measured; the threshold holds in the worst of ten points of the run; best achievable: every entry takes the "
-        "sectors that it needs (the paper's is in the CSV file).", study.INPUTS, study.counted(table),
+        "sectors that it needs (the paper's is in the CSV file).", study_style.INPUTS, study_style.counted(table),
     )  # fmt: skip
     return drawn

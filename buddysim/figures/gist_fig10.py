@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.footprint import parts_gib
-from buddysim.papers.gist.networks import NETWORKS, mfr
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.mfr import parts_gib
+from buddysim.papers.gist.paper_networks import NETWORKS, mfr
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 10: lossless encodings one by one, stashed maps sharing nothing"
 ORDER = 310

@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.footprint import binarize_ratios, inplace_ratios, ssdc_ratios
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.mfr import binarize_ratios, inplace_ratios, ssdc_ratios
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 11: lossless encodings on what each is for"
 ORDER = 311

@@ -6,9 +6,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.accuracy import CONDITIONS
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.format_accuracy import CONDITIONS
+from buddysim.plotting import style
 from buddysim.training.schemes._gist_accuracy import about, difference
 
 TITLE = "Gist, Fig. 12: accuracy with rounded maps, against FP32"

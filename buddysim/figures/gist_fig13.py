@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.footprint import immediate, stashed
-from buddysim.papers.gist.networks import FORMATS, GIB, NETWORKS, mfr, run
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.mfr import immediate, stashed
+from buddysim.papers.gist.paper_networks import FORMATS, GIB, NETWORKS, mfr, run
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 13: DPR alone, stashed maps sharing nothing"
 ORDER = 313

@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.gist.rows import rows_bytes
+from buddysim.figures.shared.result_source import Source
+from buddysim.gist.csr_rows import rows_bytes
 from buddysim.papers.cdma import density
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 14: SSDC's ratio over a training"
 ORDER = 314

@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.networks import NETWORKS, lossy
-from buddysim.papers.gist.time import of, slowdowns
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.layer_times import of, slowdowns
+from buddysim.papers.gist.paper_networks import NETWORKS, lossy
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 15: slowdown of Gist, vDNN and naive swapping"
 ORDER = 315

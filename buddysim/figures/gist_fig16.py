@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.deeper import DEPTHS, SCHEMES, largest, speedup_percent
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.depth_numbers import DEPTHS, SCHEMES, largest, speedup_percent
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 16: larger minibatches of deep residual networks"
 ORDER = 316

@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.footprint import by_category
-from buddysim.papers.gist.networks import NETWORKS, run
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.mfr import by_category
+from buddysim.papers.gist.paper_networks import NETWORKS, run
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 3: stashed maps by the layers around them"
 ORDER = 303

@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.networks import NETWORKS, lossy, mfr
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.paper_networks import NETWORKS, lossy, mfr
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 8: memory footprint ratio against CNTK's baseline"
 ORDER = 308

@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.gist.networks import NETWORKS, slowdown_percent
-from buddysim.papers.gist.networks import lossy as with_format
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.gist.paper_networks import NETWORKS, slowdown_percent
+from buddysim.papers.gist.paper_networks import lossy as with_format
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 9: how much longer an iteration takes with encodings"
 ORDER = 309

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
-from buddysim.drawing.shown import ShownFigure
-from buddysim.drawing.style import INK, PALE
-from buddysim.figures.shared.source import Results, Source
+from buddysim.figures.shared.result_source import Results, Source
+from buddysim.plotting.notebook_figure import ShownFigure
+from buddysim.plotting.style import INK, PALE
 from buddysim.replay.schemes import BASELINE
 
 TITLE = "replay: time and traffic of each memory configuration"

@@ -11,8 +11,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Results, Source
+from buddysim.figures.shared.result_source import Results, Source
+from buddysim.plotting import style
 
 TITLE = "training: time of each layer, and how long it stalls"
 FILE = ("RESULT.json", "the file that 'train --json' wrote")

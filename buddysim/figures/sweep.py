@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source, shown
+from buddysim.figures.shared.result_source import Source, shown
+from buddysim.plotting import style
 
 TITLE = "a sweep: one column against another, by a third"
 FILE = ("STUDY.toml", "a study file")

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
+from buddysim.plotting import style
 from buddysim.training import schemes
 from buddysim.training.search import LARGEST_BATCH
 

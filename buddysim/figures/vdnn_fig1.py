@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.reported_values import value
 from buddysim.papers.vdnn.baseline import largest_step_share
-from buddysim.papers.vdnn.networks import DEEP, GIB, SIX
+from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
+from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 1: network-wide memory and how much of it a layer uses at most"
 ORDER = 101

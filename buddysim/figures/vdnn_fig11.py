@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.stated import value
-from buddysim.papers.vdnn.networks import GIB, SIX
-from buddysim.papers.vdnn.usage import used_bytes
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.reported_values import value
+from buddysim.papers.vdnn.memory_usage import used_bytes
+from buddysim.papers.vdnn.paper_networks import GIB, SIX
+from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 11: memory of the feature layers (*: the network does not fit in 12 GiB)"
 ORDER = 111

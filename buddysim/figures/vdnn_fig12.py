@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.stated import value
-from buddysim.papers.vdnn.networks import GIB, SIX
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.reported_values import value
+from buddysim.papers.vdnn.paper_networks import GIB, SIX
+from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 12: offloaded to pinned host memory"
 ORDER = 112

@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
+from buddysim.figures.shared.result_source import Source
 from buddysim.figures.vdnn_fig11 import SCHEMES
-from buddysim.papers.stated import value
-from buddysim.papers.vdnn.networks import SIX
+from buddysim.papers.reported_values import value
+from buddysim.papers.vdnn.paper_networks import SIX
+from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 14: performance of the feature layers over the oracle's (*: does not fit)"
 ORDER = 114

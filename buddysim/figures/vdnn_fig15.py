@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.stated import value
-from buddysim.papers.vdnn.memory import gpu_bytes
-from buddysim.papers.vdnn.networks import DEEP, GIB
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.reported_values import value
+from buddysim.papers.vdnn.memory_numbers import gpu_bytes
+from buddysim.papers.vdnn.paper_networks import DEEP, GIB
+from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 15: memory of very deep networks (batch 32), baseline and dyn"
 ORDER = 115

@@ -6,9 +6,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.vdnn.networks import GIB, SIX
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.vdnn.paper_networks import GIB, SIX
+from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 4: network-wide memory by what it is for"
 ORDER = 104

@@ -6,9 +6,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
-from buddysim.figures.shared.source import Source
-from buddysim.papers.stated import value
+from buddysim.figures.shared.result_source import Source
+from buddysim.papers.reported_values import value
+from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 6: time and reuse distance of each layer of VGG-16 (64)"
 ORDER = 106

@@ -27,7 +27,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gist.codes import Code, Raw, encoded
+from buddysim.gist.encoded_storage import Code, Raw, encoded
 from buddysim.gist.formats import Format, find_format
 from buddysim.gist.policy import Encoding, Origin, choose
 

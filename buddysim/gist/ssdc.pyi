@@ -2,7 +2,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from buddysim.gist.rows import Rows
+from buddysim.gist.csr_rows import Rows
 
 TWIN: str
 

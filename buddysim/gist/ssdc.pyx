@@ -10,7 +10,7 @@ from libc.string cimport memset
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gist.rows import Rows, check_columns
+from buddysim.gist.csr_rows import Rows, check_columns
 
 TWIN = "tests.reference.gist.ref_ssdc"
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from buddysim.gpu_codecs.gpu import Launch
-from buddysim.gpu_codecs.lines import line
+from buddysim.gpu_codecs.interpolation import line
+from buddysim.gpu_codecs.launch_surface import Surface
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.samples import Sample
-from buddysim.gpu_codecs.surface import Surface
-from buddysim.gpu_codecs.tensor import check_sparsity
+from buddysim.gpu_codecs.synthetic_tensor import check_sparsity
 
 
 @dataclass(frozen=True, eq=False)

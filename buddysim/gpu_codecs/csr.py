@@ -6,7 +6,7 @@ GPU; they are the decoder's index and no part of the code.
 
 from __future__ import annotations
 
-from buddysim.gpu_codecs.gpu import SCAN, Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import SCAN, Gpu, Launch, Words
 
 SOURCES = ("scan.cl", "csr.cl")
 #: Options of the compressor of the same name that gives the same bytes: indices of 4 B, a row for each window.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.gpu_codecs import BLOCKS, GRIDS
-from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.regressors import sklearn
 
 #: Milliseconds, or any other cost, of a launch.

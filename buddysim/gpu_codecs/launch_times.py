@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gpu_codecs.gpu import Launch
-from buddysim.gpu_codecs.lines import line
+from buddysim.gpu_codecs.interpolation import line
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.samples import Sample
-from buddysim.gpu_codecs.tensor import check_sparsity
+from buddysim.gpu_codecs.synthetic_tensor import check_sparsity
 
 STAGES = ("encode_ps", "sums_ps", "decode_ps")
 

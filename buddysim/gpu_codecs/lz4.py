@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from buddysim.gpu_codecs.gpu import SCAN, Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import SCAN, Gpu, Launch, Words
 
 SOURCES = ("scan.cl", "lz4.cl")
 #: Options of the compressor of the same name that decodes these bytes.

@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.samples import Sample
 
 #: Milliseconds by grid.

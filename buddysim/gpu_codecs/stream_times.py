@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.interpolation import line
 from buddysim.gpu_codecs.launch_times import CodecTimes
-from buddysim.gpu_codecs.lines import line
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.samples import Sample
 
 _LINE_WORDS = 32

@@ -10,8 +10,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.gpu_codecs import LAYOUTS, REGISTRY
 from buddysim.gpu_codecs.block_times import BlockTimes
-from buddysim.gpu_codecs.gpu import Launch
 from buddysim.gpu_codecs.launch_times import CodecTimes
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
 from buddysim.gpu_codecs.stream_times import StreamTimes
 

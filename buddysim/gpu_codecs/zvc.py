@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from buddysim.gpu_codecs.gpu import SCAN, Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import SCAN, Gpu, Launch, Words
 
 SOURCES = ("scan.cl", "zvc.cl")
 #: Options of the compressor of the same name that gives the same bytes.

@@ -1,6 +1,6 @@
-"""What papers state, and what the simulator gives for it; a folder for each paper.
+"""Values that papers report, and the simulated value of each; one folder per paper.
 
-`stated.toml` of a paper's folder has an entry for each number. A function in any module of the folder, marked with
-`buddysim.papers.measured.measures`, gives the simulator's value of one or more of them. Adding a number is adding an
-entry and its function; nothing lists them. `tools/validate_training.py` compares all of them.
+`reported.toml` of a folder has an entry for each reported value. A function of any module of the folder, marked with
+`buddysim.papers.simulated_values.measures`, returns the simulated value of one or more of them. To add a value, add an
+entry and its function; no list names them. `tools/validate_training.py` compares all of them.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from buddysim.analyses import Finding
-from buddysim.analyses.finding import Value
+from buddysim.analyses.analysis_result import Value
 from buddysim.report.quantities import bytes_text, share_text, time_text
 from buddysim.report.screen import NOTHING, Column, Part, Table, printable
 

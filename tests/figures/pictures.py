@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from buddysim.figures import REGISTRY
-from buddysim.figures.shared.table import Table
+from buddysim.figures.shared.figure_table import Table
 from buddysim.papers.buddy.case_study import BATCHES
-from buddysim.papers.buddy.read_off import POLICIES, THRESHOLDS, figures
-from buddysim.papers.buddy.speed import LINKS_GBS, OVERSUBSCRIBED, link_text
+from buddysim.papers.buddy.digitized_figures import POLICIES, THRESHOLDS, figures
+from buddysim.papers.buddy.performance_numbers import LINKS_GBS, OVERSUBSCRIBED, link_text
 
 FOLDER = Path(__file__).parent / "reference"
 DPI = 72

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
-from buddysim.drawing.look import Look
 from buddysim.figures import REGISTRY, Source, plot, save
+from buddysim.plotting.figure_format import Look
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 from buddysim.training import simulate

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.figures import REGISTRY, Source
-from buddysim.papers.buddy.fill import comparison_asks
-from buddysim.papers.buddy.study import Study, paper_names
+from buddysim.papers.buddy.buddy_study import Study, paper_names
+from buddysim.papers.buddy.run_missing import comparison_asks
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
@@ -172,7 +172,7 @@ def test_traces_that_cannot_be_made_do_not_hold_up_the_others(
         raise BuddysimError("no room")
         yield
 
-    monkeypatch.setattr("buddysim.papers.buddy.fill.make_all", refused)
+    monkeypatch.setattr("buddysim.papers.buddy.run_missing.make_all", refused)
     place = ["--scale", "small", "--workloads", str(folder), "--store", str(tmp_path / "store")]
     assert main(["plot", "fig3", *place, "--only", "cg,ep,vgg16", "--run", "--workers", "1"]) == 2
     assert "traces: no room" in capsys.readouterr().err

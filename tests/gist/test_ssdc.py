@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.gist import ssdc
-from buddysim.gist.rows import rows_bytes
+from buddysim.gist.csr_rows import rows_bytes
 from tests.gist.singles import arrays, patterns
 from tests.reference.gist import ref_ssdc
 

@@ -6,11 +6,11 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs.block_times import BlockTimes
-from buddysim.gpu_codecs.filled import filled, interpolated
-from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.derived_samples import filled, interpolated
+from buddysim.gpu_codecs.launch_surface import Surface
 from buddysim.gpu_codecs.launch_times import CodecTimes
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.samples import Sample
-from buddysim.gpu_codecs.surface import Surface
 from buddysim.gpu_codecs.times import codec_times
 
 MIB, KIB64 = 2**20, 2**16

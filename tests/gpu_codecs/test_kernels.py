@@ -14,9 +14,9 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, decompress
 from buddysim.compress.lz4 import available
 from buddysim.gpu_codecs import REGISTRY, lz4
-from buddysim.gpu_codecs.gpu import Gpu, Launch, Words
-from buddysim.gpu_codecs.program import agrees, main
-from buddysim.gpu_codecs.tensor import synthetic
+from buddysim.gpu_codecs.opencl_device import Gpu, Launch, Words
+from buddysim.gpu_codecs.synthetic_tensor import synthetic
+from buddysim.gpu_codecs.warp_program import agrees, main
 
 pytest.importorskip("pyopencl")
 pytestmark = pytest.mark.slow

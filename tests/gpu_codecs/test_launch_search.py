@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.gpu_codecs.gpu import Launch
 from buddysim.gpu_codecs.launch_search import EXPERT, FIRST, STEPS, bayesian, expert, random, whole_grid
+from buddysim.gpu_codecs.opencl_device import Launch
 
 
 def bowl(launch: Launch) -> float:

@@ -9,8 +9,8 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs import BLOCKS, LAYOUTS
 from buddysim.gpu_codecs.block_times import BlockTimes
-from buddysim.gpu_codecs.gpu import Launch
 from buddysim.gpu_codecs.launch_times import CodecTimes
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.paper_times import BYTES, PaperTimes
 from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
 from buddysim.gpu_codecs.stream_times import StreamTimes

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.papers.buddy.misses import free_placement, of_policy_bars, parts_of_miss, rule_for_naive
-from buddysim.papers.buddy.read_off import AXIS, figures, workloads
-from buddysim.papers.buddy.speed import metadata_hits, misses
-from buddysim.papers.buddy.study import Study
-from buddysim.papers.stated import numbers
+from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.buddy.digitized_figures import AXIS, figures, workloads
+from buddysim.papers.buddy.performance_numbers import metadata_hits, misses
+from buddysim.papers.buddy.why_not_reproduced import free_placement, of_policy_bars, parts_of_miss, rule_for_naive
+from buddysim.papers.reported_values import numbers
 from buddysim.sweep.saved import SavedResults
 from buddysim.synthetic import make_trace
 

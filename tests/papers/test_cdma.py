@@ -7,8 +7,8 @@ from statistics import mean
 
 import pytest
 
-from buddysim.papers.cdma.networks import NETWORKS
-from buddysim.papers.cdma.offloaded import offloaded_maps, ratios, ratios_by_network
+from buddysim.papers.cdma.offloaded_maps import offloaded_maps, ratios, ratios_by_network
+from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.training import simulate
 from buddysim.training.contents import Codec, GeneratedContents, TableContents
 from buddysim.training.contents.measured import MeasuredContents, measured, shipped

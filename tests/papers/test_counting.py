@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from buddysim.papers.cdma import time
-from buddysim.papers.cdma.networks import NETWORKS
-from buddysim.papers.stated import value
-from buddysim.papers.vdnn.usage import (
+from buddysim.papers.cdma import performance_numbers
+from buddysim.papers.cdma.paper_networks import NETWORKS
+from buddysim.papers.paper_comparison import TOLERANCE
+from buddysim.papers.reported_values import value
+from buddysim.papers.vdnn.memory_usage import (
     NONE_TAKEN,
     OTHERS,
     POLICIES,
@@ -20,7 +21,6 @@ from buddysim.papers.vdnn.usage import (
     used_bytes,
     weight_bytes,
 )
-from buddysim.papers.verdict import TOLERANCE
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.networks.graph import Network
 
@@ -76,15 +76,19 @@ def test_weights_once_and_the_entire_network(training: SavedResults) -> None:
 
 
 def test_stated_zeros_are_in_every_map_but_the_images() -> None:
-    assert time.mean_ratio(time.STATED) == pytest.approx(1 / 0.38)
-    assert time.mean_ratio(time.BEHIND_RELU) < 2.4  # maps behind pooling layers are denser
+    assert performance_numbers.mean_ratio(performance_numbers.STATED) == pytest.approx(1 / 0.38)
+    assert (
+        performance_numbers.mean_ratio(performance_numbers.BEHIND_RELU) < 2.4
+    )  # maps behind pooling layers are denser
     network = Network.load("vgg16")
-    contents = time.stated_contents(network)
+    contents = performance_numbers.stated_contents(network)
     assert [contents[layer.index].density for layer in network.layers] == [1.0] + [0.38] * (len(network.layers) - 1)
 
 
 def test_only_networks_with_concatenations_depend_on_their_copies() -> None:
-    without, offloaded = (time.performance("titan-xp", "vdnn-all-p", concat=concat) for concat in (False, True))
+    without, offloaded = (
+        performance_numbers.performance("titan-xp", "vdnn-all-p", concat=concat) for concat in (False, True)
+    )
     for label, (name, _) in NETWORKS.items():
         joins = any(layer.kind == "concat" for layer in Network.load(name).layers)
         assert (without[label] > offloaded[label]) == joins, label

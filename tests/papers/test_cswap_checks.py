@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from buddysim.gpu_codecs import LAYOUTS
-from buddysim.papers.cswap.codecs import checks, searches
+from buddysim.papers.cswap.codec_models import checks, searches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.ConvergenceWarning")]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from buddysim.papers.gist.encodings import program_of, worked_example
-from buddysim.papers.gist.footprint import by_category, immediate, parts_gib, stashed
-from buddysim.papers.gist.networks import DENSITY, FORMATS, NETWORKS, mfr, run
-from buddysim.papers.measured import Measured
-from buddysim.papers.stated import Stated, numbers
-from buddysim.papers.verdict import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, Comparison
+from buddysim.papers.gist.mfr import by_category, immediate, parts_gib, stashed
+from buddysim.papers.gist.paper_networks import DENSITY, FORMATS, NETWORKS, mfr, run
+from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, Comparison
+from buddysim.papers.reported_values import Stated, numbers
+from buddysim.papers.simulated_values import Measured
 from buddysim.training.iteration.placers import Groups
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.papers.measured import Measured, measurements
-from buddysim.papers.stated import Amount, Stated, numbers, paper_folders, value
-from buddysim.papers.verdict import INPUT, NOT_REPRODUCED, RULES, Comparison
+from buddysim.papers.paper_comparison import INPUT, NOT_REPRODUCED, RULES, Comparison
+from buddysim.papers.reported_values import Amount, Stated, numbers, paper_folders, value
+from buddysim.papers.simulated_values import Measured, measurements
 
 
 def test_every_number_has_its_measurement_and_every_measurement_its_number() -> None:

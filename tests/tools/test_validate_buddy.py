@@ -10,10 +10,10 @@ from types import ModuleType
 import pytest
 
 from buddysim.base.validation_table import FILE
-from buddysim.papers.buddy.study import Study
-from buddysim.papers.measured import Measured
-from buddysim.papers.stated import numbers
-from buddysim.papers.verdict import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, Comparison
+from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, Comparison
+from buddysim.papers.reported_values import numbers
+from buddysim.papers.simulated_values import Measured
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace

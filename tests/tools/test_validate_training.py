@@ -8,14 +8,14 @@ from types import ModuleType
 import pytest
 
 from buddysim.base.validation_table import FILE
-from buddysim.papers.stated import numbers
-from buddysim.papers.verdict import (
+from buddysim.papers.paper_comparison import (
     CONTRADICTED,
     NOT_REPRODUCED,
     TOLERANCE,
     UNPUBLISHED_WORKSPACE,
     Comparison,
 )
+from buddysim.papers.reported_values import numbers
 from buddysim.sweep.saved import SavedResults
 from tests.tools.test_tools import load
 

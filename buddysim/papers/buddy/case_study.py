@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import cache
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.papers.buddy.choices import of_policy
+from buddysim.papers.buddy.buddy_study import Study, paper_names
 from buddysim.papers.buddy.means import arithmetic
-from buddysim.papers.buddy.speed import performance
-from buddysim.papers.buddy.study import Study, paper_names
-from buddysim.papers.measured import Measured, measures
+from buddysim.papers.buddy.performance_numbers import performance
+from buddysim.papers.buddy.target_numbers import of_policy
+from buddysim.papers.simulated_values import Measured, measures
 from buddysim.sweep.saved import Result
 from buddysim.training import Network
 from buddysim.training.cost import CostModel

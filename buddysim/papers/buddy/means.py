@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean, geometric_mean
 
-from buddysim.papers.buddy.study import Study
+from buddysim.papers.buddy.buddy_study import Study
 
 Mean = Callable[[Iterable[float]], float]
 GROUPS: dict[str, str | None] = {"HPC": "HPC", "DL": "DL", "all": None}

@@ -6,9 +6,9 @@ from functools import cache
 from statistics import fmean
 
 from buddysim.compress.tensors import LAYOUTS
-from buddysim.papers.cdma.networks import NETWORKS
-from buddysim.papers.cdma.offloaded import Ratios, ratios_by_network
-from buddysim.papers.measured import Measured, by_network, measures
+from buddysim.papers.cdma.offloaded_maps import Ratios, ratios_by_network
+from buddysim.papers.cdma.paper_networks import NETWORKS
+from buddysim.papers.simulated_values import Measured, by_network, measures
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.contents.measured import measured
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from buddysim.papers.cdma.density import about_the_training, measurement
-from buddysim.papers.measured import Measured, measures
+from buddysim.papers.simulated_values import Measured, measures
 from buddysim.sweep.saved import SavedResults
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from buddysim.gist import binarize, dpr, ssdc
+from buddysim.gist.csr_rows import COLUMNS
 from buddysim.gist.formats import FORMATS
-from buddysim.gist.rows import COLUMNS
 from buddysim.gist.windows import Windows
 from buddysim.machine.training import TrainingMachine
-from buddysim.papers.gist.networks import BATCH, LIBRARY, MACHINE, NETWORKS, network
-from buddysim.papers.measured import Measured, measures
+from buddysim.papers.gist.paper_networks import BATCH, LIBRARY, MACHINE, NETWORKS, network
+from buddysim.papers.simulated_values import Measured, measures
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.iteration.placers import Groups
 from buddysim.training.iteration.program import Program, Step, Tensor

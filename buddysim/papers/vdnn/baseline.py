@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from buddysim.papers.measured import Measured, by_network, measures
-from buddysim.papers.stated import value
-from buddysim.papers.vdnn.networks import GIB, SIX
-from buddysim.papers.vdnn.usage import weight_bytes, with_every_fft
+from buddysim.papers.reported_values import value
+from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.papers.vdnn.memory_usage import weight_bytes, with_every_fft
+from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.sweep.saved import Result, SavedResults
 
 TOTALS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import LAYOUTS, REGISTRY
-from buddysim.gpu_codecs.gpu import Launch
+from buddysim.gpu_codecs.opencl_device import Launch
 from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
 from buddysim.gpu_codecs.paper_times import PaperTimes
 from buddysim.gpu_codecs.times import Times, codec_times, machines

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.gist.csr_rows import rows_bytes
 from buddysim.gist.formats import FORMATS, Format
-from buddysim.gist.rows import rows_bytes
 from buddysim.gist.windows import mask_bytes
 from buddysim.training.contents import Codec, MapContents
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
+from buddysim.plotting import style
 
 _COLUMNS = 4
 _ROW_IN = 2.2

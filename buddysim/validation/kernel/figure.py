@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
+from buddysim.plotting import style
 from buddysim.validation.kernel.counter_data import FITTED
 from buddysim.validation.kernel.pairs import KernelPair
 

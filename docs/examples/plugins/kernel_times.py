@@ -9,8 +9,8 @@ from collections import Counter
 
 from matplotlib.figure import Figure
 
-from buddysim.drawing import style
 from buddysim.figures import Source
+from buddysim.plotting import style
 
 TITLE = "time of each kernel function against unlimited device memory (ideal)"
 FILE = ("TRACE.bin", "a trace file")

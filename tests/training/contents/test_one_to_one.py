@@ -10,7 +10,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import lz4
 from buddysim.formats.maps import ActivationsWriter, CodeSize, MapInfo, MapStatistics, Point, load
-from buddysim.papers.cswap.networks import ZOO
+from buddysim.papers.cswap.paper_networks import ZOO
 from buddysim.training import simulate
 from buddysim.training.contents import Codec, TableContents
 from buddysim.training.contents.maps import roles

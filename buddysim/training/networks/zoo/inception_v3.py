@@ -2,7 +2,7 @@
 
 Convolutions have no biases; a batch normalisation and a ReLU follow each. Channels are those of CNTK's example
 (``InceptionV3.bs``), which are TensorFlow's and torchvision's. It is Gist's "Inception"
-(`buddysim.papers.gist.networks`).
+(`buddysim.papers.gist.paper_networks`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,189 @@
+"""Where figures get their numbers: results of both engines, and a file of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.base.terminal import one_line
+from buddysim.base.textfile import read_json
+from buddysim.sweep.api import Results as SweepResults
+from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.store import Store
+
+if TYPE_CHECKING:
+    from buddysim.papers.buddy.buddy_study import Study
+
+LARGEST_FILE = 2**28
+_LONGEST_TEXT = 200
+
+Results = Mapping[str, Mapping[str, Any]]
+
+
+class Source:
+    """What a figure's `data` asks for results.
+
+    Parameters
+    ----------
+    store : where results of both engines are; None keeps them in memory only
+    fresh : simulates again what is there
+    file : the file of the user's that a figure with ``FILE`` draws
+    columns : options of a figure that has ``OPTIONS``, such as `x`, `y`, `by` and `kind` of ``sweep``
+
+    Attributes
+    ----------
+    training : results of training simulations: ``training.result("vgg19", 256, "vdnn-dyn")``,
+        ``training.results("vgg19", 256, ("oracle", "vdnn-dyn"), machine="titan-x", link="pcie4")``
+    file : as given
+    """
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        fresh: bool = False,
+        file: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
+        self.columns = dict(columns or {})
+        self.training = SavedResults(store, fresh)
+        self._file = None if file is None else Path(file)
+        self._is_result = False  # has the file been read as a result?
+
+    @property
+    def file(self) -> Path:
+        """The file of the user's.
+
+        Raises
+        ------
+        BuddysimError
+            where none was given
+        """
+        if self._file is None:
+            raise BuddysimError("this figure draws a file: Source(file=...)")
+        return self._file
+
+    def study(self, wants: str | None = None) -> SweepResults:
+        """The results of the study that the user's file describes; those that the store lacks are simulated.
+
+        Parameters
+        ----------
+        wants : a column; where it is a time against the baseline's, the baselines are simulated too
+
+        Raises
+        ------
+        BuddysimError
+            a file that is no study, or a point that fails
+        """
+        from buddysim.sweep.api import sweep
+        from buddysim.sweep.study_file import read_study
+
+        study = read_study(self.file)
+        if wants is not None and wants == study.how.AGAINST and study.baseline is None:
+            study.baseline = {}
+        results = sweep(study, store=self.training.store)
+        if results.summary.failures:
+            failed = results.summary.failures[0]
+            raise BuddysimError(f"{self.file}: a point failed ({failed['why']}): {failed['reason']}")
+        return results
+
+    @cached_property
+    def buddy(self) -> Study:
+        """The workloads of the Buddy Compression study at the scale that was asked for, and what is stored of them.
+
+        Raises
+        ------
+        BuddysimError
+            an unknown scale or workload
+        """
+        from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, Study
+
+        only = [name.strip() for name in self.columns.get("only", "").split(",") if name.strip()]
+        folder, scale = Path(self.columns.get("workloads", FOLDER)), self.columns.get("scale", SCALE)
+        return Study(self.training, folder, scale, tuple(only))
+
+    def replay(
+        self,
+        trace: str | os.PathLike[str],
+        schemes: Iterable[str],
+        machine: str | os.PathLike[str] = "p100-nvlink2",
+        **options: Any,
+    ) -> dict[str, Mapping[str, Any]]:
+        """Results of a trace under some schemes, from the store or replayed; as ``run --json`` writes them.
+
+        Parameters
+        ----------
+        options : as for `buddysim.simulate`
+
+        Raises
+        ------
+        BuddysimError
+            what `buddysim.simulate` refuses
+        """
+        return self.training.replays(trace, schemes, machine, **options)
+
+    def saved_replay(self) -> Results:
+        """The results in the user's file, by scheme, as ``run --json`` wrote them.
+
+        Raises
+        ------
+        BuddysimError
+            a file that can't be read, or holds something else
+        """
+        return self._saved("time_ps", "run")
+
+    def saved_training(self) -> Results:
+        """The results in the user's file, by scheme, as ``train --json`` wrote them.
+
+        Raises
+        ------
+        BuddysimError
+            a file that can't be read, or holds something else
+        """
+        return self._saved("per_layer", "train")
+
+    @contextlib.contextmanager
+    def blamed(self, what: str) -> Iterator[None]:
+        """Where numbers of the user's result can't be drawn: an error of one line, which names the file.
+
+        Parameters
+        ----------
+        what : that draws them
+
+        Raises
+        ------
+        BuddysimError
+            instead of what missing keys, texts among numbers and numbers beyond all scales raise
+        """
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            if not self._is_result:
+                raise
+            missing = f"{shortened(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
+            raise BuddysimError(f"{self.file}: not a result that '{what}' can draw: {missing}") from None
+
+    def _saved(self, key: str, command: str) -> Results:
+        """Results that a command wrote with ``--json``, each of which has a key."""
+        results = read_json(self.file, "result", LARGEST_FILE)
+        if not isinstance(results, dict) or not all(
+            isinstance(result, dict) and key in result for result in results.values()
+        ):
+            raise BuddysimError(f"{self.file}: not a result as '{command} --json' writes it")
+        self._is_result = True
+        found: Results = shown(results)
+        return found
+
+
+def shown(value: Any) -> Any:
+    """What a file or a study has, its texts as a picture can show them: of a line, and no formulas."""
+    if isinstance(value, dict):
+        return {shown(key): shown(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [shown(inner) for inner in value]
+    return one_line(value, _LONGEST_TEXT).replace("$", r"\$") if isinstance(value, str) else value

@@ -1,0 +1,97 @@
+"""What the figures of the Buddy Compression study have in common: width, bars beside the paper's marks, captions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from buddysim.figures.shared.figure_table import Table
+from buddysim.papers.buddy.buddy_study import Study, paper_names
+from buddysim.papers.buddy.digitized_figures import workloads
+from buddysim.plotting import style
+
+WIDTH_IN = 3.3
+#: Options of the command that these figures take.
+OPTIONS = ("scale", "only", "workloads")
+INPUTS = "Targets are chosen on another input of each program than the one that is counted."
+MEANS = {"HPC": "HPC mean", "DL": "DL mean"}
+
+
+def figure(title: str, rows: int = 1, columns: int = 1, height: float = 2.4, **more: Any) -> tuple[Figure, Any]:
+    """A figure of one column's width, and its axes."""
+    made, axes = style.figure(title, rows, columns, width=WIDTH_IN, height=height, **more)
+    if made._suptitle is not None:  # type: ignore[attr-defined]
+        made._suptitle.set(fontsize=7, wrap=True)  # type: ignore[attr-defined]
+    for panel in axes.flat if hasattr(axes, "flat") else [axes]:
+        panel.tick_params(labelsize=6)
+        panel.xaxis.label.set_fontsize(7)
+        panel.yaxis.label.set_fontsize(7)
+    return made, axes
+
+
+def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> list[list[float]]:
+    """Bars of several series for each group, in shades that stay apart in grey; returns where each series' bars are."""
+    width = 0.84 / max(len(series), 1)
+    places = []
+    for n, (label, values) in enumerate(series.items()):
+        shade = str(round(0.2 + 0.7 * n / max(len(series) - 1, 1), 2))
+        x = [at + (n - (len(series) - 1) / 2) * width for at in range(len(groups))]
+        places.append(x)
+        drawn = [(place, value) for place, value in zip(x, values, strict=True) if value is not None]
+        if not drawn:
+            continue
+        axes.bar(
+            [place for place, _ in drawn], [value for _, value in drawn], width, label=label, color=shade,
+            edgecolor=style.INK, linewidth=0.3,
+        )  # fmt: skip
+    axes.set_xticks(range(len(groups)), groups, rotation=90)
+    axes.set_xlim(-0.6, len(groups) - 0.4)
+    return places
+
+
+def marks(axes: Axes, places: Sequence[float], values: Sequence[float | None], label: str | None = "paper") -> None:
+    """The paper's values as red diamonds over our bars."""
+    known = [(place, value) for place, value in zip(places, values, strict=True) if value is not None]
+    axes.scatter(
+        [place for place, _ in known], [value for _, value in known], marker="D", s=5, facecolor="white",
+        edgecolor=style.STATED, linewidth=0.7, zorder=5, label=label,
+    )  # fmt: skip
+
+
+def legend(axes: Axes, columns: int = 3) -> None:
+    """A legend above the axes."""
+    axes.legend(
+        ncols=columns, loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=6, frameon=False, handlelength=1,
+        columnspacing=1, borderaxespad=0.2,
+    )  # fmt: skip
+
+
+def caption(drawn: Figure, table: Table, *texts: str) -> None:
+    """What is measured, modelled and assumed, and what the store lacks; under the figure."""
+    parts = [*texts, f"Not there: {table.lacking}." if table.lacking else ""]
+    drawn.supxlabel(" ".join(text for text in parts if text), x=0.01, ha="left", fontsize=6, color=style.INK, wrap=True)
+
+
+def counted(table: Table) -> str:
+    """Of how many workloads means are, for captions."""
+    names: dict[str, set[str]] = {group: set() for group in MEANS}
+    for row in table.records():
+        if row["workload"] in paper_names():
+            names[row["group"]].add(row["workload"])
+    counts = {group: list(workloads().values()).count(group) for group in MEANS}
+    return f"Means of {' and '.join(f'{len(names[group])} of {counts[group]} {group}' for group in MEANS)} workloads."
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """The paper's names of workloads; means as they are."""
+    known = paper_names()
+    return [known.get(name, name) for name in names]
+
+
+def made(study: Study, name: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> Table:
+    """The table of a figure; refused where the store has nothing of it."""
+    study.refuse_nothing(name, rows)
+    return Table(columns, rows, study.lacking())

@@ -1,0 +1,60 @@
+"""Times over launches and sparsities of which few were simulated.
+
+Most launches were simulated with one sparsity and one size of work-groups, the reference: between two grids its times
+lie on a straight line of logarithms, since work that is shared out takes time in proportion to 1 / grid. How times with
+other work-groups or sparsities differ from it is known at some grids, and lies on a straight line between them over the
+grid's logarithm; what no launch had together is the product of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from buddysim.gpu_codecs.interpolation import line
+
+#: Grid, work-items of a work-group, sparsity.
+Point = tuple[int, int, float]
+
+
+class Surface:
+    """Times by grid, size of work-groups and sparsity.
+
+    Parameters
+    ----------
+    times : what was simulated, above 0
+    """
+
+    def __init__(self, times: Mapping[Point, float]) -> None:
+        seen = Counter((block, sparsity) for _, block, sparsity in times)
+        self.block, self.sparsity = max(sorted(seen), key=lambda key: seen[key])
+        self.sparsities = sorted({sparsity for _, _, sparsity in times})
+        self._times = times
+        self._reference = [
+            (math.log(grid), math.log(time))
+            for (grid, *rest), time in sorted(times.items())
+            if rest == [self.block, self.sparsity]
+        ]
+
+    def at(self, grid: int, block: int, sparsity: float) -> float:
+        """The time of a launch with one of the sparsities; beyond the grids that were simulated, the last one's."""
+        known = self._times.get((grid, block, sparsity))
+        return self._at_reference(grid) * self._ratio(grid, block, sparsity) if known is None else known
+
+    def _at_reference(self, grid: int) -> float:
+        return math.exp(line(self._reference, math.log(grid), beyond=False))
+
+    def _ratio(self, grid: int, block: int, sparsity: float) -> float:
+        if (block, sparsity) == (self.block, self.sparsity):
+            return 1.0
+        points = [
+            (math.log(at), time / self._at_reference(at))
+            for (at, *rest), time in sorted(self._times.items())
+            if rest == [block, sparsity]
+        ]
+        if points:
+            return line(points, math.log(grid), beyond=False)
+        if block == self.block or sparsity == self.sparsity:
+            raise KeyError((block, sparsity))
+        return self._ratio(grid, block, self.sparsity) * self._ratio(grid, self.block, sparsity)

@@ -1,0 +1,77 @@
+"""Measures a codec: its program's run is captured and replayed on machines, kernel by kernel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.gpu_codecs.opencl_device import Launch
+from buddysim.gpu_codecs.samples import Sample
+from buddysim.machine import Machine
+from buddysim.replay import simulate
+
+#: What a kernel is part of, by the first part of its name.
+STAGES = {"sizes": "encode", "scan": "sums", "scatter": "encode", "gather": "decode"}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A tensor, a codec and the launches that it is measured with."""
+
+    codec: str
+    layout: str
+    byte_count: int
+    sparsity: float
+    launches: tuple[Launch, ...]
+
+
+def measure(experiment: Experiment, machines: Sequence[str]) -> list[Sample]:
+    """Runs an experiment once and replays it on each machine.
+
+    Raises
+    ------
+    BuddysimError
+        where the program fails: its code differs from the package's compressor's, or OpenCL is missing
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "codec.bin"
+        code_bytes = _captured(experiment, trace)
+        found = []
+        for machine in machines:
+            result = simulate(str(trace), machine=Machine.load(machine), scheme="ideal")
+            times = [(str(row["name"]), int(str(row["time_ps"]))) for row in result.per_kernel]
+            found += _samples(experiment, machine, code_bytes, times)
+    return found
+
+
+def _captured(experiment: Experiment, trace: Path) -> int:
+    """Captures the program; the bytes of the code."""
+    what = (experiment.codec, experiment.layout, experiment.byte_count, experiment.sparsity)
+    launches = (f"{launch.grid}:{launch.block}" for launch in experiment.launches)
+    program = [sys.executable, "-m", "buddysim.gpu_codecs.warp_program", *map(str, what), *launches]
+    capture = [sys.executable, "-m", "buddysim", "capture", "opencl", "--snapshots", "1", "--contents-every", "0"]
+    run = subprocess.run([*capture, "-o", str(trace), "--", *program], capture_output=True, text=True, check=False)
+    if run.returncode:
+        problem = run.stderr.strip().splitlines()[-1:] or ["it says nothing"]
+        raise BuddysimError(f"{experiment.codec}: its capture ended with exit code {run.returncode}: {problem[0]}")
+    return int(run.stdout.split()[0])
+
+
+def _samples(experiment: Experiment, machine: str, code_bytes: int, times: list[tuple[str, int]]) -> list[Sample]:
+    each, rest = divmod(len(times), len(experiment.launches))
+    if rest:
+        raise BuddysimError(f"{experiment.codec}: {len(times)} kernels: expected as many for each launch")
+    found = []
+    for number, launch in enumerate(experiment.launches):
+        spent = {"encode": 0, "sums": 0, "decode": 0}
+        for name, time_ps in times[number * each : (number + 1) * each]:
+            spent[STAGES[name.partition("_")[0]]] += time_ps
+        what = (machine, experiment.codec, experiment.layout, launch.grid, launch.block)
+        tensor = (experiment.byte_count, experiment.sparsity, code_bytes)
+        found.append(Sample(*what, *tensor, spent["encode"], spent["sums"], spent["decode"]))
+    return found

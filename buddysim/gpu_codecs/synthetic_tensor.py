@@ -1,0 +1,24 @@
+"""Synthetic tensors: words of a given share of zeros at random places (CSWAP, Sec. IV-C)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from buddysim.base.errors import BuddysimError
+from buddysim.gpu_codecs.opencl_device import Words
+
+
+def synthetic(byte_count: int, sparsity: float, seed: int = 0) -> Words:
+    """Normally distributed numbers of 32 bits, of which exactly this share (rounded) is zero."""
+    rng = np.random.default_rng(seed)
+    count = byte_count // 4
+    values = rng.standard_normal(count, dtype=np.float32)
+    values[values == 0] = 1
+    values[rng.permutation(count)[: round(sparsity * count)]] = 0
+    return values.view(np.uint32)
+
+
+def check_sparsity(sparsity: float) -> None:
+    """Refuses what is no share."""
+    if not 0 <= sparsity <= 1:
+        raise BuddysimError(f"sparsity {sparsity!r}: expected a number from 0 to 1")

@@ -1,0 +1,46 @@
+"""The program that is captured.
+
+Usage: ``python -m buddysim.gpu_codecs.warp_program CODEC LAYOUT BYTES SPARSITY GRID:BLOCK ...``.
+
+It encodes and decodes one synthetic tensor with each launch given, checks both against the package's compressor, and
+prints the length of the code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from buddysim.base.errors import BuddysimError
+from buddysim.compress import compress, decompress
+from buddysim.gpu_codecs import REGISTRY
+from buddysim.gpu_codecs.opencl_device import Gpu, Launch, Words
+from buddysim.gpu_codecs.synthetic_tensor import synthetic
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a codec with each launch."""
+    codec, layout, byte_count, sparsity, *launches = arguments
+    module = REGISTRY.find(codec)
+    words = synthetic(int(byte_count), float(sparsity))
+    gpu, length = Gpu(module.SOURCES), 0
+    for text in launches:
+        grid, block = map(int, text.split(":"))
+        code, back = module.run(gpu, words, layout, Launch(grid, block))
+        if not agrees(codec, code, words) or back.tobytes() != words.tobytes():
+            raise BuddysimError(f"{codec}, {layout}, {text}: expected the compressor's bytes")
+        length = len(code)
+    print(length)
+    return 0
+
+
+def agrees(codec: str, code: bytes, words: Words) -> bool:
+    """Whether a code is what the package's compressor gives, or, of a codec that isn't exact, what it decodes."""
+    module = REGISTRY.find(codec)
+    if module.EXACT:
+        return code == compress(words, codec, **module.STORED_AS)
+    return decompress(code, codec, words.nbytes, **module.STORED_AS) == words.tobytes()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""What the paper simulates, beside the preset that stands for it; and what isn't compared here."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from buddysim.analyses import Options
+from buddysim.buddy import ALL_TARGETS, TARGET, ProfileOptions
+from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
+from buddysim.machine import Machine
+from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.simulated_values import Measured, measures
+from buddysim.sweep.engines.machines import in_base_units
+
+METADATA_BITS = 4
+SNAPSHOTS = 10
+#: Keys of the preset, and what one of the paper's units is of theirs.
+_KEYS = {
+    "buddy-core-clock": ("clock.core", 1e9),
+    "buddy-schedulers": ("sm.schedulers", 1),
+    "buddy-warps": ("sm.warps", 1),
+    "buddy-l1": ("l1.size", 1024),
+    "buddy-line": ("l2.line", 1),
+    "buddy-scratchpad": ("sm.shared_memory", 1024),
+    "buddy-l2": ("l2.size", 2**20),
+    "buddy-l2-slices": ("l2.slices", 1),
+    "buddy-l2-ways": ("l2.ways", 1),
+    "buddy-channels": ("dram.channels", 1),
+    "buddy-dram-clock": ("clock.dram", 1e6),
+    "buddy-metadata-ways": ("metadata_cache.ways", 1),
+    "buddy-link": ("link.bandwidth", 1e9),
+    "buddy-carve-out": ("buddy.carve_out_ratio", 1),
+}
+
+
+@cache
+def _preset() -> dict[str, Any]:
+    machine = Machine.load(str(Options.machine))
+    return dict(in_base_units(machine, machine.clocks))
+
+
+@measures(*_KEYS)
+def keys(study: Study, id: str) -> Measured:
+    key, unit = _KEYS[id]
+    return Measured(float(_preset()[key]) / unit)
+
+
+@measures("buddy-metadata-slice", "buddy-latency", "buddy-device-bandwidth", "buddy-link-to-device")
+def derived(study: Study, id: str) -> Measured:
+    preset = _preset()
+    device = preset["dram.channels"] * preset["dram.pseudo_channels"] * preset["dram.pseudo_channel_bandwidth"]
+    return Measured(
+        {
+            "buddy-metadata-slice": preset["metadata_cache.size"] / preset["metadata_cache.slices"] / 1024,
+            "buddy-latency": preset["compression.latency"] * preset["clock.dram"] / 1e12,
+            "buddy-device-bandwidth": device / 1e9,
+            "buddy-link-to-device": device / preset["link.bandwidth"],
+        }[id]
+    )
+
+
+@measures(
+    "buddy-entry", "buddy-sector", "buddy-ratios", "buddy-kept-16x", "buddy-threshold", "buddy-metadata-bits",
+    "buddy-metadata-share", "buddy-prefetch", "buddy-snapshots",
+)  # fmt: skip
+def rules(study: Study, id: str) -> Measured:
+    """What the scheme's rules have."""
+    entries_of_a_line = 8 * _preset()["metadata_cache.line"] / METADATA_BITS
+    found: dict[str, float | tuple[float, ...]] = {
+        "buddy-entry": float(ENTRY_BYTES),
+        "buddy-sector": float(SECTOR_BYTES),
+        "buddy-ratios": tuple(round(ENTRY_BYTES / target.device_bytes_per_entry, 2) for target in ALL_TARGETS[:4]),
+        "buddy-kept-16x": float(TARGET["16x"].device_bytes_per_entry),
+        "buddy-threshold": 100 * ProfileOptions.threshold,
+        "buddy-metadata-bits": float(METADATA_BITS),
+        "buddy-metadata-share": round(100 * METADATA_BITS / 8 / ENTRY_BYTES, 1),
+        "buddy-prefetch": entries_of_a_line - 1,
+        "buddy-snapshots": float(SNAPSHOTS),
+    }
+    return Measured(found[id])
+
+
+_SIZES = (
+    "351-palm", "352-ep", "354-cg", "355-seismic", "356-sp", "357-csp", "360-ilbdc", "370-bt", "ff-hpgmg", "ff-lulesh",
+    "biglstm", "alexnet", "inception-v2", "squeezenet", "vgg16", "resnet50",
+)  # fmt: skip
+
+
+@measures(*(f"buddy-size-{name}" for name in _SIZES))
+def footprints(study: Study, id: str) -> Measured:
+    """Of the replayed input at the study's scale, from its findings."""
+    name = study.names_in_order()[_SIZES.index(id.removeprefix("buddy-size-"))]
+    rows = study.finding(name, "ratio") if name in study.names() else None
+    if rows is None:
+        return Measured(None, note="not stored")
+    return Measured(max(row["allocated_bytes"] for row in rows) / 1e9, note=f"scale {study.scale}")
+
+
+@measures("buddy-page-table", "buddy-instructions", "buddy-correlation", "buddy-gpgpusim", "buddy-speed")
+def not_compared(study: Study, id: str) -> Measured:
+    return Measured(None)
+
+
+@measures("buddy-metadata-line")
+def metadata_line(study: Study) -> Measured:
+    return Measured(float(_preset()["metadata_cache.line"]))

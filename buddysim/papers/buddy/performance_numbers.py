@@ -1,0 +1,268 @@
+"""Performance of the workloads beside the paper: links, bandwidth compression, Unified Memory (Figs. 5b, 11 and 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.buddy.digitized_figures import workloads
+from buddysim.papers.buddy.means import GROUPS, geometric, lacking_text, of_group
+from buddysim.papers.buddy.why_not_reproduced import bandwidth_pressure, buddy_pressure
+from buddysim.papers.simulated_values import Measured, measures
+from buddysim.sweep.saved import Result
+
+BASELINE_GBS = 150
+#: Links of Fig. 11, and one so fast that it takes no time.
+LINKS_GBS = (50, 100, 150, 200, 1_000_000)
+BANDWIDTH = "bandwidth"
+#: The programs under Unified Memory: the text names none.
+MANAGED = ("ilbdc", "palm", "sp")
+OVERSUBSCRIBED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+MANAGED_GBS = 75
+#: Why the paper's programs are slower under bandwidth compression.
+_THEIRS = {
+    "cg": "the paper's needs one sector of most lines; in ours 32 work-items read a row side by side",
+    "ilbdc": "the paper's needs one sector of most lines; in ours neighbours of the list are neighbours in memory",
+    "lulesh": "the paper's waits for (de)compression, which costs ours less than the reads that it saves",
+}
+_COPIES = (
+    "; the paper's copies between host and device: copies take no time in the model, and the trace's launches, two "
+    "half sweeps on the finest level, have none"
+)
+SLOW = 0.03
+KIB = 1024
+_SIZES, _LINES = "1024,2048,4096,8192,16384,32768,65536", "32,128"
+
+
+def link_text(gbs: int) -> str:
+    """``50 GB/s``."""
+    return f"{gbs} GB/s" if gbs < LINKS_GBS[-1] else "no limit"
+
+
+def _at(
+    study: Study, name: str, scheme: str, gbs: int, same_input: bool = False, oversubscription: float | None = None
+) -> Result | None:
+    settings: dict[str, object] = {"link.bandwidth": f"{gbs} GB/s"}
+    if oversubscription is not None:
+        settings["um.oversubscription"] = oversubscription
+    return study.replay(name, scheme, same_input, **settings)
+
+
+def baseline_ps(study: Study, name: str) -> int | None:
+    """The time with unlimited memory and a link of 150 GB/s."""
+    result = _at(study, name, "ideal", BASELINE_GBS)
+    return None if result is None else int(result["time_ps"])
+
+
+def performance(
+    study: Study, name: str, scheme: str, gbs: int = BASELINE_GBS, same_input: bool = False
+) -> float | None:
+    """The baseline's time over a scheme's."""
+    below, result = baseline_ps(study, name), _at(study, name, scheme, gbs, same_input)
+    return None if below is None or result is None else below / int(result["time_ps"])
+
+
+def performances(study: Study, name: str) -> dict[str, float | None]:
+    """Performance of bandwidth compression, and of Buddy Compression with each link."""
+    found = {BANDWIDTH: performance(study, name, BANDWIDTH)}
+    return found | {link_text(gbs): performance(study, name, "buddy", gbs) for gbs in LINKS_GBS}
+
+
+def hit_rates(study: Study, name: str, line: int = 32) -> dict[int, float | None] | None:
+    """Hit rate of the metadata cache by bytes per slice."""
+    rows = study.finding(name, "metadata", metadata_sizes=_SIZES, metadata_lines=_LINES)
+    if rows is None:
+        return None
+    return {row["bytes_per_slice"]: row["hit_share"] for row in rows if row["line_bytes"] == line}
+
+
+def managed_slowdowns(study: Study, name: str) -> dict[str, float | None]:
+    """Time over that with unlimited memory: Unified Memory by oversubscription, all pinned on the host, Buddy."""
+    below = _at(study, name, "ideal", MANAGED_GBS)
+
+    def slowdown(result: Result | None) -> float | None:
+        return None if below is None or result is None else int(result["time_ps"]) / int(below["time_ps"])
+
+    found = {
+        f"um {share:.0%}": slowdown(_at(study, name, "um", MANAGED_GBS, oversubscription=share))
+        for share in OVERSUBSCRIBED
+    }
+    found["host"] = slowdown(_at(study, name, "host", MANAGED_GBS))
+    below = _at(study, name, "ideal", BASELINE_GBS)
+    found["buddy"] = slowdown(_at(study, name, "buddy", 50))
+    return found
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+_NAMES = {"hpc": "HPC", "dl": "DL", "all": "all"}
+
+
+def _mean_performance(study: Study, group: str, scheme: str, gbs: int) -> tuple[float | None, str]:
+    found = of_group(study, group, lambda name: performance(study, name, scheme, gbs))
+    each = ", ".join(f"{name} {one:.3f}" for name, one in found.items() if one is not None)
+    same = geometric(of_group(study, group, lambda name: performance(study, name, scheme, gbs, True)).values())
+    leak = f"targets of the same input: {same:.3f}" if same is not None and scheme == "buddy" else ""
+    return geometric(found.values()), "; ".join(text for text in (each, leak, lacking_text(found)) if text)
+
+
+def _pressure(study: Study, names: Iterable[str], scheme: str, gbs: int) -> str:
+    """What these workloads' runs under a scheme were bound by; empty where one isn't stored."""
+    ours = {name: _at(study, name, scheme, gbs) for name in names}
+    ideal = {name: _at(study, name, "ideal", BASELINE_GBS) for name in ours}
+    known = {name: result for name, result in ours.items() if result is not None}
+    below = {name: result for name, result in ideal.items() if result is not None}
+    if not ours or len(known) < len(ours) or len(below) < len(ours):
+        return ""
+    return (buddy_pressure if scheme == "buddy" else bandwidth_pressure)(below, known)
+
+
+@measures("buddy-150-hpc", "buddy-150-dl", "buddy-50-all")
+def slowdowns(study: Study, id: str) -> Measured:
+    _, gbs, group = id.split("-")
+    mean, note = _mean_performance(study, _NAMES[group], "buddy", int(gbs))
+    cause = _pressure(study, study.names(GROUPS[_NAMES[group]]), "buddy", int(gbs))
+    return Measured(None if mean is None else 100 * (1 - mean), note, cause)
+
+
+@measures("buddy-200-all", "buddy-bandwidth-all")
+def speedups(study: Study, id: str) -> Measured:
+    scheme, gbs = ("buddy", 200) if id == "buddy-200-all" else (BANDWIDTH, BASELINE_GBS)
+    mean, note = _mean_performance(study, "all", scheme, gbs)
+    return Measured(None if mean is None else 100 * (mean - 1), note, _pressure(study, study.names(), scheme, gbs))
+
+
+@measures("buddy-alexnet-150", "buddy-alexnet-50")
+def alexnet(study: Study, id: str) -> Measured:
+    gbs = int(id.rpartition("-")[2])
+    found = performance(study, "alexnet", "buddy", gbs)
+    if found is None:
+        return Measured(None, note="not stored")
+    return Measured(100 * (1 - found), cause=_pressure(study, ("alexnet",), "buddy", gbs))
+
+
+@measures("buddy-bandwidth-dl")
+def bandwidth_gains(study: Study) -> Measured:
+    gains = {group: _mean_performance(study, group, BANDWIDTH, BASELINE_GBS)[0] for group in ("DL", "HPC")}
+    dl, hpc = gains["DL"], gains["HPC"]
+    if dl is None or hpc is None:
+        return Measured(None, note="not stored")
+    return Measured(
+        "mostly DL" if dl > hpc else "mostly HPC",
+        f"DL {dl:.3f}, HPC {hpc:.3f}",
+        _pressure(study, study.names(), BANDWIDTH, BASELINE_GBS),
+    )
+
+
+@measures("buddy-bandwidth-cg", "buddy-bandwidth-ilbdc", "buddy-bandwidth-lulesh")
+def bandwidth_of(study: Study, id: str) -> Measured:
+    found = performance(study, id.rpartition("-")[2], BANDWIDTH)
+    if found is None:
+        return Measured(None, note="not stored")
+    return Measured("slower" if found < 1 else "faster", f"performance {found:.3f}", _read_text(study, id))
+
+
+def _read_text(study: Study, id: str) -> str:
+    """How bandwidth compression changes what is read from device memory, and how much of a line fills ask for."""
+    name = id.rpartition("-")[2]
+    ideal, ours = (_at(study, name, scheme, BASELINE_GBS) for scheme in ("ideal", BANDWIDTH))
+    if ideal is None or ours is None:
+        return ""
+    read = 100 * (ours["device.read_bytes"] / ideal["device.read_bytes"] - 1)
+    over = 100 * ours["device.overfetch_bytes"] / ours["device.read_bytes"]
+    return (
+        f"fills ask for {ideal['l2.demand_sectors'] / ideal['l2.fills']:.1f} of a line's 4 sectors on average, device "
+        f"memory reads change by {read:+.0f} %, with {over:.1f} % over-fetch; device memory is busy for "
+        f"{100 * ideal['utilization.dram_channels']:.0f} % of ideal's time; {_THEIRS[name]}"
+    )
+
+
+@measures("buddy-lower-links")
+def lower_links(study: Study) -> Measured:
+    means = {gbs: _mean_performance(study, "all", "buddy", gbs)[0] for gbs in (50, 100, 150)}
+    if None in means.values():
+        return Measured(None, note="not stored")
+    text = "slower" if all(mean is not None and mean < 1 for mean in means.values()) else "not at each slower"
+    return Measured(
+        text,
+        ", ".join(f"{gbs} GB/s {mean:.3f}" for gbs, mean in means.items()),
+        _pressure(study, study.names(), "buddy", 50),
+    )
+
+
+@measures("buddy-ep-link", "buddy-seismic-link", "buddy-hpgmg-link")
+def by_link(study: Study, id: str) -> Measured:
+    name = id.split("-")[1]
+    fast, slow = (performance(study, name, "buddy", gbs) for gbs in (150, 50))
+    if fast is None or slow is None:
+        return Measured(None, note="not stored")
+    text = "slower" if slow < (1 - SLOW) * fast else "no slower"
+    return Measured(
+        text,
+        f"performance {fast:.3f} at 150 GB/s, {slow:.3f} at 50 GB/s",
+        f"{_pressure(study, (name,), 'buddy', 50)}{_COPIES if name == 'hpgmg' else ''}",
+    )
+
+
+@measures("buddy-metadata-hits")
+def metadata_hits(study: Study) -> Measured:
+    rates = _rates(study)
+    if len(rates) < len(study.names()) or not rates:
+        return Measured(None, note=f"{len(rates)} of {len(study.names())} stored")
+    high = sum(rate is not None and rate > 0.9 for rate in rates.values())
+    note = ", ".join(f"{name} {_rate_text(rate)}" for name, rate in rates.items())
+    return Measured("most high" if 2 * high > len(rates) else "few high", note)
+
+
+@measures("buddy-palm-metadata", "buddy-seismic-metadata")
+def misses(study: Study, id: str) -> Measured:
+    name, rates = id.split("-")[1], _rates(study)
+    speed = performance(study, name, "buddy")
+    if len(rates) < len(workloads()) or speed is None:
+        return Measured(None, note=f"{len(rates)} of {len(workloads())} stored")
+    looked_up = {one: rate for one, rate in rates.items() if rate is not None}
+    fewest = sorted(looked_up, key=lambda one: looked_up[one])[: len(rates) // 4]
+    text = "metadata" if name in fewest and speed < 1 else "not metadata"
+    rate = _rate_text(rates[name])
+    return Measured(text, f"hit rate: {rate}, performance {speed:.3f}; fewest hits: {', '.join(fewest)}")
+
+
+def _rates(study: Study) -> dict[str, float | None]:
+    """Hit rates at 4 KB per slice of those that are stored; None where nothing is compressed, so nothing looked up."""
+    found = {}
+    for name in study.names():
+        rates = hit_rates(study, name)
+        if rates is not None:
+            found[name] = rates[4 * KIB]
+    return found
+
+
+def _rate_text(rate: float | None) -> str:
+    return "no look-ups" if rate is None else f"{100 * rate:.1f} %"
+
+
+@measures("buddy-um-pinned")
+def managed_against_pinned(study: Study) -> Measured:
+    worse, points = [], 0
+    for name in MANAGED:
+        found = managed_slowdowns(study, name)
+        host = found["host"]
+        for key, slowdown in found.items():
+            if key.startswith("um ") and key != "um 0%" and slowdown is not None and host is not None:
+                points += 1
+                worse += [f"{name} {key.removeprefix('um ')}"] if slowdown > host else []
+    if points < len(MANAGED) * (len(OVERSUBSCRIBED) - 1):
+        return Measured(None, note="not stored")
+    text = "often worse" if 2 * len(worse) > points else "seldom worse"
+    return Measured(
+        text, f"{len(worse)} of {points} points: {', '.join(worse)}", "a model of the driver, not the hardware"
+    )
+
+
+@measures("buddy-um-buddy")
+def buddy_of_managed(study: Study) -> Measured:
+    found = {name: managed_slowdowns(study, name)["buddy"] for name in MANAGED}
+    known = {name: slowdown for name, slowdown in found.items() if slowdown is not None}
+    if len(known) < len(MANAGED):
+        return Measured(None, note=lacking_text(found))
+    return Measured(max(known.values()), ", ".join(f"{name} {slowdown:.2f}" for name, slowdown in known.items()))

@@ -1,0 +1,94 @@
+"""Makes what the study's figures lack: traces, then findings and replays, as any sweep."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.papers.buddy.buddy_study import NothingStored, Study
+from buddysim.papers.reported_values import numbers
+from buddysim.papers.simulated_values import measurements
+from buddysim.sweep.api import Maker, run
+from buddysim.sweep.plan import make_plan
+from buddysim.sweep.point import Point
+from buddysim.sweep.runner import Listen
+from buddysim.sweep.study import Study as SweepStudy
+from buddysim.workloads.batch import Order, make_all
+from buddysim.workloads.registry import REGISTRY, is_network
+
+#: Pages of 8 KiB of which one keeps its bytes: compressors other than BPC need some. Networks' traces have their sizes.
+CONTENTS_EVERY = 64
+Say = Callable[[str], object]
+
+
+def fill(study: Study, asks: Sequence[Callable[[], object]], make: Maker, listen: Listen, say: Say) -> int:
+    """Makes the traces and results that some functions ask a study for.
+
+    Parameters
+    ----------
+    asks : each asks the study for all that a figure draws
+    make : where points are simulated (`buddysim.sweep.api.executor_maker`)
+    listen : called with every event of the sweeps
+    say : called with a line before something that takes long
+
+    Returns
+    -------
+    number of points simulated
+
+    Raises
+    ------
+    BuddysimError
+        traces that can't be made, or points that failed, after all others were tried
+    """
+    failures = list[str]()
+    _ask(study, asks)
+    if study.unmade:
+        try:
+            _make_traces(study, say)
+        except BuddysimError as error:
+            failures.append(f"traces: {error}")
+        _ask(study, asks)
+    missing, failed = list(study.missing.values()), list[str]()
+    study.missing.clear()
+    by_engine: dict[str, list[Point]] = {}
+    for point in missing:
+        by_engine.setdefault(point.engine, []).append(point)
+    assert study.results.store is not None
+    for engine, points in by_engine.items():
+        say(f"{len(points)} points of the {engine} engine")
+        swept = SweepStudy(engine, "figures", [[dict(point.settings) for point in points]])
+        summary = run(make_plan(swept, study.results.store), make, listen)
+        failed += [f"{one['point']}: {one['reason']}" for one in summary.failures]
+    if failed:
+        failures.append(f"{len(failed)} of {len(missing)} points failed; the first: {failed[0]}")
+    if failures:
+        raise BuddysimError("; ".join(failures))
+    return len(missing)
+
+
+def comparison_asks(study: Study) -> list[Callable[[], object]]:
+    """Functions that ask a study for all that docs/validation.md compares, for `fill`."""
+    measure = measurements()
+    return [partial(measure[id], study) for id in numbers("validation.md")]  # type: ignore[arg-type]
+
+
+def _ask(study: Study, asks: Sequence[Callable[[], object]]) -> None:
+    study.missing.clear()
+    study.unmade.clear()
+    for ask in asks:
+        with contextlib.suppress(NothingStored):
+            ask()
+
+
+def _make_traces(study: Study, say: Say) -> None:
+    Path(study.folder).mkdir(parents=True, exist_ok=True)
+    orders = [
+        Order(name, study.scale, which, path, 0 if is_network(REGISTRY.find(name)) else CONTENTS_EVERY)
+        for (name, which), path in sorted(study.unmade.items())
+    ]
+    say(f"making {len(orders)} traces in {study.folder}")
+    for made in make_all(orders):
+        say(f"made {made.path.name}")

@@ -1,0 +1,182 @@
+"""The CSWAP paper's codec times: Fig. 5, its time model (Fig. 10), its search for launches (Fig. 12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from buddysim.compress.zvc import share_of_density
+from buddysim.gpu_codecs import LAYOUTS
+from buddysim.gpu_codecs.launch_search import Found, bayesian, expert, random, whole_grid
+from buddysim.gpu_codecs.opencl_device import Launch
+from buddysim.gpu_codecs.paper_times import BYTES, POINTS, PaperTimes
+from buddysim.gpu_codecs.regressors import regressions
+from buddysim.gpu_codecs.samples import CHECKS, Sample, read_samples
+from buddysim.gpu_codecs.time_model import (
+    Fit,
+    Row,
+    fit_bandwidth,
+    fit_linear,
+    relative_absolute_error,
+)
+from buddysim.gpu_codecs.times import Times, codec_times, shipped
+from buddysim.machine.training import TrainingMachine
+from buddysim.papers.cswap.iterations import decisions
+from buddysim.papers.cswap.paper_networks import CASES, V100
+
+CODEC = "zvc"
+SPARSITY = 0.5
+PAPER = "paper"
+CURVES = (*LAYOUTS, PAPER)
+#: Sizes that models are fitted to; larger ones lie beyond.
+FITTED_MIB = (8, 12, 16, 20, 24, 28, 32)
+FITTED_SPARSITIES = tuple(percent / 100 for percent in range(20, 81, 3))
+SUB_MODELS = (1, 2, 3, 4, 6)
+SEEDS = range(5)
+_MIB = 2**20
+
+
+def times(curve: str, machine: str = V100, codec: str = CODEC) -> Times:
+    """Times of our kernels in a layout, or through the paper's three points."""
+    return PaperTimes() if curve == PAPER else codec_times(machine, codec, curve)
+
+
+def best_both_ways(codec: str, layout: str, machine: str = V100) -> Sample:
+    """A codec at its best launch: 500 MB, half of it zeros, there and back."""
+    table = times(layout, machine, codec)
+    return table.at(BYTES, SPARSITY, table.best_launch(BYTES, SPARSITY))
+
+
+def bandwidth_ms(machine: str = V100) -> float:
+    """Bytes over memory bandwidth: 500 MB and its ZVC code, each read once and written once."""
+    moved = 2 * BYTES * (1 + share_of_density(1 - SPARSITY))
+    return 1e3 * moved / TrainingMachine.load(machine).dram_bytes_per_s
+
+
+def fig5_ms(curve: str, grid: int, block: int = 64, machine: str = V100) -> float:
+    """Milliseconds of compression and decompression of 500 MB, half of it zeros."""
+    return times(curve, machine).at(BYTES, SPARSITY, Launch(grid, block)).total_ps / 1e9
+
+
+def grids() -> list[int]:
+    """Grids that were simulated, and the paper's."""
+    return sorted({sample.grid for sample in shipped()} | set(POINTS))
+
+
+def linearity() -> list[Sample]:
+    """The samples that show how times grow with the size, at 50 % zeros, work-groups of 64, on a V100."""
+    return [
+        sample
+        for sample in shipped()
+        if (sample.machine, sample.codec, sample.sparsity, sample.block) == (V100, CODEC, SPARSITY, 64)
+    ]
+
+
+def held_out(layout: str, direction: str, beyond: bool) -> list[Row]:
+    """Simulated tensors whose sparsity no fit saw, within the fitted sizes or larger."""
+    own = [s for s in shipped() if (s.machine, s.codec, s.layout) == (V100, CODEC, layout)]
+    known = {sample.sparsity for sample in own if sample.byte_count == 8 * _MIB}
+    return [
+        _row(sample, direction)
+        for sample in own
+        if sample.grid == 197
+        and (sample.sparsity not in known or (beyond and sample.byte_count > FITTED_MIB[-1] * _MIB))
+        and (sample.byte_count > FITTED_MIB[-1] * _MIB) == beyond
+    ]
+
+
+def _row(sample: Sample, direction: str) -> Row:
+    time_ps = sample.compress_ps if direction == "compression" else sample.decode_ps
+    return Row(sample.byte_count, sample.sparsity, time_ps)
+
+
+@cache
+def _fitted_rows(layout: str, direction: str) -> tuple[Row, ...]:
+    table, launch = codec_times(V100, CODEC, layout), Launch(197, 64)
+    return tuple(
+        _row(table.at(size * _MIB, sparsity, launch), direction)
+        for size in FITTED_MIB
+        for sparsity in FITTED_SPARSITIES
+    )
+
+
+def fits() -> dict[str, Fit]:
+    """The models of Fig. 10, linear regression by number of sub-models, and the baseline to beat."""
+    linear: dict[str, Fit] = {f"LR {n}": lambda rows, n=n: fit_linear(rows, n) for n in SUB_MODELS}  # type: ignore[misc]
+    return {**linear, **regressions(), "bytes / bandwidth": fit_bandwidth}
+
+
+@cache
+def errors(layout: str) -> dict[str, dict[str, float]]:
+    """RAE in per cent, mean of both directions, ``within`` and ``beyond`` the fitted sizes, by model."""
+    found: dict[str, dict[str, float]] = {}
+    for name, fit in fits().items():
+        sums = {"within": 0.0, "beyond": 0.0}
+        for direction in ("compression", "decompression"):
+            model = fit(_fitted_rows(layout, direction))
+            for where in sums:
+                rows = held_out(layout, direction, where == "beyond")
+                sums[where] += 50 * relative_absolute_error(model, rows)
+        found[name] = sums
+    return found
+
+
+@cache
+def _tensors() -> tuple[tuple[int, float], ...]:
+    return tuple((one.byte_count, one.sparsity) for one in decisions(CASES[2], "VGG16"))
+
+
+@cache
+def iteration_ms(curve: str, launch: Launch) -> float:
+    """(De)compression of all of VGG16's (128) candidates: the objective of every search."""
+    table = times(curve)
+    return sum(table.at(size, sparsity, launch).total_ps for size, sparsity in _tensors()) / 1e9
+
+
+@cache
+def searches(curve: str) -> dict[str, list[Found]]:
+    """What each search finds, by seed where it draws."""
+
+    def objective(launch: Launch) -> float:
+        return iteration_ms(curve, launch)
+
+    return {
+        "random": [random(objective, seed) for seed in SEEDS],
+        "expert": [expert(objective)],
+        "BO": [bayesian(objective, seed) for seed in SEEDS],
+        "grid": [whole_grid(objective)],
+    }
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the table has for a launch that a search found, and a direct simulation; milliseconds, both ways."""
+
+    layout: str
+    search: str
+    launch: Launch
+    byte_count: int
+    table_ms: float
+    direct_ms: float
+
+
+def checks() -> list[Check]:
+    """The searches' launches on a V100, with each tensor that they were simulated with."""
+    direct = [s for s in (*read_samples(str(CHECKS)), *shipped()) if s.origin == "simulated"]
+    alike = [s for s in direct if (s.machine, s.codec, s.sparsity) == (V100, CODEC, SPARSITY)]
+    return [
+        Check(layout, search, launch, s.byte_count, told.total_ps / 1e9, s.total_ps / 1e9)
+        for layout in LAYOUTS
+        for search, found in searches(layout).items()
+        for launch in dict.fromkeys(one.launch for one in found)
+        for s in alike
+        if (s.layout, s.grid, s.block) == (layout, launch.grid, launch.block)
+        for told in [times(layout).at(s.byte_count, SPARSITY, launch)]
+    ]
+
+
+def check_text() -> str:
+    """How far the table is off where searches ended, for captions."""
+    found = [one for one in checks() if one.table_ms != one.direct_ms]
+    worst = {layout: max(abs(c.table_ms / c.direct_ms - 1) for c in found if c.layout == layout) for layout in LAYOUTS}
+    return "; ".join(f"{layout} within {100 * off:.1f} %" for layout, off in worst.items())

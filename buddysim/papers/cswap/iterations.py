@@ -1,0 +1,150 @@
+"""Iterations of the CSWAP paper's networks under its schemes, and its advisor's decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from buddysim.formats.maps import Activations
+from buddysim.machine.training import TrainingMachine
+from buddysim.papers.cswap.paper_networks import (
+    BATCHES,
+    BELOW,
+    CSWAP,
+    HOST,
+    IMAGENET,
+    LINK,
+    NETWORKS,
+    ORACLE,
+    STATIC,
+    ZOO,
+    Case,
+)
+from buddysim.sweep.saved import Result, SavedResults
+from buddysim.training import Network
+from buddysim.training.contents.reduced_trainings import training_of
+from buddysim.training.cost import CostModel
+from buddysim.training.driver import make_options
+from buddysim.training.iteration.build import build
+from buddysim.training.iteration.plan import Options
+from buddysim.training.iteration.schedule import schedule
+from buddysim.training.schemes import cswap
+from buddysim.training.schemes._links import link_rate
+from buddysim.training.schemes.cswap import Decision, Setting
+from buddysim.training.trial import placed
+
+SIMULATED, PAPER = "simulated", "paper"
+SOURCES = (SIMULATED, PAPER)
+#: Schemes whose time depends on the codec's.
+_TIMED = (STATIC, CSWAP)
+
+
+def result(
+    training: SavedResults, case: Case, label: str, scheme: str, codec_times: str = SIMULATED, **options: Any
+) -> Result:
+    """An iteration of a network in a panel of Fig. 6, with options of the scheme."""
+    more = {**options, **({"codec_times": codec_times} if scheme in _TIMED else {})}
+    name, batch = ZOO[case.dataset][label], BATCHES[case.machine, case.dataset][label]
+    return training.result(name, batch, scheme, case.machine, link=LINK, **more)
+
+
+def times_ms(training: SavedResults, case: Case, scheme: str, codec_times: str = SIMULATED) -> dict[str, float]:
+    """The iteration's time of every network that fits without compression."""
+    return {
+        label: result(training, case, label, scheme, codec_times)["time_ms"]
+        for label in NETWORKS
+        if result(training, case, label, BELOW)["fits"] and not _left_out(case, label)
+    }
+
+
+def _left_out(case: Case, label: str) -> bool:
+    return (case.panel, label) == ("6d", "Plain20")
+
+
+def saved_percent(training: SavedResults, case: Case, codec_times: str = SIMULATED) -> dict[str, float]:
+    """Training time that CSWAP saves against vDNN."""
+    below, ours = times_ms(training, case, BELOW), times_ms(training, case, CSWAP, codec_times)
+    return {label: 100 * (1 - ours[label] / below[label]) for label in ours}
+
+
+def throughput(training: SavedResults, case: Case, over: str, codec_times: str = SIMULATED) -> dict[str, float]:
+    """CSWAP's throughput above a scheme's, in per cent."""
+    below, ours = times_ms(training, case, over), times_ms(training, case, CSWAP, codec_times)
+    return {label: 100 * (below[label] / ours[label] - 1) for label in ours}
+
+
+def normalised(training: SavedResults, case: Case, codec_times: str = SIMULATED) -> dict[str, dict[str, float]]:
+    """Throughput over vDNN's, by scheme and network."""
+    below = times_ms(training, case, BELOW)
+    found = {}
+    for scheme in (HOST, STATIC, CSWAP, ORACLE):
+        ours = times_ms(training, case, scheme, codec_times)
+        found[scheme] = {label: below[label] / ours[label] for label in ours}
+    return found
+
+
+@cache
+def decisions(
+    case: Case, label: str, codec_times: str = SIMULATED, epoch: float | None = None, codec: str = "zvc"
+) -> list[Decision]:
+    """CSWAP's decisions, at an epoch of the network's training, or on average over it."""
+    extra: dict[str, Any] = {"codec_times": codec_times, "epoch": epoch, "codec": codec}
+    return cswap.decisions(_setting(case, label, make_options(link=LINK, **extra)), CSWAP)
+
+
+def _setting(case: Case, label: str, options: Options) -> Setting:
+    network, machine, cost = _loaded(case, label)
+    return Setting(network, BATCHES[case.machine, case.dataset][label], machine, cost, options)
+
+
+@cache
+def _loaded(case: Case, label: str) -> tuple[Network, TrainingMachine, CostModel]:
+    machine = TrainingMachine.load(case.machine)
+    return Network.load(ZOO[case.dataset][label]), machine, CostModel.load(machine)
+
+
+@cache
+def regrets_ms(case: Case, label: str, codec_times: str = SIMULATED) -> dict[str, float]:
+    """How much longer each decision makes the iteration than its opposite, others fixed; below 0: it is right."""
+    setting = _setting(case, label, make_options(link=LINK, codec_times=codec_times))
+    taken = decisions(case, label, codec_times)
+
+    def time_ps(chosen: list[Decision]) -> int:
+        plan = cswap.plan_of(setting, CSWAP, chosen)
+        program = build(setting.network, setting.batch, setting.cost, plan, link_rate(setting.machine, LINK))
+        placement, _ = placed(program, plan, setting.machine, setting.options)
+        return schedule(placement.program).time_ps
+
+    here = time_ps(taken)
+    return {
+        one.layer.name: (here - time_ps([replace(o, compress=o.compress != (o is one)) for o in taken])) / 1e9
+        for one in taken
+    }
+
+
+def accuracy_percent(case: Case, label: str, codec_times: str = SIMULATED) -> float:
+    """Decisions that no flip would improve."""
+    regrets = regrets_ms(case, label, codec_times)
+    return 100 * sum(regret <= 0 for regret in regrets.values()) / len(regrets) if regrets else 100.0
+
+
+def trained(label: str, dataset: str = IMAGENET) -> Activations:
+    """The reduced training that a network's sparsities are from."""
+    found = training_of(Network.load(ZOO[dataset][label]))
+    assert found is not None, label
+    return found
+
+
+def epochs(label: str) -> tuple[float, ...]:
+    """Epochs of a network's training, from before the first iteration on."""
+    return tuple(point.epoch for point in trained(label).points)
+
+
+def training_text(*labels: str) -> str:
+    """What was trained, for captions: networks with their widths and sizes of images, data, epochs; none: all."""
+    used = {id(t): t for dataset in ZOO for label in labels or NETWORKS for t in [trained(label, dataset)]}
+    made = [found.provenance for found in used.values()]
+    networks = ", ".join(one["network"].partition(";")[0] for one in made)
+    data, epochs = made[0]["data"].partition(", stand")[0], max(t.points[-1].epoch for t in used.values())
+    return f"sparsities: our trainings, map by map: {networks}; {data}, {epochs:g} epochs"

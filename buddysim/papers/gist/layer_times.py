@@ -1,0 +1,86 @@
+"""How much longer an iteration takes: with encodings, vDNN, naive swapping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+
+from buddysim.papers.gist.paper_networks import NETWORKS, lossy, run, slowdown_percent
+from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.sweep.saved import SavedResults
+
+_CODECS = (
+    "encodings take the time that their bytes take at 336 GB/s, where the paper's CUDA and cuSPARSE kernels are slower"
+)
+
+
+def slowdowns(scheme: Callable[[str], str], against: str = "gist-base") -> dict[str, float]:
+    """By the paper's name of the network, in per cent."""
+    return {label: slowdown_percent(label, scheme(label), against) for label in NETWORKS}
+
+
+def of(scheme: str) -> dict[str, float]:
+    """The same of one scheme; swapping is held against the same algorithms without it."""
+    return slowdowns(lambda label: scheme, "baseline-m" if scheme in ("vdnn-all-m", "naive-swap") else "gist-base")
+
+
+@measures("overhead-lossless", "overhead-lossy", "overhead-vgg16", "ssdc-slower", "dpr-slower")
+def overhead(training: SavedResults, id: str) -> Measured:
+    found = {
+        "overhead-lossless": lambda: of("gist-lossless"),
+        "overhead-lossy": lambda: slowdowns(lossy),
+        "overhead-vgg16": lambda: slowdowns(lossy),
+        "ssdc-slower": lambda: of("gist-ssdc"),
+        "dpr-slower": lambda: slowdowns(lambda label: lossy(label).replace("gist-", "gist-dpr-")),
+    }[id]()
+    amount = found["VGG16"] if id == "overhead-vgg16" else fmean(found.values())
+    return Measured(amount, note=by_network(found, "{:.1f}"), cause=_CODECS)
+
+
+@measures("swap-average", "vdnn-average", "vdnn-inception")
+def swapping(training: SavedResults, id: str) -> Measured:
+    found = of("naive-swap" if id.startswith("swap") else "vdnn-all-m")
+    return Measured(
+        found["Inception"] if id == "vdnn-inception" else fmean(found.values()),
+        note=f"X of all feature layers, at 12.8 GB/s: {by_network(found, '{:.1f}')}",
+        cause=_swapped(),
+    )
+
+
+def _swapped() -> str:
+    """How much of what Inception moves belongs to layers that vDNN's paper doesn't know."""
+    outcome = run("Inception", "vdnn-all-m")
+    moved: dict[str, int] = {}
+    for task in outcome.program.tasks:
+        if task.stream == "offload":
+            kind = outcome.network.layers[task.layer].kind
+            moved[kind] = moved.get(kind, 0) + task.byte_count
+    known = sum(moved.get(kind, 0) for kind in ("conv", "maxpool", "avgpool", "relu"))
+    share = 100 * (1 - known / sum(moved.values()))
+    return (
+        f"{share:.0f} % of what Inception v3 moves here is X of concatenations and batch normalisations, which vDNN's "
+        "paper doesn't have"
+    )
+
+
+@measures("swap-order")
+def order(training: SavedResults) -> Measured:
+    means = {
+        "Gist": fmean(slowdowns(lossy).values()),
+        "vDNN": fmean(of("vdnn-all-m").values()),
+        "naive swapping": fmean(of("naive-swap").values()),
+    }
+    return Measured(", ".join(sorted(means, key=lambda name: means[name])), note=by_network(means, "{:.1f}"))
+
+
+@measures("binarize-faster", "both-against-ssdc", "inplace-speed")
+def single(training: SavedResults, id: str) -> Measured:
+    found = {
+        "binarize-faster": lambda: of("gist-binarize"),
+        "both-against-ssdc": lambda: slowdowns(lambda label: "gist-ssdc-binarize", "gist-ssdc"),
+        "inplace-speed": lambda: of("gist-inplace"),
+    }[id]()
+    mean = fmean(found.values())
+    faster = "faster than SSDC alone" if id == "both-against-ssdc" else "faster than the baseline"
+    text = "as the baseline" if abs(mean) < 0.05 else faster if mean < 0 else "slower"
+    return Measured(text, note=f"slowdown in per cent: {by_network(found, '{:.1f}')}")

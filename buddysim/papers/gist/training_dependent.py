@@ -1,0 +1,47 @@
+"""What depends on the paper's own trainings, beside ours: sparsities over time, formats that a training bears."""
+
+from __future__ import annotations
+
+from buddysim.gist.csr_rows import rows_bytes
+from buddysim.papers.cdma.density import about_the_training, measurement, shown_maps
+from buddysim.papers.simulated_values import Measured, measures
+from buddysim.sweep.saved import SavedResults
+
+
+def ssdc_ratios() -> list[tuple[int, float]]:
+    """Iteration and the ratio of SSDC, in single precision, over all ReLU and pooled maps of the features together."""
+    activations = measurement()
+    maps = [n for n in shown_maps() if activations.maps[n].part == "features"]
+    found = []
+    for point in activations.points:
+        raw = kept = 0
+        for n in maps:
+            statistics = point.statistics(n)
+            if statistics is not None:
+                elements = 1_000_000  # the same for each map: ratios of maps, not of one network's sizes
+                raw += 4 * elements
+                nonzero = round(statistics.density * elements)
+                kept += rows_bytes(elements, nonzero, 4 * nonzero)
+        found.append((point.iteration, raw / kept))
+    return found
+
+
+@measures("ssdc-over-time", "ssdc-first")
+def over_time(training: SavedResults, id: str) -> Measured:
+    ratios = ssdc_ratios()
+    above = next((iteration for iteration, ratio in ratios if ratio > 1), None)
+    note = f"{about_the_training()}: {ratios[0][1]:.2f} at first, {ratios[-1][1]:.2f} at the end"
+    if id == "ssdc-first":
+        return Measured(None if above is None else float(above), note=note)
+    return Measured("more than 1 throughout" if above == ratios[0][0] else "more than 1, but for the first minibatches")
+
+
+@measures("sparsity-vgg16")
+def sparsity(training: SavedResults) -> Measured:
+    relus = [n for n in shown_maps() if measurement().maps[n].kind == "relu"]
+    return Measured(100 * (1 - float(measurement().densities[:, relus].min())), note=about_the_training())
+
+
+@measures("epoch-minibatches")
+def epoch_minibatches(training: SavedResults) -> Measured:
+    return Measured(1_281_167 / 64 / 1000)

@@ -1,0 +1,99 @@
+"""The numbers that papers state: the entries of every ``reported.toml``."""
+
+from __future__ import annotations
+
+import pkgutil
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module, resources
+from types import ModuleType
+from typing import Any
+
+import buddysim.papers
+
+Amount = float | str | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A number of a paper.
+
+    Attributes
+    ----------
+    id : unique over all papers
+    where : paper, section and figure; ``derived: ...`` where it follows from the text without standing in it
+    value : in `unit`; a tuple is a range or a list; text is a finding that no number says
+    what : what it is the number of
+    rule : how closely the simulator is to meet it (`buddysim.papers.paper_comparison`)
+    unit : ``""`` where it has none
+    workspace : it includes the workspaces of cuDNN 4, which are published nowhere
+    contradicted : other figures of the same paper disagree with it
+    note : shown in the comparison
+    line : of the paper's text, where one was noted
+    needs : inputs that nobody published: ``"sparsity"``, ``"accuracy"``, ``"codec times"``, ``"programs"``, ...
+    """
+
+    id: str
+    where: str
+    value: Amount
+    what: str
+    rule: str
+    unit: str = ""
+    workspace: bool = False
+    contradicted: bool = False
+    note: str = ""
+    line: int = 0
+    needs: tuple[str, ...] = ()
+
+
+@cache
+def paper_folders(document: str | None = None) -> tuple[ModuleType, ...]:
+    """The papers' packages, in the order of their ``ORDER``; each has its short name as ``TITLE``.
+
+    Parameters
+    ----------
+    document : only those that are compared in this document of docs/, which a paper names as ``DOCUMENT``
+    """
+    names = (module.name for module in pkgutil.iter_modules(buddysim.papers.__path__) if module.ispkg)
+    papers = (import_module(f"buddysim.papers.{name}") for name in names)
+    found = (paper for paper in papers if document in (None, paper.DOCUMENT))
+    return tuple(sorted(found, key=lambda paper: paper.ORDER))
+
+
+@cache
+def numbers(document: str | None = None) -> dict[str, Stated]:
+    """Every number by id, paper by paper: the entries in their order, then those read off figures.
+
+    Parameters
+    ----------
+    document : as `paper_folders` has it
+    """
+    found: dict[str, Stated] = {}
+    for paper in paper_folders(document):
+        for number in (*_entries(paper), *_read_off(paper)):
+            if number.id in found:
+                raise ValueError(f"{paper.__name__}: {number.id!r} is stated a second time")
+            found[number.id] = number
+    return found
+
+
+def _entries(paper: ModuleType) -> Iterator[Stated]:
+    text = (resources.files(paper) / "reported.toml").read_text(encoding="utf-8")
+    for entry in tomllib.loads(text)["number"]:
+        if isinstance(entry["value"], list):
+            entry["value"] = tuple(map(float, entry["value"]))
+        entry["needs"] = tuple(entry.get("needs", ()))
+        yield Stated(**entry)
+
+
+def _read_off(paper: ModuleType) -> Iterator[Stated]:
+    """The numbers of a paper whose folder has a module ``digitized_figures``."""
+    if any(module.name == "digitized_figures" for module in pkgutil.iter_modules(paper.__path__)):
+        yield from import_module(f"{paper.__name__}.digitized_figures").figure_numbers()
+
+
+def value(id: str) -> Any:
+    """The value of a number: a float, the two ends of a range, or text."""
+    return numbers()[id].value

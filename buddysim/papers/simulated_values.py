@@ -1,0 +1,72 @@
+"""What the simulator gives for the numbers of papers: the functions that `measures` marks."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+from buddysim.papers.reported_values import Amount, paper_folders
+from buddysim.sweep.saved import Result, SavedResults
+
+Measurement = Callable[[SavedResults], "Measured"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the simulator gives for a number.
+
+    Attributes
+    ----------
+    value : in the number's unit; None where there is nothing to compare
+    note : shown in the comparison: the values of single networks, the workspace that the paper's number implies
+    cause : why it is off, with numbers; shown where it isn't reproduced
+    """
+
+    value: Amount | None
+    note: str = ""
+    cause: str = ""
+
+
+def measures(*ids: str) -> Callable[[Callable[..., Measured]], Callable[..., Measured]]:
+    """Marks the function that measures these numbers.
+
+    It is called with the results of training simulations, and with the id where it measures several numbers.
+    """
+
+    def mark(function: Callable[..., Measured]) -> Callable[..., Measured]:
+        function.measured_ids = ids  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+@cache
+def measurements() -> Mapping[str, Measurement]:
+    """Every marked function of the papers' folders, by the id of the number that it measures."""
+    found: dict[str, Measurement] = {}
+    for paper in paper_folders():
+        for module in pkgutil.iter_modules(paper.__path__):
+            for function in vars(import_module(f"{paper.__name__}.{module.name}")).values():
+                for id, measurement in _by_id(function):
+                    if found.setdefault(id, measurement) is not measurement:
+                        raise ValueError(f"{paper.__name__}.{module.name}: {id!r} is measured a second time")
+    return found
+
+
+def _by_id(function: Any) -> list[tuple[str, Measurement]]:
+    ids = getattr(function, "measured_ids", ())
+    return [(id, function if len(ids) == 1 else partial(function, id=id)) for id in ids]
+
+
+def loss_percent(result: Result) -> float:
+    """Performance of the feature layers lost against the oracle; of a network that doesn't fit, as if it did."""
+    return float(100 * (1 - result["features.oracle_ms"] / result["features.time_ms"]))
+
+
+def by_network(values: Mapping[str, float], form: str = "{:.0f}") -> str:
+    """``AlexNet (128) 75, OverFeat (128) 91``: for notes."""
+    return ", ".join(f"{label} {form.format(amount)}" for label, amount in values.items())

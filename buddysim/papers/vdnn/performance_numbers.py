@@ -1,0 +1,109 @@
+"""The speed of vDNN's policies (Rhu et al., MICRO 2016): of the feature-extraction layers, against the oracle's."""
+
+from __future__ import annotations
+
+import csv
+from importlib import resources
+from statistics import fmean
+
+from buddysim.machine.training import TrainingMachine
+from buddysim.papers.simulated_values import Measured, by_network, loss_percent, measures
+from buddysim.papers.vdnn.paper_networks import SIX
+from buddysim.sweep.saved import Result, SavedResults
+
+
+@measures("all-m-loss", "all-m-loss-most", "conv-m-loss", "conv-m-loss-most")
+def losses(training: SavedResults, id: str) -> Measured:
+    policy = "vdnn-all-m" if id.startswith("all") else "vdnn-conv-m"
+    results = {label: training.result(name, batch, policy) for label, name, batch in SIX}
+    lost = {label: loss_percent(result) for label, result in results.items()}
+    algorithms = fmean(
+        100 * (1 - result["features.oracle_ms"] / (result["features.time_ms"] - result["features.stall_ms"]))
+        for result in results.values()
+    )
+    amount = max(lost.values()) if id.endswith("most") else fmean(lost.values())
+    return Measured(
+        amount,
+        note=by_network(lost),
+        cause=f"of our mean loss of {fmean(lost.values()):.0f}, {algorithms:.0f} is implicit GEMM against the fastest "
+        f"algorithm, {fmean(lost.values()) - algorithms:.0f} is waiting for copies",
+    )
+
+
+@measures("all-m-loss-vgg16-128")
+def loss_vgg16_128(training: SavedResults) -> Measured:
+    result = training.result("vgg19", 128, "vdnn-all-m")
+    stalled = 100 * result["features.stall_ms"] / result["features.time_ms"]
+    return Measured(loss_percent(result), note=f"{stalled:.1f} % of its time spent waiting for copies")
+
+
+@measures("dyn-time")
+def dyn_time(training: SavedResults) -> Measured:
+    kept = {label: 100 - loss_percent(training.result(name, batch, "vdnn-dyn")) for label, name, batch in SIX}
+    return Measured(fmean(kept.values()), note=by_network(kept))
+
+
+@measures("dyn-time-worst")
+def dyn_worst(training: SavedResults) -> Measured:
+    result = training.result("vgg19", 256, "vdnn-dyn")
+    return Measured(100 - loss_percent(result), note=f"dyn chooses {result['provenance']['decisions'][-1]}")
+
+
+@measures("reuse-alexnet", "reuse-vgg16-64")
+def reuse(training: SavedResults, id: str) -> Measured:
+    result = training.result(*(("alexnet", 128) if id == "reuse-alexnet" else ("vgg19", 64)), "oracle")
+    first = next(row for row in result["per_layer"] if row["kind"] == "conv")
+    measured, ours = timed_vgg_a(), training.result("vgg11", 64, "oracle")["time_ms"]
+    distance = first["reuse_distance_ms"]
+    return Measured(
+        distance,
+        note=f"of {result['time_ms']:.0f} ms of the iteration",
+        cause=f"Torch with cuDNN 4 takes {measured:.0f} ms for VGG-A (64) on this GPU (convnet-benchmarks), our oracle "
+        f"{ours:.0f}: slower by the same factor, {distance:.0f} ms would be {distance * measured / ours:.0f}",
+    )
+
+
+def timed_vgg_a() -> float:
+    """Published ms of an iteration of VGG-A (64), Titan X, cuDNN 4."""
+    data = resources.files("buddysim.training.cost") / "data" / "networks-titan-x.csv"
+    lines = [line for line in data.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    rows = [row for row in csv.DictReader(lines) if (row["library"], row["network"]) == ("cudnn4", "vgg11")]
+    return sum(float(row["ms"]) for row in rows if row["batch"] == "64" and row["kernels"] == "cudnn")
+
+
+@measures("conv-share")
+def conv_share(training: SavedResults) -> Measured:
+    shares = {}
+    for label, name, batch in SIX:
+        rows = [row for row in training.result(name, batch, "oracle")["per_layer"] if row["part"] == "features"]
+        times = {row["index"]: row["forward_ms"] + row["backward_ms"] for row in rows}
+        shares[label] = 100 * sum(times[row["index"]] for row in rows if row["kind"] == "conv") / sum(times.values())
+    return Measured(fmean(shares.values()), note=by_network(shares))
+
+
+@measures("dram-worst")
+def dram_worst(training: SavedResults) -> Measured:
+    machine = TrainingMachine.load("titan-x")
+    return Measured(100 * machine.links["pcie3-peak"].offload_bytes_per_s / machine.dram_bytes_per_s)
+
+
+@measures("dram-unsaturated")
+def dram_unsaturated(training: SavedResults) -> Measured:
+    most, layer = max(dram_shares(training.result("vgg19", 256, "oracle")))
+    return Measured(100 * most, note=f"{layer}; a lower bound, from the layer's shapes")
+
+
+def dram_shares(result: Result) -> list[tuple[float, str]]:
+    """Share of peak memory bandwidth of each CONV layer's forward and backward computation."""
+    peak = result["provenance"]["dram_bytes_per_s"]
+    return [
+        (row[f"{pass_}_dram_bytes"] / (row[f"{pass_}_ms"] / 1e3) / peak, f"{row['name']}, {pass_}")
+        for row in result["per_layer"]
+        for pass_ in ("forward", "backward")
+        if row["kind"] == "conv"
+    ]
+
+
+@measures("power")
+def power(training: SavedResults) -> Measured:
+    return Measured(None, note="the simulator has no model of power")

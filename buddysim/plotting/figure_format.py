@@ -1,0 +1,100 @@
+"""How a figure looks in print: its width, its letters, its title, its dots."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from buddysim.plotting import style
+
+#: The size of labels of axes in figures as they are drawn, in points.
+_DRAWN_FONT = 9
+_LEAST_HEIGHT_IN = 1.8
+_WIDE = 0.75  # of the figure: axes and their labels stand beside a legend's end
+_OVER_BARS = 0.3  # of an axis's height: room for numbers that stand upright over bars
+_LETTERS_PER_IN, _CAPTION_LINE_IN = 17, 0.14  # of a caption's letters
+
+
+def _caption_in(figure: Figure, width_in: float) -> float:
+    """The height that a caption takes in a figure of a width, about."""
+    letters = width_in * _LETTERS_PER_IN
+    lines = sum(-(-len(paragraph) // letters) for paragraph in figure.get_supxlabel().splitlines())
+    return lines * _CAPTION_LINE_IN
+
+
+def _make_room(figure: Figure) -> None:
+    """Nothing is wider than a narrow figure, or over its neighbour: legends in more rows, labels turned upright."""
+    for text in figure.texts:
+        text.set_wrap(True)
+    if figure._suptitle is not None:  # type: ignore[attr-defined]
+        figure._suptitle.set_wrap(True)  # type: ignore[attr-defined]
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        for columns in (3, 2, 1):
+            if legend is None or legend.get_window_extent().width <= _WIDE * figure.bbox.width:
+                break
+            texts = legend.get_texts()
+            labels = [text.get_text() for text in texts]
+            style.legend(axes, columns, handles=legend.legend_handles, labels=labels, fontsize=texts[0].get_fontsize())
+            legend = axes.get_legend()
+            figure.draw_without_rendering()
+    for axes in figure.axes:
+        ticks = [label for label in axes.get_xticklabels() if label.get_text()]
+        boxes = [label.get_window_extent() for label in ticks]
+        if any(one.x1 > other.x0 for one, other in itertools.pairwise(boxes)):
+            for label in ticks:
+                label.set_rotation(90)
+            figure.set_figheight(figure.get_figheight() + max(box.width for box in boxes) / figure.dpi)
+        wide = [text for text in axes.texts if text.get_window_extent().width > axes.bbox.width / max(len(ticks), 1)]
+        for text in wide:
+            text.set_rotation(90)
+        if wide:
+            bottom, top = axes.get_ylim()
+            axes.set_ylim(bottom, top + _OVER_BARS * (top - bottom))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a paper asks of its figures.
+
+    Attributes
+    ----------
+    width_in : inches; None: as the figure was drawn. Height follows, but no figure is flatter than is legible
+    font_pt : points of the labels of axes; other texts keep their proportion to them
+    title : whether the figure keeps its title and the caption under it: a paper's own caption may say both
+    dpi : dots per inch, of .png
+    """
+
+    width_in: float | None = None
+    font_pt: float | None = None
+    title: bool = True
+    dpi: float | None = None
+
+    def apply(self, figure: Figure) -> Figure:
+        """Changes a figure that was drawn, and returns it."""
+        if not self.title:
+            figure.suptitle("")
+            figure.supxlabel("")
+        if self.width_in is not None:
+            width, height = figure.get_size_inches()
+            flat = max(height * self.width_in / width, min(height, _LEAST_HEIGHT_IN))
+            more = _caption_in(figure, self.width_in) - _caption_in(figure, width)
+            figure.set_size_inches(self.width_in, flat + more)
+        if self.font_pt is not None:
+            for text in figure.findobj(Text):
+                text.set_fontsize(float(text.get_fontsize()) * self.font_pt / _DRAWN_FONT)
+            for axes in figure.axes:
+                size = max((float(label.get_fontsize()) for label in axes.get_xticklabels()), default=self.font_pt)
+                axes.tick_params(labelsize=size)
+        if self.dpi is not None:
+            figure.set_dpi(self.dpi)
+        if self.width_in is not None:
+            with warnings.catch_warnings():  # until there is room, matplotlib says that there is none
+                warnings.simplefilter("ignore", UserWarning)
+                _make_room(figure)
+        return figure

@@ -1,0 +1,150 @@
+"""How figures look: colours that stay apart in grey, few lines, the papers' numbers as red marks."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from buddysim.plotting.notebook_figure import ShownFigure
+
+INK, PALE, STATED = "#222222", "#8a8a8a", "#b3261e"
+LINES_ONLY = "Red lines: what the paper's text states of all its bars; their heights could not be read from its figure."
+SERIES = ("#1f4e79", "#9dc3e6", "#c55a11", "#f4b183", "#4f7942", "#b7d3a8", "#5b4a8a", "#cfc6e6", "#16202b")
+KINDS = {
+    "weights": "#16202b",
+    "weight gradients": "#5b4a8a",
+    "feature maps": "#1f4e79",
+    "gradient maps": "#9dc3e6",
+    "workspace": "#f4b183",
+}
+
+
+def figure(
+    title: str, rows: int = 1, columns: int = 1, width: float = 9.6, height: float = 4.2, **more: Any
+) -> tuple[Figure, Any]:
+    """A figure with its title, and its axes.
+
+    Parameters
+    ----------
+    rows, columns : of axes
+    width, height : inches
+    more : for matplotlib's ``Figure.subplots``
+
+    Returns
+    -------
+    the figure, and its axes: one, or an array of them
+    """
+    made = ShownFigure(figsize=(width, height), dpi=110, layout="constrained")
+    axes = made.subplots(rows, columns, **more)
+    made.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    for panel in axes.flat if hasattr(axes, "flat") else [axes]:
+        tidy(panel)
+    return made, axes
+
+
+def tidy(axes: Axes) -> None:
+    """Removes the frame, and pales the axes."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(PALE)
+    axes.tick_params(colors=INK, labelsize=8)
+    axes.xaxis.label.set_fontsize(9)
+    axes.yaxis.label.set_fontsize(9)
+
+
+def grouped(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], form: str = "") -> None:
+    """Bars of several series side by side for each group.
+
+    Parameters
+    ----------
+    groups : labels on the horizontal axis
+    series : a value for each group, by label; None leaves a gap
+    form : format of the value written over each bar, such as ``"{:.1f}"``; none without it
+    """
+    width = 0.8 / max(len(series), 1)
+    for n, (label, values) in enumerate(series.items()):
+        offset = (n - (len(series) - 1) / 2) * width
+        spots = [(x + offset, value) for x, value in enumerate(values) if value is not None]
+        axes.bar([x for x, _ in spots], [v for _, v in spots], width, label=label, color=SERIES[n % len(SERIES)])
+        if form:
+            for x, value in spots:
+                axes.annotate(
+                    form.format(value),
+                    (x, value),
+                    (0, 5),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=6,
+                    color=INK,
+                )
+    axes.set_xticks(range(len(groups)), groups)
+
+
+def stacked(axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[float]], width: float = 0.6) -> list[float]:
+    """One bar for each group, its parts on top of each other; returns the heights of the bars."""
+    heights = [0.0] * len(groups)
+    for n, (label, values) in enumerate(parts.items()):
+        colour = KINDS.get(label, SERIES[n % len(SERIES)])
+        axes.bar(range(len(groups)), values, width, bottom=heights, label=label, color=colour)
+        heights = [height + value for height, value in zip(heights, values, strict=True)]
+    axes.set_xticks(range(len(groups)), groups)
+    return heights
+
+
+def caption(axes: Axes, text: str, instead_of: str = "") -> None:
+    """Adds a paragraph to the caption under the figure, once; in place of another, where that is there."""
+    figure = axes.figure
+    before = [paragraph for paragraph in figure.get_supxlabel().splitlines() if paragraph != instead_of]
+    if text in before:
+        return
+    found = figure.supxlabel("\n".join([*before, text]), x=0.01, ha="left", fontsize=7, color=INK)
+    found.set_wrap(True)
+
+
+def stated(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper", missing: str = "") -> None:
+    """Marks numbers that the paper states, and says in the caption for how many of the bars, which are drawn before.
+
+    Parameters
+    ----------
+    missing : the caption where the marks are something else than heights of these bars
+    """
+    bars = len({round(bar.get_x() + bar.get_width() / 2, 3) for bar in axes.patches if isinstance(bar, Rectangle)})
+    if len(x) < bars or missing:
+        caption(
+            axes,
+            missing
+            or f"Red marks: {len(x)} of these {bars} bars, whose heights the paper's text states; the others could not "
+            "be read from its figure.",
+            instead_of=LINES_ONLY,
+        )
+    axes.scatter(x, y, marker="D", s=26, facecolor="white", edgecolor=STATED, linewidth=1.4, zorder=5, label=label)
+
+
+def stated_line(axes: Axes, y: float, text: str) -> None:
+    """Draws a line where the paper states an average or a bound; the caption says that its bars couldn't be read."""
+    if "could not be read" not in axes.figure.get_supxlabel():
+        caption(axes, LINES_ONLY)
+    axes.axhline(y, color=STATED, linewidth=0.9, linestyle="--", zorder=4)
+    axes.annotate(
+        textwrap.fill(text, 14), (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+        va="center", fontsize=7, color=STATED,
+    )  # fmt: skip
+
+
+def legend(axes: Axes, columns: int = 4, **more: Any) -> None:
+    """A legend above the axes, in a row."""
+    usual: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.0), "fontsize": 8, "frameon": False}
+    axes.legend(ncols=columns, **{**usual, "handlelength": 1, **more})
+
+
+def turned(axes: Axes, size: float = 7) -> None:
+    """Turns the labels of the groups upright, for many groups."""
+    for label in axes.get_xticklabels():
+        label.set_rotation(90)
+        label.set_fontsize(size)
