@@ -49,7 +49,7 @@ class L1Strides(Workload):
         shift = np.uint64(LANES * self.stride * WORD // LINE_BYTES)
         warp = np.arange(WARPS, dtype=np.uint64).reshape(1, -1, 1, 1) % np.uint64(2) * shift
         operations = [
-            load(lines=len(own), use_distance=max(1, 8 - n), words_code=code)
+            load(lines=len(own), use_distance=max(1, 8 - n), bank_words=code)
             for n, (own, code) in enumerate(zip(lines, codes, strict=True))
         ]
         for repeats in (self.warm, self.warm + self.rounds):

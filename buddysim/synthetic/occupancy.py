@@ -125,7 +125,7 @@ class Occupancy(Workload):
                 bytes_per_lane=ELEMENT,
                 gap=gap,
                 use_distance=max(1, loads - n + sum(gaps[n + 1 :])),
-                words_code=words,
+                bank_words=words,
             )
             for n, ((_, lines, _, words, whole), gap) in enumerate(zip(accesses, gaps, strict=True))
         ]
@@ -151,6 +151,6 @@ class Occupancy(Workload):
                 lines_of=lines_of,
                 threads=self.threads,
                 shared_memory=self.shared_memory,
-                tail_gap=tail,
+                tail_gap_instructions=tail,
             )
             first += blocks

@@ -67,7 +67,7 @@ class Stride(Workload):
                     lines=len(entries),
                     bytes_per_lane=LANE_BYTES,
                     use_distance=self.use_distance,
-                    words_code=words_code_of(offsets, LANE_BYTES),
+                    bank_words=words_code_of(offsets, LANE_BYTES),
                 )
             ],
             repeats=self.loads_per_warp,

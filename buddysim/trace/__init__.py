@@ -14,6 +14,8 @@ from buddysim.trace.model import (
 )
 from buddysim.trace.reader import Kernel, Trace, open_trace
 from buddysim.trace.records import (
+    ATOMIC_CONFLICTS_SHIFT,
+    BANK_WORDS_SHIFT,
     BLOCK_DTYPE,
     FLAG_BYPASS_L1,
     FLAG_NO_RETURN,
@@ -24,15 +26,15 @@ from buddysim.trace.records import (
     OP_DTYPE,
     OP_LOAD,
     OP_STORE,
-    REPEATS_SHIFT,
     WARP_DTYPE,
-    WORDS_SHIFT,
 )
 from buddysim.trace.values import Contents, SizeMap, Snapshot
 from buddysim.trace.verify import Verified, verify_trace
 from buddysim.trace.writer import TraceWriter
 
 __all__ = [
+    "ATOMIC_CONFLICTS_SHIFT",
+    "BANK_WORDS_SHIFT",
     "BLOCK_DTYPE",
     "FLAG_BYPASS_L1",
     "FLAG_NO_RETURN",
@@ -43,9 +45,7 @@ __all__ = [
     "OP_DTYPE",
     "OP_LOAD",
     "OP_STORE",
-    "REPEATS_SHIFT",
     "WARP_DTYPE",
-    "WORDS_SHIFT",
     "Allocation",
     "Chunk",
     "ChunkRef",

@@ -14,7 +14,7 @@ cdef enum:
 cdef int coalesce_op(
     const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bint is_store, uint64_t* lines
 ) noexcept nogil
-cdef int meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil
-cdef uint8_t words_code(
+cdef int atomic_conflicts(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil
+cdef uint8_t bank_words(
     const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines
 ) noexcept nogil

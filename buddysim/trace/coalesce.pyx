@@ -96,7 +96,7 @@ cdef int coalesce_op(
     return n_lines
 
 
-cdef int meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil:
+cdef int atomic_conflicts(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil:
     """How often an atomic's lanes meet at a word: over its sectors, the lanes of the busiest word beyond the first."""
     cdef uint64_t sorted_addresses[MAX_LANES]
     cdef uint64_t width = bytes_per_lane if bytes_per_lane else 1, address
@@ -146,7 +146,7 @@ cdef int word_turns(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_l
     return min(turns + busiest, MOST_TURNS)
 
 
-cdef uint8_t words_code(
+cdef uint8_t bank_words(
     const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines
 ) noexcept nogil:
     """The turns beyond those in which banks would deliver the sectors whole: modulo MOST_TURNS."""
@@ -175,7 +175,7 @@ def words_code_of(addresses, bytes_per_lane):
         return 0
     if int(np.max(np.asarray(view))) > MAX_ADDRESS - MAX_BYTES_PER_LANE:
         raise ValueError(f"an address beyond {MAX_ADDRESS:#x}")
-    return words_code(&view[0], n, bytes_per_lane, lines, coalesce_op(&view[0], n, bytes_per_lane, False, lines))
+    return bank_words(&view[0], n, bytes_per_lane, lines, coalesce_op(&view[0], n, bytes_per_lane, False, lines))
 
 
 def meetings_of(addresses, bytes_per_lane):
@@ -189,7 +189,7 @@ def meetings_of(addresses, bytes_per_lane):
     cdef const uint64_t[::1] view = np.ascontiguousarray(addresses, dtype=np.uint64)
     if view.shape[0] > MAX_LANES:
         raise ValueError(f"{view.shape[0]} lanes, expected at most {MAX_LANES}")
-    return meetings(&view[0], <int>view.shape[0], bytes_per_lane) if view.shape[0] else 0
+    return atomic_conflicts(&view[0], <int>view.shape[0], bytes_per_lane) if view.shape[0] else 0
 
 
 def coalesce(addresses, lanes, bytes_per_lane, is_store):

@@ -158,10 +158,10 @@ def count_instructions(const WarpRecord[::1] warps, const WarpOp[::1] ops):
     cdef Py_ssize_t i
     with nogil:
         for i in range(ops.shape[0]):
-            instructions += ops[i].gap
+            instructions += ops[i].gap_instructions
             memory += ops[i].kind != OP_BARRIER
         for i in range(warps.shape[0]):
-            instructions += warps[i].tail_gap
+            instructions += warps[i].tail_gap_instructions
     return instructions, memory
 
 
@@ -213,10 +213,10 @@ cdef inline size_t find_shape(
 cdef struct WarpShape:
     uint32_t warp
     uint32_t n_ops
-    uint32_t tail_gap
-    uint32_t tail_cycles
-    uint32_t tail_steps
-    uint32_t tail_unit_slots
+    uint32_t tail_gap_instructions
+    uint32_t tail_critical_path_cycles
+    uint32_t tail_critical_path_hops
+    uint32_t tail_unit_busy_slots
 
 
 cdef struct Work:
@@ -261,9 +261,10 @@ cdef int find_shapes(
         return OUT_OF_MEMORY
     for i in range(counts.warps):
         warp.warp, warp.n_ops = warps[i].warp, warps[i].n_ops
-        warp.tail_gap, warp.tail_cycles, warp.tail_steps, warp.tail_unit_slots = (
-            warps[i].tail_gap, warps[i].tail_cycles, warps[i].tail_steps, warps[i].tail_unit_slots
-        )
+        warp.tail_gap_instructions = warps[i].tail_gap_instructions
+        warp.tail_critical_path_cycles = warps[i].tail_critical_path_cycles
+        warp.tail_critical_path_hops = warps[i].tail_critical_path_hops
+        warp.tail_unit_busy_slots = warps[i].tail_unit_busy_slots
         work.warp_index[i] = <uint32_t>find_shape(
             &work.warp_table, <uint8_t*>work.warp_shapes, &counts.warp_shapes,
             <const uint8_t*>&warp, sizeof(WarpShape), sizeof(WarpShape),
@@ -328,26 +329,26 @@ cdef void write_columns(
     for i in range(n):
         store_u32(c.warp_shapes, i, work.warp_shapes[i].warp)
         store_u32(c.warp_shapes, n + i, work.warp_shapes[i].n_ops)
-        store_u32(c.warp_shapes, 2 * n + i, work.warp_shapes[i].tail_gap)
-        store_u32(c.warp_shapes, 3 * n + i, work.warp_shapes[i].tail_cycles)
-        store_u32(c.warp_shapes, 4 * n + i, work.warp_shapes[i].tail_steps)
-        store_u32(c.warp_shapes, 5 * n + i, work.warp_shapes[i].tail_unit_slots)
+        store_u32(c.warp_shapes, 2 * n + i, work.warp_shapes[i].tail_gap_instructions)
+        store_u32(c.warp_shapes, 3 * n + i, work.warp_shapes[i].tail_critical_path_cycles)
+        store_u32(c.warp_shapes, 4 * n + i, work.warp_shapes[i].tail_critical_path_hops)
+        store_u32(c.warp_shapes, 5 * n + i, work.warp_shapes[i].tail_unit_busy_slots)
     width = index_width(n)
     for i in range(counts.warps):
         store_index(c.warp_index, width, i, work.warp_index[i])
     n = counts.op_shapes
     for i in range(n):
-        store_u32(c.op_shapes, i, work.op_shapes[i].gap)
-        store_u32(c.op_shapes, n + i, work.op_shapes[i].chain_cycles)
-        store_u32(c.op_shapes, 2 * n + i, work.op_shapes[i].chain_steps)
+        store_u32(c.op_shapes, i, work.op_shapes[i].gap_instructions)
+        store_u32(c.op_shapes, n + i, work.op_shapes[i].critical_path_cycles)
+        store_u32(c.op_shapes, 2 * n + i, work.op_shapes[i].critical_path_hops)
         store_u32(c.op_shapes, 3 * n + i, work.op_shapes[i].use_distance)
         store_u32(c.op_shapes, 4 * n + i, work.op_shapes[i].use_cycles)
-        store_u16(c.op_shapes + 20 * n, i, work.op_shapes[i].use_steps)
+        store_u16(c.op_shapes + 20 * n, i, work.op_shapes[i].use_hops)
         c.op_shapes[22 * n + i] = work.op_shapes[i].n_lines
         c.op_shapes[23 * n + i] = work.op_shapes[i].kind
         c.op_shapes[24 * n + i] = work.op_shapes[i].bytes_per_lane
         c.op_shapes[25 * n + i] = work.op_shapes[i].flags
-        store_u16(c.op_shapes + 26 * n, i, work.op_shapes[i].unit_slots)
+        store_u16(c.op_shapes + 26 * n, i, work.op_shapes[i].unit_busy_slots)
     width = index_width(n)
     for i in range(counts.ops):
         store_index(c.op_index, width, i, work.op_index[i])
@@ -441,10 +442,10 @@ cdef int decode_warps(
         warps[i].warp = load_u32(c.warp_shapes, shape)
         warps[i].first_op = <uint32_t>at
         warps[i].n_ops = n_ops
-        warps[i].tail_gap = load_u32(c.warp_shapes, 2 * n + shape)
-        warps[i].tail_cycles = load_u32(c.warp_shapes, 3 * n + shape)
-        warps[i].tail_steps = load_u32(c.warp_shapes, 4 * n + shape)
-        warps[i].tail_unit_slots = 0 if old else load_u32(c.warp_shapes, 5 * n + shape)
+        warps[i].tail_gap_instructions = load_u32(c.warp_shapes, 2 * n + shape)
+        warps[i].tail_critical_path_cycles = load_u32(c.warp_shapes, 3 * n + shape)
+        warps[i].tail_critical_path_hops = load_u32(c.warp_shapes, 4 * n + shape)
+        warps[i].tail_unit_busy_slots = 0 if old else load_u32(c.warp_shapes, 5 * n + shape)
         at += n_ops
         longest[0] = max(longest[0], <size_t>n_ops)
     return FINE if at == counts.ops else WARP_OPS
@@ -458,17 +459,17 @@ cdef int read_op_shapes(
     cdef int code
     for i in range(n):
         shapes[i].first_line = 0
-        shapes[i].gap = load_u32(c.op_shapes, i)
-        shapes[i].chain_cycles = load_u32(c.op_shapes, n + i)
-        shapes[i].chain_steps = load_u32(c.op_shapes, 2 * n + i)
+        shapes[i].gap_instructions = load_u32(c.op_shapes, i)
+        shapes[i].critical_path_cycles = load_u32(c.op_shapes, n + i)
+        shapes[i].critical_path_hops = load_u32(c.op_shapes, 2 * n + i)
         shapes[i].use_distance = load_u32(c.op_shapes, 3 * n + i)
         shapes[i].use_cycles = load_u32(c.op_shapes, 4 * n + i)
-        shapes[i].use_steps = load_u16(c.op_shapes + 20 * n, i)
+        shapes[i].use_hops = load_u16(c.op_shapes + 20 * n, i)
         shapes[i].n_lines = c.op_shapes[22 * n + i]
         shapes[i].kind = c.op_shapes[23 * n + i]
         shapes[i].bytes_per_lane = c.op_shapes[24 * n + i]
         shapes[i].flags = c.op_shapes[25 * n + i]
-        shapes[i].unit_slots = 0 if old else load_u16(c.op_shapes + 26 * n, i)
+        shapes[i].unit_busy_slots = 0 if old else load_u16(c.op_shapes + 26 * n, i)
         code = check_op(&shapes[i])
         if code != FINE:
             position[0] = i

@@ -126,13 +126,13 @@ class _Maker:
             gap = self.rng.choice((0, 1, 100, 2**16 - 1))
             slots = self.rng.choice((0, 0, 3, 2**16 - 1))
             kind = self.rng.choice((0, 1, 2))
-            return {"kind": kind, "gap": gap, "unit_slots": slots, "bytes_per_lane": 4}, lines
+            return {"kind": kind, "gap_instructions": gap, "unit_busy_slots": slots, "bytes_per_lane": 4}, lines
 
         def warp(number: int) -> tuple[dict[str, int], list[tuple[dict[str, int], list[int]]]]:
             tail = {
-                "tail_gap": self.rng.choice((0, 0, 1, 2**16)),
-                "tail_cycles": self.rng.choice((0, 1, 2**32 - 1)),
-                "tail_unit_slots": self.rng.choice((0, 0, 5, 2**16 - 1, 2**32 - 1)),
+                "tail_gap_instructions": self.rng.choice((0, 0, 1, 2**16)),
+                "tail_critical_path_cycles": self.rng.choice((0, 1, 2**32 - 1)),
+                "tail_unit_busy_slots": self.rng.choice((0, 0, 5, 2**16 - 1, 2**32 - 1)),
             }
             return {"warp": number, **tail}, [op() for _ in range(self.rng.choice(_COUNTS))]
 

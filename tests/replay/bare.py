@@ -48,11 +48,11 @@ def run_warps(
     *,
     regions: Sequence[tuple[int, int, int, int]] = ((0, 1024, 0, 4),),
     state: Sequence[int] | None = None,
-    chain_cycles: int = 1,
+    critical_path_cycles: int = 1,
     use: bool = True,
     warps_per_block: int = 1,
     gap: int = 0,
-    unit_slots: int = 0,
+    unit_busy_slots: int = 0,
     queueing: bool = False,
 ) -> tuple[dict[str, Any], list[int]]:
     """Replays warps, `warps_per_block` to a thread block; returns the counters and the final entry states."""
@@ -65,8 +65,12 @@ def run_warps(
         records[number]["first_op"], records[number]["n_ops"] = at, len(warp)
         for kind, touched in warp:
             ops[at]["kind"], ops[at]["first_line"], ops[at]["n_lines"] = kind, len(lines), len(touched)
-            ops[at]["flags"], ops[at]["chain_cycles"], ops[at]["gap"] = FLAG_TIMED, chain_cycles, gap
-            ops[at]["use_distance"], ops[at]["use_cycles"], ops[at]["unit_slots"] = use, 1, unit_slots
+            ops[at]["flags"], ops[at]["critical_path_cycles"], ops[at]["gap_instructions"] = (
+                FLAG_TIMED,
+                critical_path_cycles,
+                gap,
+            )
+            ops[at]["use_distance"], ops[at]["use_cycles"], ops[at]["unit_busy_slots"] = use, 1, unit_busy_slots
             lines += [entry << 8 | whole << 4 | mask for entry, mask, whole in touched]
             at += 1
     blocks = np.zeros(len(warps) // warps_per_block, BLOCK_DTYPE)

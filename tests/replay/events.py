@@ -19,7 +19,13 @@ def provenance(**assumptions: str) -> bt.Provenance:
 
 def load_block(addresses: Iterable[int], number: int = 0, gap: int = 0):
     """A thread block of one warp that loads one sector after the other, each waiting for the one before."""
-    fields = {"gap": gap, "use_distance": 1, "use_cycles": 1, "chain_cycles": gap + 1, "flags": bt.FLAG_TIMED}
+    fields = {
+        "gap_instructions": gap,
+        "use_distance": 1,
+        "use_cycles": 1,
+        "critical_path_cycles": gap + 1,
+        "flags": bt.FLAG_TIMED,
+    }
     return number, [({"warp": 0}, [(fields, [line(address, 1)]) for address in addresses])]
 
 

@@ -76,7 +76,12 @@ class Program:
         ]
 
     def _fields(self, kind: int) -> dict[str, int]:
-        return {"kind": kind, "gap": 4, "use_distance": 0 if kind == bt.OP_STORE else 1, "bytes_per_lane": 4}
+        return {
+            "kind": kind,
+            "gap_instructions": 4,
+            "use_distance": 0 if kind == bt.OP_STORE else 1,
+            "bytes_per_lane": 4,
+        }
 
     def _lines(self, touched: Sequence[tuple[int, int, int, int]]) -> list[int]:
         return [

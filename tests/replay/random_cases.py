@@ -284,18 +284,18 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
     kind = r.choices([0, 1, 2, 3], style["kinds"])[0]
     fields = {
         "kind": kind,
-        "gap": r.choice(style["gaps"]),
-        "unit_slots": r.choice([0, 0, 0, 3, 17]) if style["units"] else 0,
+        "gap_instructions": r.choice(style["gaps"]),
+        "unit_busy_slots": r.choice([0, 0, 0, 3, 17]) if style["units"] else 0,
         "bytes_per_lane": r.choice([0, 4, 8]),
-        "chain_cycles": r.choice(style["chains"]),
-        "chain_steps": r.choice([0, 0, 1, 3]) if len(style["chains"]) > 2 else 0,
+        "critical_path_cycles": r.choice(style["chains"]),
+        "critical_path_hops": r.choice([0, 0, 1, 3]) if len(style["chains"]) > 2 else 0,
         "flags": bt.FLAG_TIMED if r.random() < style["timed"] else 0,
     }
     if kind == bt.OP_BARRIER:
         return fields, []
     if kind != bt.OP_STORE:
         fields["use_distance"] = r.choice([0, 1, 1, 2, 5, 12])
-        fields["use_cycles"], fields["use_steps"] = r.choice([0, 1, 12]), r.choice([0, 0, 1, 2])
+        fields["use_cycles"], fields["use_hops"] = r.choice([0, 1, 12]), r.choice([0, 0, 1, 2])
         if style["patient"]:
             fields["use_distance"], fields["use_cycles"] = 9, r.choice([100, 300])
         if r.random() < style["bypass"]:
@@ -304,9 +304,9 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
         fields["flags"] |= bt.FLAG_NO_RETURN
         fields["use_distance"] = 0
     if kind == bt.OP_ATOMIC:
-        fields["flags"] |= r.choice([0, 0, 1, 3, 31]) << bt.REPEATS_SHIFT
+        fields["flags"] |= r.choice([0, 0, 1, 3, 31]) << bt.ATOMIC_CONFLICTS_SHIFT
     else:
-        fields["flags"] |= r.choice([0, 0, 1, 5, 31]) << bt.WORDS_SHIFT
+        fields["flags"] |= r.choice([0, 0, 1, 5, 31]) << bt.BANK_WORDS_SHIFT
     count = min(r.choices([1, 2, 4, 8, 40], style["widths"])[0], len(set(lines)))
     if style["sequential"]:
         chosen = [lines[(at + k) % len(lines)] for k in range(count)]
@@ -363,10 +363,10 @@ def _launch(
                 ops.append(_op(r, lines, at, style))
                 at += len(ops[-1][1])
             tail = {
-                "tail_gap": r.choice([0, 0, 3, 40]),
-                "tail_cycles": r.choice([0, 2, 50]),
-                "tail_steps": r.choice([0, 1]),
-                "tail_unit_slots": r.choice([0, 0, 4, 19, 65535, 70000]) if style["units"] else 0,
+                "tail_gap_instructions": r.choice([0, 0, 3, 40]),
+                "tail_critical_path_cycles": r.choice([0, 2, 50]),
+                "tail_critical_path_hops": r.choice([0, 1]),
+                "tail_unit_busy_slots": r.choice([0, 0, 4, 19, 65535, 70000]) if style["units"] else 0,
             }
             block.append(({"warp": warp, **tail}, ops))
         if block or r.random() < 0.1:

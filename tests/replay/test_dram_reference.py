@@ -95,7 +95,7 @@ def under_load(
     for number, entry in enumerate(entries):
         exact_ns += draw.expovariate(1 / mean_ns)
         issued_ns = max(now_ns + 1, int(exact_ns))
-        op = (store if stores[number] else load)(entry, chain_cycles=issued_ns - now_ns)
+        op = (store if stores[number] else load)(entry, critical_path_cycles=issued_ns - now_ns)
         op[0]["use_distance"] = 0
         ops.append(op)
         arrival_ps = (issued_ns + 50) * NS + before_ps

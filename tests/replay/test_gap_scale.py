@@ -17,18 +17,18 @@ from tests.trace.builders import line, records
 BASE = 1 << 33
 WARPS = 8  # of a thread block: four to a scheduler, so that issue slots are short
 
-NOTHING = {"gap": 0, "chain": 1, "use": 0, "unit": 0, "tail": 0, "tail_cycles": 0, "tail_unit": 0}
+NOTHING = {"gap": 0, "chain": 1, "use": 0, "unit": 0, "tail": 0, "tail_critical_path_cycles": 0, "tail_unit": 0}
 #: What a trace may have between memory operations; in each of these it decides the time of the run.
 CASES = {
     "gap": {"gap": 300, "chain": 320},
     "chain": {"chain": 2000},
     "first use": {"use": 3000, "chain": 6000},
     "unit slots": {"unit": 500},
-    "tail's issue slots": {"tail": 4000, "tail_cycles": 8},
-    "tail's unit slots": {"tail": 8, "tail_cycles": 16, "tail_unit": 3000},
-    "tail's many unit slots": {"tail": 8, "tail_cycles": 16, "tail_unit": 40_000},
-    "tail's chain": {"tail_cycles": 9000},
-    "everything": {"gap": 30, "chain": 40, "use": 50, "unit": 60, "tail": 70, "tail_cycles": 80},
+    "tail's issue slots": {"tail": 4000, "tail_critical_path_cycles": 8},
+    "tail's unit slots": {"tail": 8, "tail_critical_path_cycles": 16, "tail_unit": 3000},
+    "tail's many unit slots": {"tail": 8, "tail_critical_path_cycles": 16, "tail_unit": 40_000},
+    "tail's chain": {"tail_critical_path_cycles": 9000},
+    "everything": {"gap": 30, "chain": 40, "use": 50, "unit": 60, "tail": 70, "tail_critical_path_cycles": 80},
 }
 
 
@@ -36,20 +36,20 @@ def written(path: Path, factor: int = 1, timed: bool = True, **case: int) -> Pat
     """One thread block whose warps load twice, with everything between multiplied by a factor."""
     some = {key: value * factor for key, value in {**NOTHING, **case}.items()}
     op = {
-        "gap": some["gap"],
-        "chain_cycles": some["chain"],
+        "gap_instructions": some["gap"],
+        "critical_path_cycles": some["chain"],
         "use_distance": 1 if some["use"] else 0,
         "use_cycles": some["use"],
-        "unit_slots": some["unit"],
+        "unit_busy_slots": some["unit"],
         "flags": bt.FLAG_TIMED if timed else 0,
     }
     warps = [
         (
             {
                 "warp": warp,
-                "tail_gap": some["tail"],
-                "tail_cycles": some["tail_cycles"] if timed else 0,
-                "tail_unit_slots": some["tail_unit"],
+                "tail_gap_instructions": some["tail"],
+                "tail_critical_path_cycles": some["tail_critical_path_cycles"] if timed else 0,
+                "tail_unit_busy_slots": some["tail_unit"],
             },
             [(op, [line(BASE + 128 * (2 * warp + number))]) for number in range(2)],
         )
@@ -94,7 +94,7 @@ def test_instructions_are_scaled_to_the_nearest(tmp_path: Path) -> None:
 
 def test_no_factor_overflows(tmp_path: Path) -> None:
     """The longest gap that a trace can have, with a factor whose exact fraction takes 53 bits."""
-    path = written(tmp_path / "t", chain=2**32 - 1, tail_cycles=2**32 - 1)
+    path = written(tmp_path / "t", chain=2**32 - 1, tail_critical_path_cycles=2**32 - 1)
     whole, part = ran(path)["time_ps"], ran(path, 0.2567)["time_ps"]
     assert part / whole == pytest.approx(0.2567, rel=1e-6)
     assert ran(path, 0.7 + 0.1)["time_ps"] / whole == pytest.approx(0.8, rel=1e-6)

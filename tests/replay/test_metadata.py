@@ -60,7 +60,7 @@ def test_without_overlap_nothing_is_fetched_before_the_size_is_known():
 def test_a_line_is_on_its_way_until_it_is_there_to_the_picosecond(early_ps, expected):
     """The second load is looked up 300 cycles after the first."""
     machine = P100.with_overrides({"dram.load_to_use": f"{L2 + 300 * CYCLE + early_ps} ps"})
-    assert lookups(run(machine, [loads(0), loads(1)], chain_cycles=300, use=False)) == expected
+    assert lookups(run(machine, [loads(0), loads(1)], critical_path_cycles=300, use=False)) == expected
 
 
 def test_a_hit_moves_what_is_needed_when_the_line_is_there():

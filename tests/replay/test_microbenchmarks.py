@@ -170,31 +170,36 @@ def test_strides_spread_over_the_channels():
 def test_a_gap_takes_issue_slots_and_a_chain_takes_time():
     machine = tiny_machine(l1__enabled=True)
     times = [
-        run_warps(machine, [[(0, [(0, 1, 0)])] * n], use=False, chain_cycles=11)[0]["now_ps"] for n in (1000, 2000)
+        run_warps(machine, [[(0, [(0, 1, 0)])] * n], use=False, critical_path_cycles=11)[0]["now_ps"]
+        for n in (1000, 2000)
     ]
     assert times[1] - times[0] == 1000 * 11 * CYCLE
     # 16 warps of 100 instructions between loads share two schedulers: 8 x 51 x 101 slots each.
     many = [[(0, [(0, 1, 0)])] * 51] * 16
-    busy, _ = run_warps(tiny_machine(sm__count=1), many, use=False, gap=100, chain_cycles=101, warps_per_block=16)
+    busy, _ = run_warps(
+        tiny_machine(sm__count=1), many, use=False, gap=100, critical_path_cycles=101, warps_per_block=16
+    )
     assert busy["now_ps"] == pytest.approx(8 * 51 * 101 * CYCLE, rel=0.02)
 
 
 def test_a_busy_unit_holds_up_other_warps_but_not_the_one_whose_chain_knows_it():
     machine = tiny_machine(sm__count=1)
-    given = {"use": False, "gap": 100, "chain_cycles": 130, "warps_per_block": 16}
+    given = {"use": False, "gap": 100, "critical_path_cycles": 130, "warps_per_block": 16}
     many = [[(0, [(0, 1, 0)])] * 51] * 16
-    busy, _ = run_warps(machine, many, unit_slots=60, **given)
+    busy, _ = run_warps(machine, many, unit_busy_slots=60, **given)
     assert busy["now_ps"] == pytest.approx(8 * 51 * 161 * CYCLE, rel=0.02)
     assert busy["warp_instructions"] == 16 * 51 * 101
     assert busy["issue_busy_ps"] == 16 * 51 * 161 * CYCLE
-    alone = [run_warps(machine, [many[0]], **{**given, "warps_per_block": 1, "unit_slots": u})[0] for u in (0, 29)]
+    alone = [run_warps(machine, [many[0]], **{**given, "warps_per_block": 1, "unit_busy_slots": u})[0] for u in (0, 29)]
     assert alone[0]["now_ps"] == alone[1]["now_ps"]
 
 
 @pytest.mark.parametrize("blocking", [False, True])
 def test_atomics_hold_their_warp_where_the_machine_says_so(blocking):
     machine = tiny_machine(sm__blocking_atomics=blocking)
-    times = [run_warps(machine, [[(2, [(0, 1, 0)])] * n], use=False, chain_cycles=1)[0]["now_ps"] for n in (1, 11)]
+    times = [
+        run_warps(machine, [[(2, [(0, 1, 0)])] * n], use=False, critical_path_cycles=1)[0]["now_ps"] for n in (1, 11)
+    ]
     on_the_way = times[0] - CYCLE
     later = times[1] - times[0]
     if blocking:

@@ -162,7 +162,7 @@ def test_a_missing_file(tmp_path, capsys):
 @pytest.mark.parametrize("scheme", ["ideal", "buddy"])
 def test_seconds_between_instructions(tmp_path, capsys, scheme):
     """Refreshes by the million pass in between; and there is an end to the time that a run can hold."""
-    longest = {"gap": 2**32 - 2, "chain_cycles": 2**32 - 1, "flags": bt.FLAG_TIMED, **LOAD}
+    longest = {"gap_instructions": 2**32 - 2, "critical_path_cycles": 2**32 - 1, "flags": bt.FLAG_TIMED, **LOAD}
 
     def written(path, n_ops):
         with bt.TraceWriter(path, provenance()) as writer:

@@ -145,7 +145,7 @@ def test_l1_strides_take_their_words_turns(tmp_path, stride, turns):
     with made(tmp_path, "l1-strides", stride=str(stride)) as trace:
         ops, lines = records(trace)
         sectors = sum(int(line & 15).bit_count() for line in lines[: ops["n_lines"][0]])
-        assert (-(-sectors // 4) - 1 + int(ops["flags"][0] >> bt.WORDS_SHIFT)) % 32 + 1 == turns
+        assert (-(-sectors // 4) - 1 + int(ops["flags"][0] >> bt.BANK_WORDS_SHIFT)) % 32 + 1 == turns
 
 
 @pytest.mark.parametrize(("visit", "classes"), [("largest", {7}), ("smallest", {3})])

@@ -50,12 +50,17 @@ def streaming(n_blocks: int = 16, block_warps: int = 4, warp_ops: int = 12, base
     blocks["block"], blocks["n_warps"] = np.arange(n_blocks), block_warps
     blocks["first_warp"] = np.arange(n_blocks) * block_warps
     warps = np.zeros(n_warps, bt.WARP_DTYPE)
-    warps["warp"], warps["n_ops"], warps["tail_gap"] = np.arange(n_warps) % block_warps, warp_ops, 2
+    warps["warp"], warps["n_ops"], warps["tail_gap_instructions"] = np.arange(n_warps) % block_warps, warp_ops, 2
     warps["first_op"] = np.arange(n_warps) * warp_ops
     position = np.arange(n_ops) % warp_ops
     array = position % 3
     ops = np.zeros(n_ops, bt.OP_DTYPE)
-    ops["first_line"], ops["n_lines"], ops["gap"], ops["bytes_per_lane"] = np.arange(n_ops), 1, 3 + array, 4
+    ops["first_line"], ops["n_lines"], ops["gap_instructions"], ops["bytes_per_lane"] = (
+        np.arange(n_ops),
+        1,
+        3 + array,
+        4,
+    )
     ops["kind"] = np.where(array == 2, bt.OP_STORE, bt.OP_LOAD)
     ops["use_distance"] = np.where(array == 2, 0, 1)
     number = np.arange(n_ops) // warp_ops * -(-warp_ops // 3) + position // 3

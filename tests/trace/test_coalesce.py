@@ -40,9 +40,9 @@ def test_agrees_with_the_ref_twin(ops: list[tuple[list[int], int, bool]]) -> Non
 @given(operations(), st.sampled_from([1, 2, 4, 8]))
 def test_meetings_agree_with_the_ref_twin(op: tuple[list[int], int, bool], width: int) -> None:
     addresses = op[0]
-    assert meetings_of(addresses, width) == ref_coalesce.meetings(addresses, width)
+    assert meetings_of(addresses, width) == ref_coalesce.atomic_conflicts(addresses, width)
     aligned = [address // 8 * 8 for address in addresses]
-    assert meetings_of(aligned, width) == ref_coalesce.meetings(aligned, width)
+    assert meetings_of(aligned, width) == ref_coalesce.atomic_conflicts(aligned, width)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_meetings_by_hand(addresses: list[int], width: int, expected: int) -> No
 def test_words_agree_with_the_ref_twin(op: tuple[list[int], int, bool]) -> None:
     addresses, width, _ = op
     lines = ref_coalesce.coalesce_op(addresses, width, is_store=False)
-    assert words_code_of(addresses, width) == ref_coalesce.words_code(addresses, width, lines)
+    assert words_code_of(addresses, width) == ref_coalesce.bank_words(addresses, width, lines)
 
 
 @pytest.mark.parametrize(

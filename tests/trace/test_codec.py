@@ -30,13 +30,22 @@ def lines_of(draw, kind):
 def ops_of(draw):
     kind = draw(st.integers(0, 3))
     fields = {name: draw(U32) for name in draw(st.sets(st.sampled_from(ref_codec.OP_FIELDS[:5])))}
-    fields |= {"use_steps": draw(U16), "unit_slots": draw(U16), "bytes_per_lane": draw(st.integers(0, 255))}
+    fields |= {"use_hops": draw(U16), "unit_busy_slots": draw(U16), "bytes_per_lane": draw(st.integers(0, 255))}
     return {**fields, "kind": kind, "flags": draw(st.integers(0, 7 if kind == 3 else 255))}, draw(lines_of(kind))
 
 
 @st.composite
 def warps_of(draw):
-    fields = {name: draw(U32) for name in ("warp", "tail_gap", "tail_cycles", "tail_steps", "tail_unit_slots")}
+    fields = {
+        name: draw(U32)
+        for name in (
+            "warp",
+            "tail_gap_instructions",
+            "tail_critical_path_cycles",
+            "tail_critical_path_hops",
+            "tail_unit_busy_slots",
+        )
+    }
     few = draw(st.lists(ops_of(), max_size=4))
     return fields, few * draw(st.integers(1, 3))
 
@@ -65,7 +74,7 @@ def test_fast_and_ref_agree_and_invert(blocks):
 @pytest.mark.parametrize("n_shapes", [256, 257, 65536, 65537])
 def test_every_width_of_index(n_shapes):
     part = streaming(1, 1, n_shapes)
-    part[2]["gap"] = np.arange(n_shapes)
+    part[2]["gap_instructions"] = np.arange(n_shapes)
     part[2]["kind"], part[2]["use_distance"] = 1, 0
     columns, *shapes = codec.encode_columns(*part)
     assert shapes[0] == n_shapes
@@ -77,7 +86,7 @@ def test_every_width_of_index(n_shapes):
 def test_columns_of_old_versions_lack_unit_slots(version):
     """Version 1 has none; version 2 has those of ops, but none of tails."""
     part = streaming(3)
-    part[2]["unit_slots"] = 5 if version == 2 else 0
+    part[2]["unit_busy_slots"] = 5 if version == 2 else 0
     columns, n_op_shapes, n_warp_shapes, n_wide = codec.encode_columns(*part)
     blocks_end = 8 * len(part[0])
     tails_end = blocks_end + 24 * n_warp_shapes
@@ -121,7 +130,18 @@ def test_a_barrier_has_neither_words_nor_meetings(kind, known):
 
 def test_instructions_are_counted():
     part = records(
-        [(0, [({"tail_gap": 7}, [({"gap": 3}, [line(0)]), ({"gap": (1 << 32) - 1, "kind": 3}, [])]), ({}, [])])]
+        [
+            (
+                0,
+                [
+                    (
+                        {"tail_gap_instructions": 7},
+                        [({"gap_instructions": 3}, [line(0)]), ({"gap_instructions": (1 << 32) - 1, "kind": 3}, [])],
+                    ),
+                    ({}, []),
+                ],
+            )
+        ]
     )
     assert codec.count_instructions(part[1], part[2]) == (2 + 7 + 3 + (1 << 32) - 1, 1)
 

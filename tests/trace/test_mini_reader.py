@@ -69,7 +69,15 @@ def as_mini(chunk):
                         [(int(value) >> 8 << 7, int(value) & 15, int(value) >> 4 & 15) for value in lines],
                     )
                 )
-            tail = [warp[name] for name in ("tail_gap", "tail_cycles", "tail_steps", "tail_unit_slots")]
+            tail = [
+                warp[name]
+                for name in (
+                    "tail_gap_instructions",
+                    "tail_critical_path_cycles",
+                    "tail_critical_path_hops",
+                    "tail_unit_busy_slots",
+                )
+            ]
             warps[int(block["block"]), int(warp["warp"])] = (ops, tail)
     return warps
 
@@ -77,22 +85,33 @@ def as_mini(chunk):
 def test_chunks(tmp_path):
     rng = np.random.default_rng(3)
     random_numbers = rng.integers(0, 1 << 56, 3)
-    everything = {name: 1 + i for i, name in enumerate(("gap", "chain_cycles", "chain_steps", "use_distance"))}
-    everything |= {"use_cycles": 9, "use_steps": 300, "kind": 2, "bytes_per_lane": 8, "flags": 7}
+    everything = {
+        name: 1 + i
+        for i, name in enumerate(("gap_instructions", "critical_path_cycles", "critical_path_hops", "use_distance"))
+    }
+    everything |= {"use_cycles": 9, "use_hops": 300, "kind": 2, "bytes_per_lane": 8, "flags": 7}
     odd = records(
         [
-            (70, [({"warp": 1, "tail_cycles": 5}, [(everything, [line(int(n) << 7, 7, 2) for n in random_numbers])])]),
+            (
+                70,
+                [
+                    (
+                        {"warp": 1, "tail_critical_path_cycles": 5},
+                        [(everything, [line(int(n) << 7, 7, 2) for n in random_numbers])],
+                    )
+                ],
+            ),
             (
                 3,
                 [
-                    ({"warp": 0, "tail_steps": 4, "tail_unit_slots": 70_000}, []),
-                    ({"warp": 2}, [({"kind": 3, "gap": 1 << 31}, [])]),
+                    ({"warp": 0, "tail_critical_path_hops": 4, "tail_unit_busy_slots": 70_000}, []),
+                    ({"warp": 2}, [({"kind": 3, "gap_instructions": 1 << 31}, [])]),
                 ],
             ),
         ]
     )
     many = streaming(30, 2, 20)
-    many[2]["gap"][:] = np.arange(len(many[2])) % 300  # more shapes than a one-byte index can name
+    many[2]["gap_instructions"][:] = np.arange(len(many[2])) % 300  # more shapes than a one-byte index can name
     path = tmp_path / "t.bin"
     with bt.TraceWriter(path, bt.Provenance("test")) as writer:
         for part in (odd, many):

@@ -48,7 +48,9 @@ def test_everything_is_read_back(tmp_path):
         part = streaming(16)
         assert_same(decoded(trace), part)
         ops, warps = part[2], part[1]
-        assert first.warp_instructions == len(ops) + int(ops["gap"].sum()) + int(warps["tail_gap"].sum())
+        assert first.warp_instructions == len(ops) + int(ops["gap_instructions"].sum()) + int(
+            warps["tail_gap_instructions"].sum()
+        )
         assert first.memory_instructions == first.line_accesses == len(ops)
         assert (first.code_bytes, second.code_bytes) == (0, 1040)
         assert second.n_blocks == 4

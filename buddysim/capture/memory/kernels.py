@@ -64,8 +64,8 @@ def _page(page_bytes: int, written: bool) -> tuple[npt.NDArray[np.void], npt.NDA
             distances += [0] * len(group)
     ops = np.zeros(len(kinds), OP_DTYPE)
     ops["kind"], ops["use_distance"], ops["n_lines"], ops["bytes_per_lane"] = kinds, distances, 1, 4
-    ops["gap"] = GAP
-    ops["gap"][0] = GAP_FIRST
+    ops["gap_instructions"] = GAP
+    ops["gap_instructions"][0] = GAP_FIRST
     lines = np.array(numbers, np.uint64)
     left = np.minimum(page_bytes - lines.astype(np.int64) * LINE_BYTES, LINE_BYTES)  # the last line may be short
     touched, whole = (1 << -(-left // SECTOR_BYTES)) - 1, (1 << left // SECTOR_BYTES) - 1
@@ -102,7 +102,7 @@ def _write_pages(writer: TraceWriter, allocation: Footprint, first: int, end: in
     n_ops = np.array(counts, np.int64)
     warps = np.zeros(len(counts), WARP_DTYPE)
     warps["warp"] = np.arange(len(counts)) % WARPS_PER_BLOCK
-    warps["first_op"], warps["n_ops"], warps["tail_gap"] = _starts(n_ops), n_ops, TAIL
+    warps["first_op"], warps["n_ops"], warps["tail_gap_instructions"] = _starts(n_ops), n_ops, TAIL
     n_warps = np.full(-(-len(counts) // WARPS_PER_BLOCK), WARPS_PER_BLOCK, np.int64)
     n_warps[-1] = len(counts) - (len(n_warps) - 1) * WARPS_PER_BLOCK
     blocks = np.zeros(len(n_warps), BLOCK_DTYPE)

@@ -32,7 +32,7 @@ def _trace_records() -> str:
         values = {key: value for key, value in vars(records).items() if key.startswith(prefix) and type(value) is int}
         members = ", ".join(f"{key} = {value}" for key, value in values.items())
         lines.append(f"enum {name} : uint32_t {{ {members} }};")
-    for name in ("REPEATS_SHIFT", "WORDS_SHIFT"):
+    for name in ("ATOMIC_CONFLICTS_SHIFT", "BANK_WORDS_SHIFT"):
         lines.append(f"constexpr uint32_t {name} = {getattr(records, name)};")
     for name, dtype in _STRUCTS.items():
         lines += ["", *_struct(name, dtype)]

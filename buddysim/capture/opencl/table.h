@@ -3,7 +3,7 @@
 // module:  n_kernels, kernel...
 // kernel:  text name, text refused, private_bytes, shared_bytes, code_bytes, n_args, {kind, bytes}..., text arg_name...,
 //          n_sites, site..., n_blocks, block...
-// site:    kind, bytes, flags, stretch, use_distance, use_cycles, use_steps
+// site:    kind, bytes, flags, stretch, use_distance, use_cycles, use_hops
 // block:   logged, join, stretch, n_targets, target..., n_sites, site number..., n_uses,
 //          {site, distance, cycles, steps}...
 // stretch: gap, cycles, steps, busy of each unit
@@ -40,7 +40,7 @@ struct Site {
   uint32_t kind = OP_LOAD, bytes = 0, flags = 0;  // OpKind, OpFlag
   Stretch before;             // since the site before it in its block, or the block's start
   uint32_t use_distance = 0;  // instructions to the first use in its block, 0: none at all, USED_ELSEWHERE: see Block
-  uint32_t use_cycles = 0, use_steps = 0;
+  uint32_t use_cycles = 0, use_hops = 0;
 };
 
 // A first use of a loaded value in another block than the load, or in a later iteration.
@@ -94,7 +94,7 @@ class Words {
     number(k.sites.size());
     for (auto& s : k.sites) {
       number(s.kind), number(s.bytes), number(s.flags), stretch(s.before);
-      number(s.use_distance), number(s.use_cycles), number(s.use_steps);
+      number(s.use_distance), number(s.use_cycles), number(s.use_hops);
     }
     number(k.blocks.size());
     for (auto& b : k.blocks) {
@@ -135,7 +135,7 @@ class WordReader {
     k.sites.resize(number());
     for (auto& s : k.sites) {
       s.kind = number(), s.bytes = number(), s.flags = number(), s.before = stretch();
-      s.use_distance = number(), s.use_cycles = number(), s.use_steps = number();
+      s.use_distance = number(), s.use_cycles = number(), s.use_hops = number();
     }
     k.blocks.resize(number());
     for (auto& b : k.blocks) {

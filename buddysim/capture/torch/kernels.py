@@ -107,16 +107,16 @@ def _write_warps(
     ops = np.zeros(int(n_ops.sum()), OP_DTYPE)
     ops["kind"] = kinds[there]
     ops["n_lines"], ops["bytes_per_lane"] = 1, 4
-    ops["gap"] = GAP + extra
+    ops["gap_instructions"] = GAP + extra
     ops["use_distance"] = np.where(ops["kind"] == OP_LOAD, 1 + after[there] * (GAP + extra + 1), 0)
     ops["first_line"] = np.arange(len(ops))
     records_of_warps = np.zeros(len(numbers), WARP_DTYPE)
     records_of_warps["warp"] = numbers % WARPS_PER_BLOCK
     records_of_warps["n_ops"] = n_ops
     records_of_warps["first_op"] = np.cumsum(n_ops) - n_ops
-    records_of_warps["tail_gap"] = TAIL
+    records_of_warps["tail_gap_instructions"] = TAIL
     busy = n_ops > 0
-    ops["gap"][records_of_warps["first_op"][busy]] += GAP_FIRST - GAP
+    ops["gap_instructions"][records_of_warps["first_op"][busy]] += GAP_FIRST - GAP
     blocks = np.zeros(len(numbers) // WARPS_PER_BLOCK, BLOCK_DTYPE)
     blocks["block"] = numbers[::WARPS_PER_BLOCK] // WARPS_PER_BLOCK
     blocks["n_warps"] = WARPS_PER_BLOCK

@@ -46,7 +46,7 @@ cdef class WarpStream(InstructionReader):
     cdef void write_registers(self, Instruction* instruction, Clock ready, size_t loader) noexcept
     cdef void use(self, size_t index, Clock clock) noexcept
     cdef void wait_async(self, int64_t newest, Clock clock) noexcept
-    cdef uint64_t take_unit_slots(self, uint64_t instructions) noexcept
+    cdef uint64_t take_unit_busy_slots(self, uint64_t instructions) noexcept
     cdef WarpOp* add_op(self, Instruction* instruction, int kind, const uint64_t* lines, int n_lines, Clock clock) except NULL
     cdef int add_access(self, Instruction* instruction, int role, Clock clock) except -1
     cdef int add_local(self, Instruction* instruction, int role, Clock clock) except -1

@@ -13,9 +13,10 @@ from buddysim.importers.accelsim.instruction cimport (
     SHARED, STORE, WINDOW_BYTES, Instruction,
 )
 from buddysim.importers.rows cimport Rows
-from buddysim.trace.coalesce cimport MAX_OP_LINES, coalesce_op, meetings, words_code
+from buddysim.trace.coalesce cimport MAX_OP_LINES, coalesce_op, atomic_conflicts, bank_words
 from buddysim.trace.records cimport (
-    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT, WarpOp,
+    ATOMIC_CONFLICTS_SHIFT, BANK_WORDS_SHIFT, FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE,
+    WarpOp,
     WarpRecord,
 )
 
@@ -111,10 +112,10 @@ cdef class WarpStream(InstructionReader):
             if later(self.written, end):
                 end = self.written
         warp.n_ops = <uint32_t>self.ops.n - warp.first_op
-        warp.tail_gap = saturated(self.number - self.last_op_number, 0xFFFFFFFF)
-        warp.tail_cycles = saturated(advance(end.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
-        warp.tail_steps = saturated(advance(end.steps, self.last_op_clock.steps), 0xFFFFFFFF)
-        warp.tail_unit_slots = saturated(self.take_unit_slots(self.number - self.last_op_number), 0xFFFFFFFF)
+        warp.tail_gap_instructions = saturated(self.number - self.last_op_number, 0xFFFFFFFF)
+        warp.tail_critical_path_cycles = saturated(advance(end.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
+        warp.tail_critical_path_hops = saturated(advance(end.steps, self.last_op_clock.steps), 0xFFFFFFFF)
+        warp.tail_unit_busy_slots = saturated(self.take_unit_busy_slots(self.number - self.last_op_number), 0xFFFFFFFF)
 
     cdef int issue(self, Instruction* instruction) except -1:
         """Issues the instruction when its registers and its unit allow, and notes what it means for memory."""
@@ -232,7 +233,7 @@ cdef class WarpStream(InstructionReader):
         pending.open = False
         op.use_distance = saturated(self.number - pending.number, 0xFFFFFFFF)
         op.use_cycles = saturated(advance(clock.cycles, pending.issued.cycles), 0xFFFFFFFF)
-        op.use_steps = <uint16_t>saturated(advance(clock.steps, pending.issued.steps), 0xFFFF)
+        op.use_hops = <uint16_t>saturated(advance(clock.steps, pending.issued.steps), 0xFFFF)
 
     cdef void wait_async(self, int64_t newest, Clock clock) noexcept:
         """DEPBAR: all groups of asynchronous copies but the `newest` ones that were closed have arrived."""
@@ -244,7 +245,7 @@ cdef class WarpStream(InstructionReader):
             if pending.group and pending.group <= closed and closed - pending.group >= <uint64_t>max(newest, 0):
                 self.use(index, clock)
 
-    cdef uint64_t take_unit_slots(self, uint64_t instructions) noexcept:
+    cdef uint64_t take_unit_busy_slots(self, uint64_t instructions) noexcept:
         """How many more cycles than `instructions` of a scheduler's busiest unit go to those since the last operation."""
         cdef uint64_t busiest = instructions
         cdef int unit
@@ -267,13 +268,13 @@ cdef class WarpStream(InstructionReader):
         op = <WarpOp*>self.ops.add()
         memset(op, 0, sizeof(WarpOp))
         op.first_line = <uint32_t>first_line
-        op.gap = saturated(self.number - self.last_op_number - 1, 0xFFFFFFFF)
-        op.unit_slots = <uint16_t>saturated(self.take_unit_slots(self.number - self.last_op_number), 0xFFFF)
-        op.chain_cycles = saturated(advance(clock.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
-        op.chain_steps = saturated(advance(clock.steps, self.last_op_clock.steps), 0xFFFFFFFF)
+        op.gap_instructions = saturated(self.number - self.last_op_number - 1, 0xFFFFFFFF)
+        op.unit_busy_slots = <uint16_t>saturated(self.take_unit_busy_slots(self.number - self.last_op_number), 0xFFFF)
+        op.critical_path_cycles = saturated(advance(clock.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
+        op.critical_path_hops = saturated(advance(clock.steps, self.last_op_clock.steps), 0xFFFFFFFF)
         # A later path can have fewer cycles and more steps: what can't be subtracted is left for the next operation.
-        self.last_op_clock.cycles += op.chain_cycles
-        self.last_op_clock.steps += op.chain_steps
+        self.last_op_clock.cycles += op.critical_path_cycles
+        self.last_op_clock.steps += op.critical_path_hops
         op.n_lines = <uint8_t>n_lines
         op.kind = <uint8_t>kind
         op.bytes_per_lane = 0 if kind == OP_BARRIER else instruction.opcode.width
@@ -301,10 +302,11 @@ cdef class WarpStream(InstructionReader):
         if kind == OP_ATOMIC and (instruction.opcode.no_return or not returns):
             op.flags |= FLAG_NO_RETURN
         if kind == OP_ATOMIC:
-            op.flags |= <uint8_t>(meetings(instruction.addresses, instruction.n_lanes, instruction.opcode.width) << REPEATS_SHIFT)
+            op.flags |= <uint8_t>(atomic_conflicts(
+                instruction.addresses, instruction.n_lanes, instruction.opcode.width) << ATOMIC_CONFLICTS_SHIFT)
         else:
-            op.flags |= <uint8_t>(words_code(
-                instruction.addresses, instruction.n_lanes, instruction.opcode.width, lines, op.n_lines) << WORDS_SHIFT)
+            op.flags |= <uint8_t>(bank_words(
+                instruction.addresses, instruction.n_lanes, instruction.opcode.width, lines, op.n_lines) << BANK_WORDS_SHIFT)
         if instruction.opcode.bypass_l1:
             op.flags |= FLAG_BYPASS_L1
         if role == ASYNC_COPY:

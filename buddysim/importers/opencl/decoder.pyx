@@ -5,8 +5,10 @@ from libc.string cimport memcpy, memset
 from buddysim.base.errors import BuddysimError
 from buddysim.importers.opencl import assumed
 from buddysim.importers.rows cimport Rows
-from buddysim.trace.coalesce cimport MAX_BYTES_PER_LANE, MAX_OP_LINES, coalesce_op, meetings, words_code
-from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT, BlockRecord, WarpOp, WarpRecord
+from buddysim.trace.coalesce cimport MAX_BYTES_PER_LANE, MAX_OP_LINES, coalesce_op, atomic_conflicts, bank_words
+from buddysim.trace.records cimport (
+    ATOMIC_CONFLICTS_SHIFT, BANK_WORDS_SHIFT, OP_ATOMIC, OP_LOAD, OP_STORE, BlockRecord, WarpOp, WarpRecord
+)
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
 cdef extern from *:
@@ -191,7 +193,7 @@ cdef class PackedDecoder:
             memset(warp, 0, sizeof(WarpRecord))
             warp.warp = record.warp
             warp.first_op = <uint32_t>self.ops.n
-            warp.tail_gap = self.tail
+            warp.tail_gap_instructions = self.tail
             (<BlockRecord*>self.blocks.data)[self.blocks.n - 1].n_warps += 1
             self.warp = record.warp
         warp = <WarpRecord*>self.warps.data + (self.warps.n - 1)
@@ -202,16 +204,16 @@ cdef class PackedDecoder:
         self.lines.n -= MAX_OP_LINES
         memset(op, 0, sizeof(WarpOp))
         op.first_line = <uint32_t>self.lines.n
-        op.gap = self.gap if warp.n_ops else self.gap_first
+        op.gap_instructions = self.gap if warp.n_ops else self.gap_first
         op.kind = OP_LOAD if record.op == 0 else OP_STORE if record.op == 1 else OP_ATOMIC
         op.bytes_per_lane = record.bytes_per_lane
         op.n_lines = <uint8_t>coalesce_op(
             addresses, record.n_lanes, record.bytes_per_lane, op.kind == OP_STORE, lines
         )
         if op.kind == OP_ATOMIC:
-            op.flags = <uint8_t>(meetings(addresses, record.n_lanes, record.bytes_per_lane) << REPEATS_SHIFT)
+            op.flags = <uint8_t>(atomic_conflicts(addresses, record.n_lanes, record.bytes_per_lane) << ATOMIC_CONFLICTS_SHIFT)
         else:
-            op.flags = <uint8_t>(words_code(addresses, record.n_lanes, record.bytes_per_lane, lines, op.n_lines) << WORDS_SHIFT)
+            op.flags = <uint8_t>(bank_words(addresses, record.n_lanes, record.bytes_per_lane, lines, op.n_lines) << BANK_WORDS_SHIFT)
         self.lines.n += op.n_lines
         warp.n_ops += 1
         self.n_ops += 1
@@ -240,7 +242,7 @@ cdef class PackedDecoder:
         """Instructions from a load to the first one after the access before `use`."""
         cdef uint32_t total = 1, i
         for i in range(load + 1, use):
-            total += ops[i].gap + 1
+            total += ops[i].gap_instructions + 1
         return total
 
     def take(self):

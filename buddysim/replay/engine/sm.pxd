@@ -387,7 +387,7 @@ cdef inline int64_t tag_turn(const L1s* l1, MemorySystem* m, L1* own, BankTurns*
 cdef inline int word_turns(const StreamOp* op, int sectors) noexcept nogil:
     """Turns of banks of words that an operation takes: as its sectors, read whole, where the trace says nothing else."""
     cdef int whole = (sectors + 3) >> 2
-    return (((whole if whole < 32 else 32) - 1 + op.words_code) & 31) + 1
+    return (((whole if whole < 32 else 32) - 1 + op.bank_words) & 31) + 1
 
 
 cdef inline int64_t pass_words(const L1s* l1, MemorySystem* m, L1* own, const StreamOp* op, const BankTurns* of_op,

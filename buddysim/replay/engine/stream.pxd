@@ -18,16 +18,16 @@ cdef enum:
     OP_LOAD_PAST_L1 = 5         # a load that the L2 must serve
     NEVER_USED = -1
     MANY_LINES = 6              # of an operation: from here on it has words, not locations
-    MANY_UNIT_SLOTS = 65535     # that many or more, of an operation taken for that many; of an end `use_ps` has the time
+    MANY_UNIT_BUSY_SLOTS = 65535     # that many or more, of an operation taken for that many; of an end `use_ps` has the time
 
 cdef extern from "stream_op.h" nogil:
     ctypedef struct StreamOp:
         int64_t chain_ps            # from the last operation's issue to this one's, nothing missing
-        int64_t use_ps              # from this one's issue to the first use of what it loads, or NEVER_USED; see MANY_UNIT_SLOTS
+        int64_t use_ps              # from its issue to the first use of what it loads, or NEVER_USED; see MANY_UNIT_BUSY_SLOTS
         uint32_t slots              # issue slots it takes, with the instructions before it
-        uint16_t unit_slots         # issue slots besides that the busiest execution unit takes for those instructions
+        uint16_t unit_busy_slots    # issue slots besides that the busiest execution unit takes for those instructions
         uint8_t kind
-        uint8_t words_code          # of a load or store (`word_turns` in sm.pxd)
+        uint8_t bank_words          # of a load or store (`word_turns` in sm.pxd)
         uint8_t n_lines             # that many `LineLocation` follow, or, from MANY_LINES on, words: entry << 8 | masks
 
 cdef struct CoreTiming:
@@ -57,9 +57,9 @@ cdef struct StreamMemory:       # of one chunk; grows, and is used again for the
 
 cdef inline int64_t unit_ps(const CoreTiming* core, const StreamOp* op) noexcept nogil:
     """How long the busiest execution unit is kept besides the issue slots."""
-    if unlikely(op.unit_slots == MANY_UNIT_SLOTS) and op.kind == OP_END:
+    if unlikely(op.unit_busy_slots == MANY_UNIT_BUSY_SLOTS) and op.kind == OP_END:
         return op.use_ps
-    return op.unit_slots * core.cycle_ps
+    return op.unit_busy_slots * core.cycle_ps
 
 
 cdef inline const LineLocation* stream_locations(const StreamOp* op) noexcept nogil:

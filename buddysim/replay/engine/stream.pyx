@@ -10,7 +10,7 @@ from buddysim.replay.engine.locations cimport location_begin, locations_complete
 from buddysim.replay.engine.memory cimport Region
 from buddysim.replay.engine.regions cimport region_of_line
 from buddysim.trace.records cimport (
-    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT,
+    FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE, ATOMIC_CONFLICTS_SHIFT, BANK_WORDS_SHIFT,
 )
 
 
@@ -47,7 +47,7 @@ cdef int64_t chain_ps(const CoreTiming* core, bint timed, int64_t instructions, 
 
 cdef inline int repeats(const CoreTiming* core, const WarpOp* record) noexcept nogil:
     """Requests of an atomic besides one for each line: threads that meet at a word."""
-    return record.flags >> REPEATS_SHIFT if core.atomics_by_thread and record.kind == OP_ATOMIC else 0
+    return record.flags >> ATOMIC_CONFLICTS_SHIFT if core.atomics_by_thread and record.kind == OP_ATOMIC else 0
 
 
 cdef int64_t repeated_lines(const CoreTiming* core, const WarpOp* ops, int64_t n) noexcept nogil:
@@ -72,17 +72,17 @@ cdef StreamOp op_of(const CoreTiming* core, const WarpOp* record) noexcept nogil
     """What a record says of an operation but for its lines."""
     cdef StreamOp op
     cdef bint timed = record.flags & FLAG_TIMED
-    cdef int64_t gap = record.gap
-    op.chain_ps = chain_ps(core, timed, gap + 1, record.chain_cycles, record.chain_steps)
+    cdef int64_t gap = record.gap_instructions
+    op.chain_ps = chain_ps(core, timed, gap + 1, record.critical_path_cycles, record.critical_path_hops)
     op.use_ps = NEVER_USED
     if record.use_distance and record.kind != OP_STORE and not record.flags & FLAG_NO_RETURN:
-        op.use_ps = chain_ps(core, timed, record.use_distance, record.use_cycles, record.use_steps)
+        op.use_ps = chain_ps(core, timed, record.use_distance, record.use_cycles, record.use_hops)
     if record.kind == OP_ATOMIC and core.blocking_atomics:
         op.use_ps = scaled(core, core.issue_interval_ps)
     op.slots = issue_slots(scaled(core, gap) + 1)
-    op.unit_slots = <uint16_t>smaller(scaled(core, record.unit_slots), MANY_UNIT_SLOTS)
+    op.unit_busy_slots = <uint16_t>smaller(scaled(core, record.unit_busy_slots), MANY_UNIT_BUSY_SLOTS)
     op.kind = OP_LOAD_PAST_L1 if record.flags & FLAG_BYPASS_L1 and record.kind == OP_LOAD else record.kind
-    op.words_code = record.flags >> WORDS_SHIFT if record.kind == OP_LOAD or record.kind == OP_STORE else 0
+    op.bank_words = record.flags >> BANK_WORDS_SHIFT if record.kind == OP_LOAD or record.kind == OP_STORE else 0
     op.n_lines = <uint8_t>(record.n_lines + repeats(core, record))
     return op
 
@@ -90,12 +90,15 @@ cdef StreamOp op_of(const CoreTiming* core, const WarpOp* record) noexcept nogil
 cdef StreamOp end_of(const CoreTiming* core, const WarpRecord* warp) noexcept nogil:
     """What a warp's record says of what follows its last operation."""
     cdef StreamOp op
-    cdef int64_t unit_slots = scaled(core, warp.tail_unit_slots)
-    op.chain_ps = chain_ps(core, warp.tail_cycles != 0, warp.tail_gap, warp.tail_cycles, warp.tail_steps)
-    op.use_ps = NEVER_USED if unit_slots < MANY_UNIT_SLOTS else unit_slots * core.cycle_ps
-    op.slots = issue_slots(scaled(core, warp.tail_gap))
-    op.unit_slots = <uint16_t>smaller(unit_slots, MANY_UNIT_SLOTS)
-    op.kind, op.words_code, op.n_lines = OP_END, 0, 0
+    cdef int64_t unit_busy_slots = scaled(core, warp.tail_unit_busy_slots)
+    op.chain_ps = chain_ps(
+        core, warp.tail_critical_path_cycles != 0, warp.tail_gap_instructions,
+        warp.tail_critical_path_cycles, warp.tail_critical_path_hops,
+    )
+    op.use_ps = NEVER_USED if unit_busy_slots < MANY_UNIT_BUSY_SLOTS else unit_busy_slots * core.cycle_ps
+    op.slots = issue_slots(scaled(core, warp.tail_gap_instructions))
+    op.unit_busy_slots = <uint16_t>smaller(unit_busy_slots, MANY_UNIT_BUSY_SLOTS)
+    op.kind, op.bank_words, op.n_lines = OP_END, 0, 0
     return op
 
 
@@ -110,8 +113,9 @@ cdef struct RecentOp:           # the next warp, or turn of a loop, has one like
 
 cdef inline StreamOp recent_op(RecentOp* recent, const CoreTiming* core, const WarpOp* record) noexcept nogil:
     """`op_of`, looked up where a record that says the same came by lately."""
-    cdef RecentOp* one = &recent[(record.gap + 3 * record.use_distance + 5 * record.chain_cycles + 7 * record.kind) % RECENT_OPS]
-    if memcmp(&one.record.gap, &record.gap, ALIKE_BYTES) != 0:
+    cdef uint32_t digest = record.gap_instructions + 3 * record.use_distance + 5 * record.critical_path_cycles + 7 * record.kind
+    cdef RecentOp* one = &recent[digest % RECENT_OPS]
+    if memcmp(&one.record.gap_instructions, &record.gap_instructions, ALIKE_BYTES) != 0:
         one.record = record[0]
         one.op = op_of(core, record)
     return one.op

@@ -7,9 +7,9 @@ typedef struct {
     int64_t chain_ps;
     int64_t use_ps;
     uint32_t slots;
-    uint16_t unit_slots;
+    uint16_t unit_busy_slots;
     uint8_t kind : 3;
-    uint8_t words_code : 5;
+    uint8_t bank_words : 5;
     uint8_t n_lines;
 } StreamOp;
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.trace import (
+    BANK_WORDS_SHIFT,
     BLOCK_DTYPE,
     FLAG_BYPASS_L1,
     FLAG_TIMED,
@@ -15,7 +16,6 @@ from buddysim.trace import (
     OP_LOAD,
     OP_STORE,
     WARP_DTYPE,
-    WORDS_SHIFT,
     TraceWriter,
 )
 from buddysim.trace.format import LINE_BYTES
@@ -35,7 +35,7 @@ def load(
     use_distance: int = 1,
     timed: bool = True,
     bypass_l1: bool = False,
-    words_code: int = 0,
+    bank_words: int = 0,
 ) -> npt.NDArray[np.void]:
     """A load.
 
@@ -47,13 +47,13 @@ def load(
     use_distance : instructions from the load to the first use of its result; 0: nothing uses it
     timed : whether the instructions of `gap` are independent of each other; otherwise a run assumes their latencies
     bypass_l1 : whether the L2 serves it whatever the L1 holds
-    words_code : what its lanes' addresses say of words (`trace.coalesce.words_code_of`); 0: nothing but its sectors
+    bank_words : what its lanes' addresses say of words (`trace.coalesce.words_code_of`); 0: nothing but its sectors
 
     Returns
     -------
     one record of OP_DTYPE
     """
-    flags = (FLAG_BYPASS_L1 if bypass_l1 else 0) | words_code << WORDS_SHIFT
+    flags = (FLAG_BYPASS_L1 if bypass_l1 else 0) | bank_words << BANK_WORDS_SHIFT
     return _operation(OP_LOAD, lines, bytes_per_lane, gap, use_distance, timed, flags)
 
 
@@ -69,7 +69,7 @@ def _operation(
     operation["kind"] = kind
     operation["n_lines"] = lines
     operation["bytes_per_lane"] = bytes_per_lane
-    operation["gap"] = gap
+    operation["gap_instructions"] = gap
     operation["use_distance"] = use_distance
     operation["flags"] = flags | (FLAG_TIMED if timed else 0)
     return operation
@@ -110,7 +110,7 @@ def write_kernel(
     lines_of: LinesOf,
     threads: int | None = None,
     shared_memory: int = 0,
-    tail_gap: int = 0,
+    tail_gap_instructions: int = 0,
 ) -> None:
     """Writes a kernel in which each warp does `operations` in turn, `repeats` times.
 
@@ -125,7 +125,7 @@ def write_kernel(
         shape that broadcasts to (blocks, warps, repeats, lines of a turn), those of the first operation first
     threads : of each block, where the last warp is not whole
     shared_memory : bytes that each block takes
-    tail_gap : instructions of each warp after its last operation
+    tail_gap_instructions : instructions of each warp after its last operation
     """
     turn = np.concatenate(operations)
     lines_per_turn = int(turn["n_lines"].sum())
@@ -143,7 +143,7 @@ def write_kernel(
         shape = (len(numbers), warps_per_block, repeats, lines_per_turn)
         lines = np.ascontiguousarray(np.broadcast_to(lines, shape), dtype=np.uint64).reshape(-1)
         block_records, warps = frames(numbers, warps_per_block, repeats * len(turn))
-        warps["tail_gap"] = warps["tail_cycles"] = tail_gap
+        warps["tail_gap_instructions"] = warps["tail_critical_path_cycles"] = tail_gap_instructions
         writer.add_blocks(block_records, warps, ops, lines)
     writer.end_kernel()
 

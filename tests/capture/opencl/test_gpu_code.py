@@ -69,7 +69,7 @@ def counted(source: str, folder: Path, *options: str) -> tuple[int, int]:
     """Instructions of one warp of a kernel, and unit slots before its last operation."""
     with open_trace(counted_trace(source, folder, *options)) as trace:
         ops = np.concatenate([trace.decode_chunk(ref).ops for ref in trace.kernels[0].chunks])
-        return trace.kernels[0].warp_instructions, int(ops["unit_slots"][-1])
+        return trace.kernels[0].warp_instructions, int(ops["unit_busy_slots"][-1])
 
 
 def kernel(statements: str) -> str:
@@ -119,7 +119,7 @@ def tail_of(statements: str, folder: Path) -> tuple[int, int]:
     output = counted_trace(kernel(statements), folder, "--gpu-code")
     with open_trace(output) as trace:
         (warp,) = trace.decode_chunk(trace.kernels[0].chunks[0]).warps
-        return int(warp["tail_gap"]), int(warp["tail_unit_slots"])
+        return int(warp["tail_gap_instructions"]), int(warp["tail_unit_busy_slots"])
 
 
 def test_units_are_kept_after_the_last_operation_too(tmp_path: Path) -> None:

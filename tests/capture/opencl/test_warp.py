@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.trace.records import (
+    ATOMIC_CONFLICTS_SHIFT,
+    BANK_WORDS_SHIFT,
     OP_ATOMIC,
     OP_BARRIER,
     OP_DTYPE,
     OP_LOAD,
     OP_STORE,
-    REPEATS_SHIFT,
     WARP_DTYPE,
-    WORDS_SHIFT,
 )
 from tests.reference.capture.opencl import ref_warp as twin
 from tests.reference.capture.opencl.ref_warp import (
@@ -77,19 +77,23 @@ def compare(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> list[twi
             want.bytes if want.kind != OP_BARRIER else 0,
             want.flags,
         )
-        assert (op["gap"], op["chain_cycles"], op["chain_steps"]) == (
+        assert (op["gap_instructions"], op["critical_path_cycles"], op["critical_path_hops"]) == (
             want.before.gap,
             want.before.cycles,
             want.before.steps,
         )
-        assert op["unit_slots"] == want.before.unit_slots
-        assert (op["use_distance"], op["use_cycles"], op["use_steps"]) == want.use
+        assert op["unit_busy_slots"] == want.before.unit_busy_slots
+        assert (op["use_distance"], op["use_cycles"], op["use_hops"]) == want.use
         n = int(op["n_lines"])
         wanted = coalesce_op(want.addresses, want.bytes, want.kind == OP_STORE) if n else []
         assert lines[at : at + n].tolist() == wanted
         at += n
-    assert (warp["tail_gap"], warp["tail_cycles"], warp["tail_steps"]) == (tail.gap, tail.cycles, tail.steps)
-    assert warp["tail_unit_slots"] == tail.tail_unit_slots
+    assert (warp["tail_gap_instructions"], warp["tail_critical_path_cycles"], warp["tail_critical_path_hops"]) == (
+        tail.gap,
+        tail.cycles,
+        tail.steps,
+    )
+    assert warp["tail_unit_busy_slots"] == tail.tail_unit_busy_slots
     return expected
 
 
@@ -212,7 +216,7 @@ def test_the_busiest_unit_keeps_the_scheduler(library: ctypes.CDLL) -> None:
     sites = [Site(OP_LOAD, 4, 0, Stretch(2, busy=[4, 6, 0, 0, 0, 0])), Site(OP_STORE, 4, 0, Stretch(1, busy=[2] * 6))]
     blocks = [Block([1], [], Stretch(1, busy=[6, 1, 0, 0, 0, 0])), Block([], sites=[0, 1])]
     ops = compare(library, finished(Kernel(sites, blocks)), [Lane([], at(0, 1))])
-    assert [op.before.unit_slots for op in ops] == [10 - 4, 0]
+    assert [op.before.unit_busy_slots for op in ops] == [10 - 4, 0]
 
 
 def test_a_busy_unit_at_the_end(library: ctypes.CDLL) -> None:
@@ -220,15 +224,18 @@ def test_a_busy_unit_at_the_end(library: ctypes.CDLL) -> None:
     block = Block([], [0], Stretch(2, busy=[3, 70_000, 0, 0, 0, 0]))
     kernel = finished(Kernel([Site(OP_STORE, 4)], [block]))
     compare(library, kernel, [Lane([], at(0))])
-    assert fast(library, kernel, [Lane([], at(0))])[2]["tail_unit_slots"] == 70_000 - 2
+    assert fast(library, kernel, [Lane([], at(0))])[2]["tail_unit_busy_slots"] == 70_000 - 2
 
 
 def test_lanes_of_an_atomic_that_meet_at_a_word(library: ctypes.CDLL) -> None:
     kernel = finished(Kernel([Site(OP_ATOMIC, 4), Site(OP_LOAD, 4)], [Block([], [0, 1])]))
-    for words, meetings in (([0] * 32, 31), (list(range(32)), 0), ([0, 1, 0, 0], 2), ([0, 8, 0, 8], 2)):
+    for words, atomic_conflicts in (([0] * 32, 31), (list(range(32)), 0), ([0, 1, 0, 0], 2), ([0, 8, 0, 8], 2)):
         lanes = [Lane([], at(word, word)) for word in words]
         compare(library, kernel, lanes)
-        assert [int(flags) >> REPEATS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == [meetings, 0]
+        assert [int(flags) >> ATOMIC_CONFLICTS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == [
+            atomic_conflicts,
+            0,
+        ]
 
 
 def test_words_of_loads_and_stores(library: ctypes.CDLL) -> None:
@@ -237,7 +244,7 @@ def test_words_of_loads_and_stores(library: ctypes.CDLL) -> None:
     for stride, codes in ((1, [0, 0]), (3, [(1 - 3) % 32, (2 - 6) % 32]), (0, [0, 1]), (32, [24, 24])):
         lanes = [Lane([], at(stride * lane, 2 * stride * lane)) for lane in range(32)]
         compare(library, kernel, lanes)
-        assert [int(flags) >> WORDS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == codes
+        assert [int(flags) >> BANK_WORDS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == codes
 
 
 def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from buddysim.importers.accelsim.header import KernelHeader, parse_header
 from buddysim.importers.accelsim.opcodes import Opcode, classify, timing_of
 from buddysim.importers.accelsim.parser import KernelParser
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_LOAD, OP_STORE, REPEATS_SHIFT, WORDS_SHIFT
+from buddysim.trace import (
+    ATOMIC_CONFLICTS_SHIFT,
+    BANK_WORDS_SHIFT,
+    FLAG_BYPASS_L1,
+    FLAG_NO_RETURN,
+    FLAG_TIMED,
+    OP_LOAD,
+    OP_STORE,
+)
 from tests.importers.accelsim.kernels import kernels
 from tests.reference.importers.accelsim import ref_parser
 
@@ -46,20 +54,22 @@ def run(
                     its_ops.append(
                         ref_parser.Op(
                             int(pcs[index]),
-                            int(op["gap"]),
-                            int(op["unit_slots"]),
-                            (int(op["chain_cycles"]), int(op["chain_steps"])),
+                            int(op["gap_instructions"]),
+                            int(op["unit_busy_slots"]),
+                            (int(op["critical_path_cycles"]), int(op["critical_path_hops"])),
                             int(op["kind"]),
                             int(op["bytes_per_lane"]),
                             int(op["flags"]),
                             words,
                             int(op["use_distance"]),
-                            (int(op["use_cycles"]), int(op["use_steps"])),
+                            (int(op["use_cycles"]), int(op["use_hops"])),
                         )
                     )
-                tail = (int(warp["tail_cycles"]), int(warp["tail_steps"]))
-                slots = int(warp["tail_unit_slots"])
-                its_warps.append(ref_parser.Warp(int(warp["warp"]), its_ops, int(warp["tail_gap"]), tail, slots))
+                tail = (int(warp["tail_critical_path_cycles"]), int(warp["tail_critical_path_hops"]))
+                slots = int(warp["tail_unit_busy_slots"])
+                its_warps.append(
+                    ref_parser.Warp(int(warp["warp"]), its_ops, int(warp["tail_gap_instructions"]), tail, slots)
+                )
             found.append((int(block["block"]), its_warps))
     return found, parser
 
@@ -84,7 +94,9 @@ def test_agrees_with_the_ref_twin(kernel: tuple[KernelHeader, str], data: st.Dat
     found, parser = run(header, text, cuts)
     assert found == ref_parser.parse(text, header, classifier(header).__getitem__)
     assert parser.counts["warp_instructions"] == sum(
-        warp.tail_gap + sum(op.gap + 1 for op in warp.ops) for _, warps in found for warp in warps
+        warp.tail_gap_instructions + sum(op.gap_instructions + 1 for op in warp.ops)
+        for _, warps in found
+        for warp in warps
     )
 
 
@@ -117,8 +129,8 @@ def test_independent_instructions_take_a_cycle_each() -> None:
         "0020 ffffffff 1 R4 LDG.E 1 R9 4 1 0x1000 4",
         "0030 ffffffff 0 EXIT 0 0",
     )
-    assert (load.gap, load.chain) == (2, (3, 0))
-    assert (warp.tail_gap, warp.tail) == (1, (1, 0))
+    assert (load.gap_instructions, load.chain) == (2, (3, 0))
+    assert (warp.tail_gap_instructions, warp.tail) == (1, (1, 0))
     assert (load.use_distance, load.use) == (0, (0, 0))
 
 
@@ -181,7 +193,7 @@ def test_issue_slots_of_the_busiest_unit() -> None:
     found = []
     for lines in ([integer] * 10, [integer, single] * 5, [shared] * 10, [integer, shared, single], []):
         ops, _ = ops_of(*(line.format(i) for i, line in enumerate(lines)), store, store)
-        found.append([op.unit_slots for op in ops])
+        found.append([op.unit_busy_slots for op in ops])
     # A scheduler's unit takes an instruction every 2 cycles; the shared memory takes one per cycle of all 4 schedulers.
     assert found == [[2 * 10 - 11, 0], [0, 0], [4 * 10 - 11, 0], [0, 0], [0, 0]]
 
@@ -192,11 +204,11 @@ def test_units_are_busy_after_the_last_operation_too() -> None:
     tail = [*(integer.format(i) for i in range(10)), "0050 ffffffff 0 EXIT 0 0"]
     for lines in (tail, [store, *tail]):
         _, warp = ops_of(*lines)
-        assert (warp.tail_gap, warp.tail_unit_slots) == (11, 2 * 10 + 1 - 11)
+        assert (warp.tail_gap_instructions, warp.tail_unit_busy_slots) == (11, 2 * 10 + 1 - 11)
     _, warp = ops_of(store, tail[-1])
-    assert (warp.tail_gap, warp.tail_unit_slots) == (1, 0)
+    assert (warp.tail_gap_instructions, warp.tail_unit_busy_slots) == (1, 0)
     _, warp = ops_of(*(integer.format(0) for _ in range(40_000)))
-    assert warp.tail_unit_slots == 40_000 * 2 - 40_000
+    assert warp.tail_unit_busy_slots == 40_000 * 2 - 40_000
 
 
 def test_a_warp_ends_when_all_has_executed() -> None:
@@ -219,7 +231,7 @@ def test_meetings_of_an_atomic_s_lanes_at_words() -> None:
         "0040 00000003 0 RED.E.ADD.64 2 R2 R4 8 2 0x1000 8",  # neighbours
         "0050 00000003 0 RED.E.ADD.64 2 R2 R4 8 2 0x1000 0",
     )
-    assert [op.flags >> REPEATS_SHIFT for op in ops] == [31, 0, 2, 2, 0, 1]
+    assert [op.flags >> ATOMIC_CONFLICTS_SHIFT for op in ops] == [31, 0, 2, 2, 0, 1]
 
 
 def test_words_of_loads_and_stores() -> None:
@@ -230,7 +242,7 @@ def test_words_of_loads_and_stores() -> None:
         "0020 ffffffff 0 STG.E 2 R2 R4 4 1 0x1000 128",  # a column: 32 turns, eight of 32 sectors
         "0030 ffffffff 1 R4 LDG.E.64 1 R2 8 1 0x1000 0",  # a turn for each half of the warp
     )
-    assert [op.flags >> WORDS_SHIFT for op in ops] == [0, (1 - 3) % 32, 32 - 8, 2 - 1]
+    assert [op.flags >> BANK_WORDS_SHIFT for op in ops] == [0, (1 - 3) % 32, 32 - 8, 2 - 1]
 
 
 def test_kinds_widths_and_flags_of_operations() -> None:

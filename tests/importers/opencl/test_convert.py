@@ -35,10 +35,10 @@ def test_a_whole_bundle(tmp_path: Path) -> None:
     assert [(a.base, a.bytes) for a in trace.allocations] == [(1 << 48, 40_000), (2 << 48, 20_000)]
     chunk = trace.decode_chunk(trace.kernels[0].chunks[0])
     assert chunk.ops["kind"].tolist() == [bt.OP_LOAD, bt.OP_LOAD, bt.OP_STORE] * 6
-    assert chunk.ops["gap"].tolist() == [GAP_FIRST, GAP, GAP] * 6
+    assert chunk.ops["gap_instructions"].tolist() == [GAP_FIRST, GAP, GAP] * 6
     assert chunk.ops["use_distance"].tolist() == [GAP + 2, 1, 0] * 6
     assert not np.any(chunk.ops["flags"])
-    assert set(chunk.warps["tail_gap"].tolist()) == {TAIL}
+    assert set(chunk.warps["tail_gap_instructions"].tolist()) == {TAIL}
     assert {"gaps", "dependencies", "contents", "allocations"} <= set(trace.provenance.assumptions)
     assert trace.provenance.assumptions["gaps"].startswith("assumed")
 

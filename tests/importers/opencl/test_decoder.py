@@ -46,7 +46,7 @@ def run(data: bytes, cuts: list[int], first: int, end: int) -> list[Launch]:
                         int(op["kind"]),
                         int(op["bytes_per_lane"]),
                         lines[op["first_line"] : op["first_line"] + op["n_lines"]].tolist(),
-                        int(op["gap"]),
+                        int(op["gap_instructions"]),
                         int(op["use_distance"]),
                     )
                     for op in ops[warp["first_op"] : warp["first_op"] + warp["n_ops"]]

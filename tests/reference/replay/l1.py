@@ -30,7 +30,7 @@ def word_turns(op: Op) -> int:
     """Turns of banks of words that a load or store takes, 1 to 32."""
     sectors = sum(line.sectors.bit_count() for line in op.lines)
     whole = min(-(-sectors // 4), WORDS)
-    return 1 + (whole - 1 + op.words_code) % WORDS
+    return 1 + (whole - 1 + op.bank_words) % WORDS
 
 
 class L1:
@@ -105,7 +105,7 @@ class L1:
     def _lines(self, op: Op) -> list[Line]:
         if op.kind != OP_ATOMIC or not self.by_thread:
             return op.lines
-        again = [op.lines[number % len(op.lines)] for number in range(op.meetings)]
+        again = [op.lines[number % len(op.lines)] for number in range(op.atomic_conflicts)]
         return op.lines + [line._replace(sectors=line.sectors & -line.sectors) for line in again]
 
     def _line(self, op: Op, line: Line, t: int, ordinal: int) -> int:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from buddysim.trace import (
+    ATOMIC_CONFLICTS_SHIFT,
+    BANK_WORDS_SHIFT,
     FLAG_BYPASS_L1,
     FLAG_NO_RETURN,
     FLAG_TIMED,
     OP_ATOMIC,
-    REPEATS_SHIFT,
-    WORDS_SHIFT,
     Kernel,
     Trace,
 )
@@ -37,18 +37,18 @@ class Op:
     """A memory instruction; the fields are those of docs/trace-format.md."""
 
     kind: int
-    gap: int
-    chain_cycles: int
-    chain_steps: int
+    gap_instructions: int
+    critical_path_cycles: int
+    critical_path_hops: int
     use_distance: int
     use_cycles: int
-    use_steps: int
-    unit_slots: int
+    use_hops: int
+    unit_busy_slots: int
     bypasses_l1: bool
     timed: bool
     returns_nothing: bool
-    meetings: int
-    words_code: int
+    atomic_conflicts: int
+    bank_words: int
     lines: list[Line]
 
 
@@ -58,10 +58,10 @@ class WarpProgram:
 
     number: int
     ops: list[Op]
-    tail_gap: int
-    tail_cycles: int
-    tail_steps: int
-    tail_unit_slots: int
+    tail_gap_instructions: int
+    tail_critical_path_cycles: int
+    tail_critical_path_hops: int
+    tail_unit_busy_slots: int
 
 
 @dataclass(frozen=True)
@@ -92,17 +92,17 @@ def _op(record: dict[str, int], lines: list[Line]) -> Op:
     first, flags = record["first_line"], record["flags"]
     return Op(
         kind=record["kind"],
-        gap=record["gap"],
-        chain_cycles=record["chain_cycles"],
-        chain_steps=record["chain_steps"],
+        gap_instructions=record["gap_instructions"],
+        critical_path_cycles=record["critical_path_cycles"],
+        critical_path_hops=record["critical_path_hops"],
         use_distance=record["use_distance"],
         use_cycles=record["use_cycles"],
-        use_steps=record["use_steps"],
-        unit_slots=record["unit_slots"],
+        use_hops=record["use_hops"],
+        unit_busy_slots=record["unit_busy_slots"],
         bypasses_l1=bool(flags & FLAG_BYPASS_L1),
         timed=bool(flags & FLAG_TIMED),
         returns_nothing=bool(flags & FLAG_NO_RETURN),
-        meetings=flags >> REPEATS_SHIFT if record["kind"] == OP_ATOMIC else 0,
-        words_code=flags >> WORDS_SHIFT if record["kind"] != OP_ATOMIC else 0,
+        atomic_conflicts=flags >> ATOMIC_CONFLICTS_SHIFT if record["kind"] == OP_ATOMIC else 0,
+        bank_words=flags >> BANK_WORDS_SHIFT if record["kind"] != OP_ATOMIC else 0,
         lines=lines[first : first + record["n_lines"]],
     )

@@ -163,7 +163,7 @@ def utilization_of(run: Run, time_ps: int) -> dict[str, float]:
     numbers, machine, sms = parts.numbers, parts.numbers.machine, parts.numbers.machine.sm.count
     bursts = [size // SECTOR_BYTES for size in parts.dram.bytes]
     link_byte_ps = PS_PER_S / machine.bytes_per_s(machine.link.bandwidth)
-    slots = (counts["warp_instructions"] + counts["unit_slots"]) * numbers.cycle
+    slots = (counts["warp_instructions"] + counts["unit_busy_slots"]) * numbers.cycle
     sectors = counts["l2.read_sectors"] + counts["l2.write_sectors"]
     busy = {
         "dram_channels": sum(bursts) * parts.dram.timing.burst / numbers.pseudo_channels,

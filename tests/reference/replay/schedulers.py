@@ -40,11 +40,11 @@ class Scheduler:
             cycle = self.numbers.cycle
             waits = self.slots_free > now - warp.chain
             finish = max(self.slots_free, now - warp.chain) + warp.slots * cycle
-            self.slots_free = finish + warp.unit_slots * cycle
+            self.slots_free = finish + warp.unit_busy_slots * cycle
             if waits and self.numbers.machine.sm.unit_turns:
                 finish = self.slots_free
             self.counts["warp_instructions"] += warp.slots
-            self.counts["unit_slots"] += warp.unit_slots
+            self.counts["unit_busy_slots"] += warp.unit_busy_slots
             warp.slots_taken = True
             if finish - cycle > now:
                 warp.ready = finish - cycle

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.reference.replay.blocks import Block
 
 MOST_PENDING = 34
-MOST_UNIT_SLOTS = 65535
+MAX_UNIT_BUSY_SLOTS = 65535
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Warp:
     ready: int | None = field(init=False)
     chain: int = field(init=False)
     slots: int = field(init=False)
-    unit_slots: int = field(init=False)
+    unit_busy_slots: int = field(init=False)
     slots_taken: bool = field(init=False)
     has_code: bool = field(init=False)
     pending: list[Pending] = field(default_factory=list)
@@ -84,14 +84,16 @@ class Warp:
         self.slots_taken = self.has_code = False
         op, program, numbers = self.op, self.program, self.numbers
         if op is None:
-            timed = program.tail_cycles != 0
-            self.chain = numbers.span(program.tail_gap, program.tail_cycles, program.tail_steps, timed)
-            self.slots = numbers.scaled(program.tail_gap)
-            self.unit_slots = numbers.scaled(program.tail_unit_slots)
+            timed = program.tail_critical_path_cycles != 0
+            self.chain = numbers.span(
+                program.tail_gap_instructions, program.tail_critical_path_cycles, program.tail_critical_path_hops, timed
+            )
+            self.slots = numbers.scaled(program.tail_gap_instructions)
+            self.unit_busy_slots = numbers.scaled(program.tail_unit_busy_slots)
         else:
-            self.chain = numbers.span(op.gap + 1, op.chain_cycles, op.chain_steps, op.timed)
-            self.slots = numbers.scaled(op.gap) + 1
-            self.unit_slots = min(MOST_UNIT_SLOTS, numbers.scaled(op.unit_slots))
+            self.chain = numbers.span(op.gap_instructions + 1, op.critical_path_cycles, op.critical_path_hops, op.timed)
+            self.slots = numbers.scaled(op.gap_instructions) + 1
+            self.unit_busy_slots = min(MAX_UNIT_BUSY_SLOTS, numbers.scaled(op.unit_busy_slots))
         self.clock += self.chain
         at = 0
         while at < len(self.pending):
@@ -138,7 +140,7 @@ class Warp:
             return self.numbers.scaled(self.numbers.issue_interval)
         if op.kind not in (OP_LOAD, OP_ATOMIC) or not op.use_distance or op.returns_nothing:
             return None
-        return self.numbers.span(op.use_distance, op.use_cycles, op.use_steps, op.timed)
+        return self.numbers.span(op.use_distance, op.use_cycles, op.use_hops, op.timed)
 
     @property
     def at_barrier(self) -> bool:

@@ -38,7 +38,7 @@ def coalesce_op(addresses: Sequence[int], bytes_per_lane: int, is_store: bool) -
     return words
 
 
-def meetings(addresses: Sequence[int], width: int) -> int:
+def atomic_conflicts(addresses: Sequence[int], width: int) -> int:
     """How often an atomic's lanes meet at a word: over the sectors, the lanes of the busiest word beyond the first."""
     words = Counter((address // SECTOR_BYTES, address // width) for address in addresses)
     busiest = Counter[int]()
@@ -47,7 +47,7 @@ def meetings(addresses: Sequence[int], width: int) -> int:
     return sum(busiest.values()) - len(busiest)
 
 
-def words_code(addresses: Sequence[int], bytes_per_lane: int, lines: Sequence[int]) -> int:
+def bank_words(addresses: Sequence[int], bytes_per_lane: int, lines: Sequence[int]) -> int:
     """The turns of banks of words beyond those in which they would deliver the sectors whole: modulo 32."""
     together = LANES
     if not lines:

@@ -22,19 +22,26 @@ from buddysim.trace.records import (
 )
 
 ESCAPE = -(1 << 31)
-WARP_FIELDS = ("warp", "n_ops", "tail_gap", "tail_cycles", "tail_steps", "tail_unit_slots")
+WARP_FIELDS = (
+    "warp",
+    "n_ops",
+    "tail_gap_instructions",
+    "tail_critical_path_cycles",
+    "tail_critical_path_hops",
+    "tail_unit_busy_slots",
+)
 OP_FIELDS = (
-    "gap",
-    "chain_cycles",
-    "chain_steps",
+    "gap_instructions",
+    "critical_path_cycles",
+    "critical_path_hops",
     "use_distance",
     "use_cycles",
-    "use_steps",
+    "use_hops",
     "n_lines",
     "kind",
     "bytes_per_lane",
     "flags",
-    "unit_slots",
+    "unit_busy_slots",
 )
 OP_FIELD_CODES = "IIIIIHBBBBH"
 INDEX_CODES = {1: "B", 2: "H", 4: "I"}

@@ -87,7 +87,7 @@ def barrier(**fields: int) -> Op:
 
 
 def _op(kind: int, entries: Sequence[int | tuple[int, ...]], fields: dict[str, int]) -> Op:
-    given = {"kind": kind, "flags": FLAG_TIMED, "chain_cycles": 1, **fields}
+    given = {"kind": kind, "flags": FLAG_TIMED, "critical_path_cycles": 1, **fields}
     lines = []
     for one in entries:
         entry, mask, whole = (*one, one[1])[:3] if isinstance(one, tuple) else (one, 1, 1)

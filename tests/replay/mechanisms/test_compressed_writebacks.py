@@ -22,7 +22,7 @@ def evict(first, evicted_ns, *then, state=STATE, scheme="bandwidth", kept=4, **o
     (entry, ns)."""
     ops, at_ns = [first, load(*range(1, 32), use_distance=0)], 2
     for op, slice_ns in ((store(40), evicted_ns), *((load(entry), ns) for entry, ns in then)):
-        op[0]["chain_cycles"] = slice_ns - 50 - at_ns
+        op[0]["critical_path_cycles"] = slice_ns - 50 - at_ns
         at_ns = slice_ns - 50
         ops.append(op)
     chosen = machine(**SLOW_CHANNEL, metadata_cache__perfect=True, **overrides)
@@ -83,7 +83,7 @@ def test_a_way_is_free_when_both_parts_of_its_victim_are_accepted():
     eviction at 352.
     """
     slow_link = machine(link__bandwidth="0.8 GB/s", metadata_cache__perfect=True)
-    ops = [*[store((entry, 15)) for entry in range(32)], store(32, 33, chain_cycles=301 - 32)]
+    ops = [*[store((entry, 15)) for entry in range(32)], store(32, 33, critical_path_cycles=301 - 32)]
     given = {"scheme": "buddy", "regions": [(0, 128, 1, 2)], "state": [0x77] * 128}
     turn = 361 * NS // BUCKET * BUCKET + 80 * NS
     assert time_of(slow_link, ops, **given) == turn - 10 * NS + 50 * NS

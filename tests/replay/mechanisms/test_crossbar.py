@@ -33,9 +33,9 @@ def test_replies_share_the_reply_port():
     last of the other four comes three sectors after their turn."""
     slow = machine(crossbar__reply_bandwidth=SLOW)
     bucket = 401 * NS // BUCKET * BUCKET
-    ops = [store((0, 15), (1, 15)), load((0, 15), (1, 15), chain_cycles=300)]
+    ops = [store((0, 15), (1, 15)), load((0, 15), (1, 15), critical_path_cycles=300)]
     assert time_of(slow, ops) == bucket + (160 + 3 * 40) * NS
-    assert time_of(slow, [store((0, 15)), load((0, 15), chain_cycles=300)]) == (401 + 3 * 40) * NS
+    assert time_of(slow, [store((0, 15)), load((0, 15), critical_path_cycles=300)]) == (401 + 3 * 40) * NS
 
 
 def test_every_sm_has_its_own_ports():
@@ -47,7 +47,7 @@ def test_every_sm_has_its_own_ports():
 @pytest.mark.parametrize(("key", "apart_ns"), [("crossbar.reply_bandwidth", 4), ("l2.bandwidth", 4)])
 def test_sectors_of_a_reply_follow_each_other_at_the_slower_of_the_two(key, apart_ns):
     slow = machine(**{key: "8 GB/s"})
-    assert time_of(slow, [store((0, 15)), load((0, 15), chain_cycles=300)]) == (401 + 3 * apart_ns) * NS
+    assert time_of(slow, [store((0, 15)), load((0, 15), critical_path_cycles=300)]) == (401 + 3 * apart_ns) * NS
 
 
 def test_loads_and_stores_share_a_slice_s_port():
@@ -110,7 +110,7 @@ def test_a_port_carries_no_more_than_a_bucket_in_a_bucket():
 
 def test_a_port_that_idles_delays_nobody():
     slow = machine(crossbar__request_bandwidth=SLOW)
-    assert time_of(slow, [store(0), store(1, chain_cycles=200)]) == (201 + 100) * NS
+    assert time_of(slow, [store(0), store(1, critical_path_cycles=200)]) == (201 + 100) * NS
 
 
 QUEUES = {"crossbar__queues": True, "l2__slices": 2, "l2__ways": 16}
@@ -135,8 +135,8 @@ def test_the_request_at_the_head_of_a_queue_holds_up_those_behind_it():
 def test_a_load_s_sectors_are_requests_of_their_own():
     """Four sectors leave the queue at 301 and each 40 ns after; the last one's request is 120 ns behind the first."""
     slow = machine(**{**QUEUES, "crossbar__request_bandwidth": SLOW})
-    assert time_of(slow, [store(0), load(0, chain_cycles=300)]) == (301 + 100) * NS
-    behind = [store((0, 15), 1), load((0, 15), use_distance=0, chain_cycles=300), load(1)]
+    assert time_of(slow, [store(0), load(0, critical_path_cycles=300)]) == (301 + 100) * NS
+    behind = [store((0, 15), 1), load((0, 15), use_distance=0, critical_path_cycles=300), load(1)]
     assert time_of(slow, behind) == (301 + 160 + 100) * NS
 
 
@@ -145,9 +145,9 @@ def test_replies_take_turns_at_their_slice_and_at_their_sm():
     360, 400 and 440."""
     stored = store((0, 15))
     slice_slow = machine(**{**QUEUES, "l2__bandwidth": SLOW})
-    assert time_of(slice_slow, [stored, load(0, chain_cycles=600)]) == (601 + 100) * NS
+    assert time_of(slice_slow, [stored, load(0, critical_path_cycles=600)]) == (601 + 100) * NS
     sm_slow = machine(**{**QUEUES, "crossbar__reply_bandwidth": SLOW})
-    assert time_of(sm_slow, [stored, load((0, 15), chain_cycles=300)]) == (440 + 50) * NS
+    assert time_of(sm_slow, [stored, load((0, 15), critical_path_cycles=300)]) == (440 + 50) * NS
 
 
 def test_an_sm_that_finds_another_at_a_slice_leaves_it_every_other_turn():
@@ -168,7 +168,7 @@ def test_replies_of_one_slice_to_two_sms_take_turns_there():
     """One SM's line comes from device memory at 151 and leaves in the slot from 120 on. The other SM's, asked for at
     102, is at the slice at 152: alone it leaves then; now that slot is taken, and the next one begins at 160."""
     slow = machine(**{**QUEUES, "sm__count": 2, "sm__blocks": 1, "l2__bandwidth": SLOW, "l2__slices": 1})
-    hit = [store(0), load(0, chain_cycles=101)]
+    hit = [store(0), load(0, critical_path_cycles=101)]
     assert of_two_sms(slow, [store(1)], hit) == (152 + 50) * NS
     assert of_two_sms(slow, [load(1)], hit) == (160 + 50) * NS
 

@@ -64,25 +64,25 @@ REFRESH = {"dram__timing__tREFI": "1 us", "dram__timing__tRFC": "200 ns"}
 def test_a_refresh_takes_the_bus():
     """From 1000 to 1200. A load that issues at 890 has its data at 999, one that issues at 891 would at 1000."""
     chosen = machine(**ONE_BANK, **REFRESH)
-    assert time_of(chosen, [load(0, chain_cycles=890)]) == (890 + 200) * NS
-    assert time_of(chosen, [load(0, chain_cycles=891)]) == (1202 + 89) * NS
-    assert time_of(one_bank(), [load(0, chain_cycles=891)]) == (891 + 200) * NS
+    assert time_of(chosen, [load(0, critical_path_cycles=890)]) == (890 + 200) * NS
+    assert time_of(chosen, [load(0, critical_path_cycles=891)]) == (1202 + 89) * NS
+    assert time_of(one_bank(), [load(0, critical_path_cycles=891)]) == (891 + 200) * NS
 
 
 def test_a_refresh_closes_rows():
     """A row opened at 90 is closed at 1000 and can be opened from 1200 on."""
     chosen = machine(**ONE_BANK, **REFRESH)
     first = load(0, use_distance=0)
-    assert time_of(chosen, [first, load((0, 2), chain_cycles=700)]) == (701 + 190) * NS
-    assert time_of(chosen, [first, load((0, 2), chain_cycles=1400)]) == (1401 + 200) * NS
-    assert time_of(chosen, [first, load((0, 2), chain_cycles=1010)]) == (1222 + 89) * NS
+    assert time_of(chosen, [first, load((0, 2), critical_path_cycles=700)]) == (701 + 190) * NS
+    assert time_of(chosen, [first, load((0, 2), critical_path_cycles=1400)]) == (1401 + 200) * NS
+    assert time_of(chosen, [first, load((0, 2), critical_path_cycles=1010)]) == (1222 + 89) * NS
 
 
 def test_a_request_joins_a_row_that_the_bank_has_scheduled_but_not_left():
     """Row 0 is open. Rows 1 and 2 are wanted at 390 and 391: opened at 400 and 430. A request for row 1 at 392 reads
     behind the first one, which has the bus until 422, before row 2 is opened.
     """
-    ops = [load(0, use_distance=0), load(8, 16, chain_cycles=300, use_distance=0), load(9), store(1)]
+    ops = [load(0, use_distance=0), load(8, 16, critical_path_cycles=300, use_distance=0), load(9), store(1)]
     assert time_of(one_bank(), ops) == (424 + 89 + 100) * NS
 
 
@@ -99,7 +99,7 @@ def test_a_request_joins_a_row_no_sooner_than_the_row_is_open():
 def test_a_closed_bank_is_not_activated_during_a_refresh(chain_ns, open_ns):
     """Nor where the bus alone limits activations, so that they have no calendar."""
     chosen = machine(**ONE_BANK, **REFRESH, dram__timing__tRRD_S="1 ns", dram__timing__tFAW="4 ns")
-    assert time_of(chosen, [load(0, chain_cycles=chain_ns)]) == (open_ns + 22 + 89) * NS
+    assert time_of(chosen, [load(0, critical_path_cycles=chain_ns)]) == (open_ns + 22 + 89) * NS
 
 
 @pytest.mark.parametrize(("entry", "begins_ns"), [(0, 1000), (1, 250), (3, 750)])
@@ -108,7 +108,7 @@ def test_single_banks_refresh_one_after_the_other(entry, begins_ns):
     single = {"dram__refresh": "single_bank", "dram__timing__tRFCSB": "200 ns"}
     chosen = machine(**FOUR_BANKS, **REFRESH, **single)
     at = begins_ns - 89  # issued then, it is at the channel when its bank's refresh begins
-    assert time_of(chosen, [load(entry, chain_cycles=at - 1)]) == (at - 1 + 200) * NS
-    assert time_of(chosen, [load(entry, chain_cycles=at)]) == (begins_ns + 200 + 22 + 89) * NS
+    assert time_of(chosen, [load(entry, critical_path_cycles=at - 1)]) == (at - 1 + 200) * NS
+    assert time_of(chosen, [load(entry, critical_path_cycles=at)]) == (begins_ns + 200 + 22 + 89) * NS
     other = (entry + 2) % 4
-    assert time_of(chosen, [load(other, chain_cycles=at)]) == (at + 200) * NS
+    assert time_of(chosen, [load(other, critical_path_cycles=at)]) == (at + 200) * NS

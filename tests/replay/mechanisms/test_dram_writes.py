@@ -35,7 +35,7 @@ def end_ns(chosen, *then, dirty=1):
     ops = [store((0, dirty)), store(1), store(8), load(*range(64, 93), use_distance=0)]
     at_ns = len(ops)
     for slice_ns, op in then:
-        op[0].update(chain_cycles=slice_ns - 50 - at_ns, use_distance=0)
+        op[0].update(critical_path_cycles=slice_ns - 50 - at_ns, use_distance=0)
         ops.append(op)
         at_ns = slice_ns - 50
     return time_of(chosen, ops, regions=REGIONS) / NS

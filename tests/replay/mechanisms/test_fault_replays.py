@@ -24,7 +24,7 @@ def paged(replay="sm", **overrides):
 def test_an_sm_issues_nothing_from_when_a_fault_is_known(at, replay, at_once):
     """A warp loads an absent page at 1 ns; another one of a resident page would issue at `at`."""
     begun = paged(replay, um__begin="resident", um__capacity="8 KiB")
-    other = [load(RESIDENT, chain_cycles=at), load(RESIDENT, chain_cycles=LONG)]
+    other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
     alone = time_of(begun, other, scheme="um")
     both = time_of(begun, [load(ABSENT)], other, scheme="um")
     assert (both - alone < 10 * NS) == at_once
@@ -35,7 +35,7 @@ def test_an_sm_issues_nothing_from_when_a_fault_is_known(at, replay, at_once):
 @pytest.mark.parametrize(("at", "replay"), [(51, "sm"), (51, "warp")])
 def test_other_sms_go_on(at, replay):
     begun = paged(replay, um__begin="resident", um__capacity="8 KiB", sm__count=2)
-    other = [load(RESIDENT, chain_cycles=at), load(RESIDENT, chain_cycles=LONG)]
+    other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
     launches = [Launch([grid(*([ops] for ops in both))]) for both in ([[], other], [[load(ABSENT)], other])]
     without, found = (run_launches(begun, [one], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
     assert found - without < 10 * NS
@@ -54,7 +54,7 @@ def test_what_was_not_served_faults_again_when_the_batch_ends(at, replay, third)
     look = KNOWN + LATENCY + TRANSFER + LATENCY + 150
     assert look + (TRANSFER if replay == "sm" else 0) == at + third
     wanted = [[load(page * 32)] for page in (2, 3, 4)]
-    other = [load(5 * 32, chain_cycles=at), load(5 * 32), load(5 * 32, chain_cycles=LONG)]
+    other = [load(5 * 32, critical_path_cycles=at), load(5 * 32), load(5 * 32, critical_path_cycles=LONG)]
     launch = Launch([grid(wanted, [other, [], []])], warps=3)
     found = run_launches(paged(replay, sm__count=2, um__fault_batch=1), [launch], "um", regions=[(0, 4096, 0, 4)])[0]
     end = found["now_ps"] // NS - LONG
@@ -65,7 +65,7 @@ def test_what_was_not_served_faults_again_when_the_batch_ends(at, replay, third)
 def test_a_warp_without_faults_may_end():
     """A third thread block, with a long chain, takes its place long before the page of the first one comes."""
     begun = paged(um__begin="resident", um__capacity="8 KiB", sm__blocks=2)
-    blocks = [[load(ABSENT)]], [[load(RESIDENT)]], [[load(RESIDENT, chain_cycles=LONG)]]
+    blocks = [[load(ABSENT)]], [[load(RESIDENT)]], [[load(RESIDENT, critical_path_cycles=LONG)]]
     end = run_launches(begun, [Launch([grid(*blocks)])], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"]
     assert end < (LONG + LATENCY) * NS
 
@@ -98,7 +98,7 @@ def test_with_a_limit_every_access_is_a_fault(most, faults):
 def test_a_full_sm_issues_nothing(at, most):
     """One fault fills it as soon as its load has issued, before anybody can know of the fault."""
     begun = paged(um__begin="resident", um__capacity="8 KiB", um__sm_faults=most)
-    other = [load(RESIDENT, chain_cycles=at), load(RESIDENT, chain_cycles=LONG)]
+    other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
     alone = time_of(begun, other, scheme="um")
     both = time_of(begun, [load(ABSENT)], other, scheme="um")
     assert (both - alone < 10 * NS) == (most == 2)
@@ -112,10 +112,10 @@ def test_a_page_on_its_way_is_in_flight_with_a_limit(arrives, most, at_once):
     """A warp of another SM asks for it 1 ns before it can be used, or then; its neighbour issues 10 ns later."""
     begun = paged(um__begin="resident", um__capacity="8 KiB", sm__count=2, um__sm_faults=most)
     issues = arrives - KNOWN + 1
-    neighbour = [load(RESIDENT, chain_cycles=issues + 10), load(RESIDENT, chain_cycles=LONG)]
+    neighbour = [load(RESIDENT, critical_path_cycles=issues + 10), load(RESIDENT, critical_path_cycles=LONG)]
     launches = [
         Launch([grid([[load(ABSENT)], []], [late, neighbour])], warps=2)
-        for late in ([], [load(ABSENT + 1, chain_cycles=issues)])
+        for late in ([], [load(ABSENT + 1, critical_path_cycles=issues)])
     ]
     without, found = (run_launches(begun, [one], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
     assert (found - without < 10 * NS) == at_once

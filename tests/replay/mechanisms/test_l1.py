@@ -2,7 +2,7 @@
 
 import pytest
 
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED, WORDS_SHIFT
+from buddysim.trace import BANK_WORDS_SHIFT, FLAG_BYPASS_L1, FLAG_TIMED
 from tests.replay.bare import Launch, run_launches
 from tests.replay.mechanisms.hand import NS, atomic, grid, load, machine, run, store, time_of
 
@@ -11,7 +11,9 @@ M = machine()
 
 def test_latencies_of_l1_l2_and_device_memory():
     assert time_of(M, [load(0)]) == (1 + 200) * NS
-    assert time_of(M, [store(0), load(0, chain_cycles=300)]) == (301 + 100) * NS  # a store allocates in the L2 alone
+    assert (
+        time_of(M, [store(0), load(0, critical_path_cycles=300)]) == (301 + 100) * NS
+    )  # a store allocates in the L2 alone
     assert time_of(M, [load(0), load(0)]) == (201 + 20) * NS
 
 
@@ -24,14 +26,14 @@ def test_lines_enter_in_order(lines_per_cycle, third_ps):
 @pytest.mark.parametrize(("lines", "held_ns"), [(32, 0), (33, 1), (40, 8)])
 def test_lines_beyond_a_queue_of_32_hold_their_warp(lines, held_ns):
     """The instruction has issued when all but 32 of its lines are in."""
-    assert time_of(M, [store(*[0] * lines), store(1, chain_cycles=60)]) == (1 + held_ns + 60 + 100) * NS
+    assert time_of(M, [store(*[0] * lines), store(1, critical_path_cycles=60)]) == (1 + held_ns + 60 + 100) * NS
 
 
 @pytest.mark.parametrize(("lines", "held_ns"), [(32, 0), (33, 0), (34, 2), (40, 8)])
 def test_and_their_scheduler(lines, held_ns):
     """The second block's warp, ready at 1, ends at 2, or when the scheduler goes on; the third block begins then."""
-    blocks = [[store(*[0] * lines)]], [[]], [[store(1, chain_cycles=60)]]
-    tail = {"tail_gap": 0, "tail_cycles": 1}
+    blocks = [[store(*[0] * lines)]], [[]], [[store(1, critical_path_cycles=60)]]
+    tail = {"tail_gap_instructions": 0, "tail_critical_path_cycles": 1}
     ended_ns = 1 + held_ns if held_ns else 2
     launch = Launch([grid(*blocks, tail=tail)], warps=1)
     assert run_launches(machine(sm__blocks=2), [launch])[0]["now_ps"] == (ended_ns + 60 + 100) * NS
@@ -40,8 +42,8 @@ def test_and_their_scheduler(lines, held_ns):
 def test_what_an_l1_cannot_take_yet_is_not_ahead_of_others():
     """The first SM's load waits behind 240 lines, so the second SM's gets the L2's only MSHR."""
     both = machine(sm__count=2, l2__mshrs=1)
-    first = [store(*[0] * 240)], [load(1, chain_cycles=2)]
-    second = [load(2, chain_cycles=3), store(3, chain_cycles=600)], []
+    first = [store(*[0] * 240)], [load(1, critical_path_cycles=2)]
+    second = [load(2, critical_path_cycles=3), store(3, critical_path_cycles=600)], []
     launch = Launch([grid(first, second)], warps=2)
     assert run_launches(both, [launch])[0]["now_ps"] == (3 + 200 + 599 + 100) * NS
 
@@ -56,13 +58,16 @@ def test_a_merged_access_waits_for_the_sector_that_is_on_its_way():
 @pytest.mark.parametrize(("asked_ns", "used_ns"), [(181, 201), (182, 202), (200, 220), (201, 221)])
 def test_a_hit_takes_its_latency_and_a_merged_access_at_least_that(asked_ns, used_ns):
     """The sector is there at 201."""
-    assert time_of(M, [load(0, use_distance=0)], [load(0, chain_cycles=asked_ns), store(1)]) == (used_ns + 100) * NS
+    assert (
+        time_of(M, [load(0, use_distance=0)], [load(0, critical_path_cycles=asked_ns), store(1)])
+        == (used_ns + 100) * NS
+    )
 
 
 def test_a_line_has_one_arrival_time():
     """Sector 1 is asked for at 101 and arrives at 301; sector 0, on its way since 1, waits for it too, if asked for at
     102."""
-    ops = [load((0, 1), use_distance=0), load((0, 2), chain_cycles=100, use_distance=0), load((0, 1)), store(1)]
+    ops = [load((0, 1), use_distance=0), load((0, 2), critical_path_cycles=100, use_distance=0), load((0, 1)), store(1)]
     assert time_of(M, ops) == (301 + 100) * NS
 
 
@@ -75,14 +80,14 @@ def test_where_no_mshr_is_free_the_access_waits():
 @pytest.mark.parametrize(("mshrs", "entries", "arrives_ns"), [(2, (0, 5, 6), 402 + 100), (3, (0, 1, 5, 6), 501 + 100)])
 def test_of_the_next_two_mshrs_of_the_ring_the_one_that_comes_free_first_is_taken(mshrs, entries, arrives_ns):
     """Entries 5 and 6 are in the L2; the others take their MSHRs until 501 and 502, entry 5 until 402 or 403."""
-    ops = [store(5, 6), load(*entries, chain_cycles=300)]
+    ops = [store(5, 6), load(*entries, critical_path_cycles=300)]
     assert time_of(machine(l1__mshrs=mshrs), ops) == arrives_ns * NS
 
 
 def test_what_is_behind_a_blocked_access_waits_too():
     """The second warp's load waits for an MSHR until 201; the third's, of a sector on its way, looks it up at 202: a
     hit."""
-    warps = [load(0)], [load(1)], [load(0), store(2, chain_cycles=300)]
+    warps = [load(0)], [load(1)], [load(0), store(2, critical_path_cycles=300)]
     assert time_of(machine(l1__mshrs=1), *warps) == (222 + 299 + 100) * NS
 
 
@@ -100,7 +105,7 @@ def test_a_blocked_store_holds_up_loads():
 
 def test_a_store_leaves_the_lines_of_the_l1_as_they_are():
     """The last load at 202 hits."""
-    ops = [load(0), store(0), load(0), store(1, chain_cycles=200)]
+    ops = [load(0), store(0), load(0), store(1, critical_path_cycles=200)]
     assert time_of(M, ops) == (222 + 199 + 100) * NS
 
 
@@ -191,29 +196,29 @@ def test_a_line_enters_in_the_turn_of_its_bank(line, turn):
 )
 def test_words_of_a_bank_pass_one_after_the_other(lines, code, cycles):
     banked = machine(l1__word_banks=True, crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
-    said = FLAG_TIMED | code << WORDS_SHIFT
+    said = FLAG_TIMED | code << BANK_WORDS_SHIFT
     assert time_of(banked, [store(*lines, flags=said), store(9)]) == (cycles + 1 + 100) * NS
 
 
 @pytest.mark.parametrize("code", [0, 1, 6, 31])
 def test_a_hit_has_arrived_with_its_last_words(code):
     """The hit at 201 has its first words at 221, and its others in the cycles after that."""
-    said = FLAG_TIMED | code << WORDS_SHIFT
+    said = FLAG_TIMED | code << BANK_WORDS_SHIFT
     assert time_of(machine(l1__word_banks=True), [load(0), load(0, flags=said)]) == (201 + 20 + code) * NS
     assert time_of(machine(), [load(0), load(0, flags=said)]) == (201 + 20) * NS
 
 
 def test_words_of_loads_past_the_l1_keep_its_port_alone():
     banked = machine(l1__word_banks=True)
-    past = FLAG_TIMED | FLAG_BYPASS_L1 | 6 << WORDS_SHIFT
+    past = FLAG_TIMED | FLAG_BYPASS_L1 | 6 << BANK_WORDS_SHIFT
     assert time_of(banked, [load(0, flags=past)]) == (1 + 200) * NS
-    assert time_of(banked, [load(0, flags=past, use_distance=0), load(1, chain_cycles=1)]) == (1 + 7 + 200) * NS
+    assert time_of(banked, [load(0, flags=past, use_distance=0), load(1, critical_path_cycles=1)]) == (1 + 7 + 200) * NS
 
 
 def test_words_of_atomics_are_not_known():
-    """The bits are meetings of threads there."""
+    """The bits are atomic_conflicts of threads there."""
     banked = machine(l1__word_banks=True)
-    met = FLAG_TIMED | 6 << WORDS_SHIFT
+    met = FLAG_TIMED | 6 << BANK_WORDS_SHIFT
     assert time_of(banked, [atomic(0, flags=met, use_distance=0), load(1)]) == (2 + 200) * NS
 
 
@@ -233,5 +238,5 @@ def test_a_full_line_blocks_the_l1():
 
 def test_merges_are_counted_anew_when_all_have_arrived():
     few = machine(l1__merges=1)
-    ops = [load((0, 1)), load((0, 3), chain_cycles=300), load((0, 2), use_distance=0), store(1)]
+    ops = [load((0, 1)), load((0, 3), critical_path_cycles=300), load((0, 2), use_distance=0), store(1)]
     assert time_of(few, [load((0, 1))], ops) == time_of(machine(), [load((0, 1))], ops)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED, REPEATS_SHIFT
+from buddysim.trace import ATOMIC_CONFLICTS_SHIFT, FLAG_BYPASS_L1, FLAG_TIMED
 from tests.replay.mechanisms.hand import BUCKET, NS, atomic, load, machine, run, store, time_of
 
 M = machine()
@@ -22,9 +22,9 @@ def test_a_line_has_one_arrival_time():
     for second_ns, arrival_ns in ((100, 300), (101, 202)):
         begin = [
             load((0, 1), use_distance=0, **PAST_L1),
-            load((0, 2), chain_cycles=second_ns - 1, use_distance=0, **PAST_L1),
+            load((0, 2), critical_path_cycles=second_ns - 1, use_distance=0, **PAST_L1),
         ]
-        ops = [*begin, load((0, 1), **PAST_L1), store(1, chain_cycles=1), store(1, chain_cycles=200)]
+        ops = [*begin, load((0, 1), **PAST_L1), store(1, critical_path_cycles=1), store(1, critical_path_cycles=200)]
         assert time_of(M, ops) == (arrival_ns + 200 + 100) * NS
 
 
@@ -34,27 +34,27 @@ def test_where_no_mshr_is_free_the_miss_waits():
 
 
 def test_hits_need_no_mshr():
-    assert time_of(machine(l2__mshrs=1), [store(1), load(0, 1, chain_cycles=300)]) == (301 + 200) * NS
+    assert time_of(machine(l2__mshrs=1), [store(1), load(0, 1, critical_path_cycles=300)]) == (301 + 200) * NS
 
 
 def test_a_store_that_writes_a_whole_sector_makes_it_valid():
-    assert time_of(M, [store(0), load(0, chain_cycles=300)]) == (301 + 100) * NS
-    assert time_of(M, [store((0, 1, 1)), load((0, 2), chain_cycles=300)]) == (301 + 200) * NS
+    assert time_of(M, [store(0), load(0, critical_path_cycles=300)]) == (301 + 100) * NS
+    assert time_of(M, [store((0, 1, 1)), load((0, 2), critical_path_cycles=300)]) == (301 + 200) * NS
 
 
 def test_a_load_of_a_partial_sector_fetches_it():
-    ops = [store((0, 1, 0)), store((0, 1, 0)), load(0, chain_cycles=300)]
+    ops = [store((0, 1, 0)), store((0, 1, 0)), load(0, critical_path_cycles=300)]
     assert time_of(M, ops) == (302 + 200) * NS
     assert time_of(M, [*ops, load(0, **PAST_L1)]) == (502 + 100) * NS  # then it is valid
-    assert time_of(M, [store((0, 1, 0)), store((0, 1, 1)), load(0, chain_cycles=300)]) == (302 + 100) * NS
+    assert time_of(M, [store((0, 1, 0)), store((0, 1, 1)), load(0, critical_path_cycles=300)]) == (302 + 100) * NS
 
 
 def test_a_partial_store_leaves_a_valid_sector_valid():
-    assert time_of(M, [load(0), store((0, 1, 0)), load(0, chain_cycles=300, **PAST_L1)]) == (501 + 100) * NS
+    assert time_of(M, [load(0), store((0, 1, 0)), load(0, critical_path_cycles=300, **PAST_L1)]) == (501 + 100) * NS
 
 
 def test_stores_wait_for_nothing_that_is_on_its_way():
-    assert time_of(M, [load(0, use_distance=0), store(0), store(1, chain_cycles=150)]) == (152 + 100) * NS
+    assert time_of(M, [load(0, use_distance=0), store(0), store(1, critical_path_cycles=150)]) == (152 + 100) * NS
 
 
 def test_an_atomic_fetches_its_sectors_and_leaves_them_dirty():
@@ -84,9 +84,9 @@ def test_a_fill_waits_until_its_victim_has_been_accepted():
     slow = machine(dram__pseudo_channel_bandwidth="32 MB/s", dram__load_to_use="1198 ns")
     fill_l2 = [store(entry) for entry in range(32)]
     bucket = 390 * NS // BUCKET * BUCKET
-    one = time_of(slow, [*fill_l2, store(32, chain_cycles=269)])
+    one = time_of(slow, [*fill_l2, store(32, critical_path_cycles=269)])
     assert one == (301 + 100) * NS
-    assert time_of(slow, [*fill_l2, store(32, 33, chain_cycles=269)]) == bucket + (1000 - 39 + 50) * NS
+    assert time_of(slow, [*fill_l2, store(32, 33, critical_path_cycles=269)]) == bucket + (1000 - 39 + 50) * NS
 
 
 def test_clean_victims_wait_for_nothing():
@@ -102,7 +102,7 @@ def test_a_miss_fetches_the_other_half_of_its_pair():
     first = load((0, 1))
     assert run(pairs, [first])["fill_sectors"] == 2
     assert run(M, [first])["fill_sectors"] == 1
-    other_half, other_pair = (load((0, mask), chain_cycles=300, **PAST_L1) for mask in (2, 4))
+    other_half, other_pair = (load((0, mask), critical_path_cycles=300, **PAST_L1) for mask in (2, 4))
     hit = time_of(pairs, [first, other_half])
     assert time_of(M, [first, other_half]) - hit == (100 - 2) * NS  # a burst more of the first fetch
     assert time_of(pairs, [first, other_pair]) - hit == (100 + 2) * NS
@@ -110,7 +110,7 @@ def test_a_miss_fetches_the_other_half_of_its_pair():
 
 def test_what_is_there_of_a_pair_is_not_fetched_again():
     pairs = machine(l2__fetch="64 B")
-    assert run(pairs, [store((0, 1)), load((0, 2), chain_cycles=300)])["fill_sectors"] == 1
+    assert run(pairs, [store((0, 1)), load((0, 2), critical_path_cycles=300)])["fill_sectors"] == 1
     assert run(pairs, [load((0, 15))])["fill_sectors"] == 4
 
 
@@ -125,7 +125,7 @@ def test_a_store_to_a_dirty_sector_takes_its_slice_longer():
 
 def test_a_store_to_a_clean_sector_takes_its_slice_no_longer():
     slow = machine(l2__rewrite_interval="70 ns")
-    ops = [load((0, 7)), store((0, 1), chain_cycles=300), store((0, 2)), store((0, 4))]
+    ops = [load((0, 7)), store((0, 1), critical_path_cycles=300), store((0, 2)), store((0, 4))]
     assert time_of(slow, ops) == time_of(M, ops)
 
 
@@ -137,14 +137,14 @@ def test_the_oldest_dirty_lines_of_a_set_are_written_back_and_stay():
     for entry, rewritten in ((0, 0), (1, 1), (2, 0)):  # the line that was clean is dirtied anew
         again = run(few, [store(0), store(1), store(0), store(2), store(entry)])
         assert again["dirtied_sectors"] - count["dirtied_sectors"] == rewritten
-    clean = [store(0), store(1), store(0), store(2), load(1, chain_cycles=300)]
+    clean = [store(0), store(1), store(0), store(2), load(1, critical_path_cycles=300)]
     assert time_of(few, clean) == (3 + 1 + 300 + 100) * NS  # it hits
     assert run(M, [store(0), store(1), store(2)])["writeback_sectors"] == 0
 
 
 def test_a_partial_sector_that_was_written_back_is_fetched_anew():
     few = machine(l2__dirty_limit="32 B")
-    ops = [store((0, 1, 0)), store(1), load(0, chain_cycles=300)]
+    ops = [store((0, 1, 0)), store(1), load(0, critical_path_cycles=300)]
     assert time_of(few, ops) == time_of(M, ops) == (302 + 200) * NS
     assert run(few, [*ops, store((0, 1, 0))])["dirtied_sectors"] == 3
 
@@ -163,11 +163,11 @@ def test_a_store_waits_until_what_it_makes_leave_has_been_taken():
     assert time_of(slow, [store(0), store(1), store(2)]) == bucket + (1000 - 39 + 50) * NS
 
 
-@pytest.mark.parametrize(("meetings", "turns"), [(0, 1), (1, 2), (2, 3), (31, 32)])
-def test_threads_of_an_atomic_that_meet_at_a_word_send_a_request_each(meetings, turns):
+@pytest.mark.parametrize(("atomic_conflicts", "turns"), [(0, 1), (1, 2), (2, 3), (31, 32)])
+def test_threads_of_an_atomic_that_meet_at_a_word_send_a_request_each(atomic_conflicts, turns):
     """All sectors are in the L2. A request enters the L1, and its slice, 1 ns after the one before."""
-    met = FLAG_TIMED | meetings << REPEATS_SHIFT
-    ops = [store((0, 15)), atomic(0, flags=met, chain_cycles=300)]
+    met = FLAG_TIMED | atomic_conflicts << ATOMIC_CONFLICTS_SHIFT
+    ops = [store((0, 15)), atomic(0, flags=met, critical_path_cycles=300)]
     assert time_of(machine(sm__atomics_by_thread=True), ops) == (301 + turns - 1 + 100) * NS
     assert time_of(machine(), ops) == (301 + 100) * NS
     count = run(machine(sm__atomics_by_thread=True), ops)
@@ -175,7 +175,7 @@ def test_threads_of_an_atomic_that_meet_at_a_word_send_a_request_each(meetings, 
 
 
 def test_requests_of_threads_that_meet_go_round_the_lines_first_sectors():
-    """Two lines of two sectors and three meetings: seven sectors, five requests."""
-    ops = [atomic((0, 6), (1, 12), flags=FLAG_TIMED | 3 << REPEATS_SHIFT)]
+    """Two lines of two sectors and three atomic_conflicts: seven sectors, five requests."""
+    ops = [atomic((0, 6), (1, 12), flags=FLAG_TIMED | 3 << ATOMIC_CONFLICTS_SHIFT)]
     count = run(machine(sm__atomics_by_thread=True), ops)
     assert (count["load_sectors"], count["line_accesses"], count["demanded"]) == (7, 5, 4)

@@ -41,7 +41,7 @@ def test_a_write_is_accepted_when_the_link_takes_it():
     slow = machine(link__bandwidth="0.8 GB/s")
     fill_l2 = [store((entry, 15)) for entry in range(32)]
     bucket = 351 * NS // BUCKET * BUCKET
-    late = {"chain_cycles": 301 - 32}
+    late = {"critical_path_cycles": 301 - 32}
     assert time_of(slow, [*fill_l2, store(32, **late)], scheme="host") == (301 + 100) * NS
     assert time_of(slow, [*fill_l2, store(32, 33, **late)], scheme="host") == bucket + (160 + 50) * NS
 
@@ -51,5 +51,5 @@ def test_the_directions_are_independent():
     own."""
     slow = machine(link__bandwidth="0.8 GB/s")
     fill_l2 = [store((0, 15)), store((1, 15)), load(2, use_distance=0), *[store(entry) for entry in range(3, 32)]]
-    evict = [store(32, 33, chain_cycles=300 - 32), load(34)]
+    evict = [store(32, 33, critical_path_cycles=300 - 32), load(34)]
     assert time_of(slow, [*fill_l2, *evict], scheme="host") == (302 + 300) * NS

@@ -47,14 +47,16 @@ def test_who_asks_for_what_is_coming_waits_for_it():
 
 
 def test_a_store_takes_its_sectors_out_of_copies():
-    far = [load((1, 3)), store((1, 1)), load((1, 1), chain_cycles=300, **PAST_L1)]
+    far = [load((1, 3)), store((1, 1)), load((1, 1), critical_path_cycles=300, **PAST_L1)]
     assert time_of(M, far) == (244 + 300 + 140) * NS
-    other = [load((1, 3)), store((1, 1)), load((1, 2), chain_cycles=300, **PAST_L1)]
+    other = [load((1, 3)), store((1, 1)), load((1, 2), critical_path_cycles=300, **PAST_L1)]
     assert time_of(M, other) == (244 + 300 + 100) * NS
 
 
 def test_an_atomic_takes_its_sectors_out_of_copies():
-    assert time_of(M, [load(1), atomic(1), load(1, chain_cycles=300, **PAST_L1)]) == (241 + 140 + 299 + 140) * NS
+    assert (
+        time_of(M, [load(1), atomic(1), load(1, critical_path_cycles=300, **PAST_L1)]) == (241 + 140 + 299 + 140) * NS
+    )
 
 
 def test_a_copy_needs_an_mshr_of_its_slice():

@@ -9,15 +9,19 @@ from tests.replay.mechanisms.hand import NS, load, machine, store, time_of
 @pytest.mark.parametrize(("policy", "issued_ns"), [("gto", 4), ("lrr", 2)])
 def test_greedy_the_warp_that_issued_last_goes_on(policy, issued_ns):
     """The younger warp issues at 1 and could at 2 and 3, the older one at 2."""
-    older, younger = [load(0, chain_cycles=2)], [store(1)] * 3
+    older, younger = [load(0, critical_path_cycles=2)], [store(1)] * 3
     assert time_of(machine(sm__policy=policy), older, younger) == (issued_ns + 200) * NS
 
 
 def test_then_oldest_whichever_was_ready_first():
     """The second warp issues at 5. At 6 the third is ready since 5, the first since 6: the first is the oldest."""
-    first, second, third = [load(0, chain_cycles=6)], [store(1, chain_cycles=5)], [store(2, chain_cycles=5)]
+    first, second, third = (
+        [load(0, critical_path_cycles=6)],
+        [store(1, critical_path_cycles=5)],
+        [store(2, critical_path_cycles=5)],
+    )
     assert time_of(machine(), first, second, third) == (6 + 200) * NS
-    assert time_of(machine(), [load(0, chain_cycles=5)], second, third) == (5 + 200) * NS
+    assert time_of(machine(), [load(0, critical_path_cycles=5)], second, third) == (5 + 200) * NS
 
 
 @pytest.mark.parametrize(("policy", "issued_ns"), [("gto", 2), ("lrr", 4)])
@@ -28,7 +32,7 @@ def test_round_robin_goes_round(policy, issued_ns):
 
 
 def test_round_robin_passes_over_the_warps_that_wait():
-    warps = [[store(0), store(1)], [store(2, chain_cycles=9)], [store(3), store(4)], [store(5), load(6)]]
+    warps = [[store(0), store(1)], [store(2, critical_path_cycles=9)], [store(3), store(4)], [store(5), load(6)]]
     assert time_of(machine(sm__policy="lrr"), *warps) == (6 + 200) * NS
 
 

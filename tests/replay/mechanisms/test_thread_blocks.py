@@ -16,14 +16,19 @@ def ends(chosen, *launches):
 
 def test_a_barrier_waits_for_the_last_warp():
     """The second warp reaches it at 51; the first goes on an instruction later."""
-    assert time_of(M, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (51 + 1 + 1 + 100) * NS
+    assert time_of(M, [barrier(), store(0)], [store(1, critical_path_cycles=50), barrier()]) == (51 + 1 + 1 + 100) * NS
     slow = machine(sm__issue_interval="3 ns")
-    assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (53 + 3 + 3 + 100) * NS
+    assert (
+        time_of(slow, [barrier(), store(0)], [store(1, critical_path_cycles=50), barrier()]) == (53 + 3 + 3 + 100) * NS
+    )
 
 
 def test_a_barrier_s_warps_go_on_after_its_latency():
     slow = machine(sm__barrier_latency="22 ns")
-    assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (51 + 1 + 22 + 1 + 100) * NS
+    assert (
+        time_of(slow, [barrier(), store(0)], [store(1, critical_path_cycles=50), barrier()])
+        == (51 + 1 + 22 + 1 + 100) * NS
+    )
 
 
 def test_barriers_of_an_sm_take_one_warp_after_the_other():
@@ -32,7 +37,9 @@ def test_barriers_of_an_sm_take_one_warp_after_the_other():
     Those of another block, which come at 3 and 4, are taken until 41.
     """
     slow = machine(sm__barrier_interval="10 ns")
-    assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50), barrier()]) == (61 + 1 + 1 + 100) * NS
+    assert (
+        time_of(slow, [barrier(), store(0)], [store(1, critical_path_cycles=50), barrier()]) == (61 + 1 + 1 + 100) * NS
+    )
     assert time_of(slow, [barrier(), store(0)], [barrier()]) == (21 + 1 + 1 + 100) * NS
     blocks = grid([[barrier(), store(0)], [barrier()]], [[barrier(), store(1)], [barrier()]])
     both = machine(sm__barrier_interval="10 ns", kernel__block_launch_interval="0 ns")
@@ -42,20 +49,22 @@ def test_barriers_of_an_sm_take_one_warp_after_the_other():
 def test_a_barrier_takes_its_last_warp_whoever_opens_it():
     """The second warp ends at 150, when the barrier is still busy with the first one, until 201."""
     slow = machine(sm__barrier_interval="200 ns")
-    assert time_of(slow, [barrier(), store(0)], [store(1, chain_cycles=50)]) == (201 + 1 + 1 + 100) * NS
+    assert time_of(slow, [barrier(), store(0)], [store(1, critical_path_cycles=50)]) == (201 + 1 + 1 + 100) * NS
     quick = machine(sm__barrier_interval="20 ns")
-    assert time_of(quick, [barrier(), store(0)], [store(1, chain_cycles=50)]) == (150 + 1 + 1 + 100) * NS
+    assert time_of(quick, [barrier(), store(0)], [store(1, critical_path_cycles=50)]) == (150 + 1 + 1 + 100) * NS
 
 
 def test_a_barrier_does_not_wait_for_warps_that_have_ended():
     """The second warp ends when its store is acknowledged, at 150."""
-    assert time_of(M, [barrier(), store(0)], [store(1, chain_cycles=50)]) == (150 + 1 + 1 + 100) * NS
+    assert time_of(M, [barrier(), store(0)], [store(1, critical_path_cycles=50)]) == (150 + 1 + 1 + 100) * NS
 
 
 def test_a_barrier_waits_for_its_own_block_alone():
-    blocks = grid([[barrier(), store(0)]], [[store(1, chain_cycles=50), barrier()]])
+    blocks = grid([[barrier(), store(0)]], [[store(1, critical_path_cycles=50), barrier()]])
     assert ends(M, Launch([blocks])) == [151 * NS]  # the second block starts at 1
-    one_issues_late = grid([[barrier(), store(0, chain_cycles=100)]], [[store(1, chain_cycles=50), barrier()]])
+    one_issues_late = grid(
+        [[barrier(), store(0, critical_path_cycles=100)]], [[store(1, critical_path_cycles=50), barrier()]]
+    )
     assert ends(M, Launch([one_issues_late])) == [(2 + 100 + 100) * NS]
 
 
@@ -134,7 +143,7 @@ def test_how_a_kernel_is_cut_into_chunks_changes_nothing(sizes, cuts, starts, ch
             index = 6 * kernel + number
             if cuts[index] and pieces[-1]:
                 pieces.append([])
-            pieces[-1].append([[load(index, chain_cycles=chains[index]), store(32 + index)]])
+            pieces[-1].append([[load(index, critical_path_cycles=chains[index]), store(32 + index)]])
         start = starts[kernel] * NS
         whole.append(Launch([grid(*[block for piece in pieces for block in piece])], start_ps=start))
         cut.append(Launch([grid(*piece) for piece in pieces], start_ps=start))
@@ -162,5 +171,5 @@ def test_a_kernel_ends_when_all_its_stores_have_been_acknowledged():
     free = machine(sm__blocks=1, sm__end_waits_for_stores=False)
     blocks = grid([[store(0)]], [[barrier()]])
     assert ends(free, Launch([blocks])) == [101 * NS]
-    assert ends(free, Launch([grid([[store(0)]], [[barrier(chain_cycles=97)]])])) == [101 * NS]
-    assert ends(free, Launch([grid([[store(0)]], [[barrier(chain_cycles=120)]])])) == [123 * NS]
+    assert ends(free, Launch([grid([[store(0)]], [[barrier(critical_path_cycles=97)]])])) == [101 * NS]
+    assert ends(free, Launch([grid([[store(0)]], [[barrier(critical_path_cycles=120)]])])) == [123 * NS]

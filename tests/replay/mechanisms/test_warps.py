@@ -15,9 +15,9 @@ M = machine()
 @pytest.mark.parametrize(
     ("fields", "chain_ns"),
     [
-        ({"chain_cycles": 7, "chain_steps": 3}, 7 + 3 * 4),
-        ({"chain_cycles": 7, "gap": 29}, 30),  # no faster than an instruction per issue interval
-        ({"flags": 0, "gap": 4}, 5 * 6),  # where the trace knows no chains
+        ({"critical_path_cycles": 7, "critical_path_hops": 3}, 7 + 3 * 4),
+        ({"critical_path_cycles": 7, "gap_instructions": 29}, 30),  # no faster than an instruction per issue interval
+        ({"flags": 0, "gap_instructions": 4}, 5 * 6),  # where the trace knows no chains
     ],
 )
 def test_a_chain_takes_its_time(fields, chain_ns):
@@ -30,7 +30,7 @@ def test_instructions_of_a_warp_follow_each_other_at_the_issue_interval():
 
 
 def test_gaps_scale():
-    ops = [store(0, gap=4, chain_cycles=10), store(1, gap=4, chain_cycles=10)]
+    ops = [store(0, gap_instructions=4, critical_path_cycles=10), store(1, gap_instructions=4, critical_path_cycles=10)]
     ends = [run_launches(M, [Launch([grid([ops])])], gap_scale=Fraction(n, 2))[2] for n in (1, 2, 4)]
     assert ends == [[(10 + 100) * NS], [(20 + 100) * NS], [(40 + 100) * NS]]
 
@@ -38,14 +38,18 @@ def test_gaps_scale():
 def test_a_load_blocks_at_its_first_use():
     """The load issues at 1 and arrives at 201; its use is at 51 on the clock."""
     early = load(0, use_distance=50, use_cycles=50)
-    assert time_of(M, [early, store(1, chain_cycles=49)]) == 201 * NS  # at 50: the store issues, and is there at 150
-    assert time_of(M, [early, store(1, chain_cycles=50)]) == (201 + 100) * NS  # at 51: not before the load is there
-    assert time_of(M, [early, store(1, chain_cycles=90)]) == (201 + 40 + 100) * NS  # 40 after the use
+    assert (
+        time_of(M, [early, store(1, critical_path_cycles=49)]) == 201 * NS
+    )  # at 50: the store issues, and is there at 150
+    assert (
+        time_of(M, [early, store(1, critical_path_cycles=50)]) == (201 + 100) * NS
+    )  # at 51: not before the load is there
+    assert time_of(M, [early, store(1, critical_path_cycles=90)]) == (201 + 40 + 100) * NS  # 40 after the use
 
 
 @pytest.mark.parametrize("fields", [{"use_distance": 0}, {"flags": FLAG_TIMED | FLAG_NO_RETURN}])
 def test_a_result_that_nobody_uses_blocks_nobody(fields):
-    assert time_of(M, [atomic(0, **fields), store(1, chain_cycles=150)]) == (1 + 150 + 100) * NS
+    assert time_of(M, [atomic(0, **fields), store(1, critical_path_cycles=150)]) == (1 + 150 + 100) * NS
 
 
 def test_stores_do_not_block():
@@ -55,14 +59,16 @@ def test_stores_do_not_block():
 def test_a_warp_ends_with_its_last_load_and_its_last_acknowledgement():
     assert time_of(M, [load(0, use_distance=0)]) == 201 * NS
     assert time_of(M, [store(0)]) == 101 * NS
-    assert time_of(M, [store(0)], tail={"tail_gap": 150, "tail_cycles": 150}) == 151 * NS
+    assert time_of(M, [store(0)], tail={"tail_gap_instructions": 150, "tail_critical_path_cycles": 150}) == 151 * NS
 
 
 def test_34_loads_may_be_pending_and_no_35th():
     """All arrive at 201, the first is to be used at 101. The 35th makes the warp wait for it: 100 ns."""
     loads = [load(0, use_distance=100, use_cycles=100)] * 35
-    assert time_of(M, [*loads[:34], store(1, chain_cycles=65)]) == 201 * NS  # the store issues at 99, before any use
-    assert time_of(M, [*loads, store(1, chain_cycles=65)]) == (35 + 65 + 100 + 100) * NS
+    assert (
+        time_of(M, [*loads[:34], store(1, critical_path_cycles=65)]) == 201 * NS
+    )  # the store issues at 99, before any use
+    assert time_of(M, [*loads, store(1, critical_path_cycles=65)]) == (35 + 65 + 100 + 100) * NS
 
 
 def test_a_scheduler_issues_one_instruction_per_cycle():
@@ -72,19 +78,24 @@ def test_a_scheduler_issues_one_instruction_per_cycle():
 
 def test_instructions_between_take_issue_slots():
     """Both warps are ready at 10; the second one's ten slots follow the first one's."""
-    ten = {"gap": 9, "chain_cycles": 10}
+    ten = {"gap_instructions": 9, "critical_path_cycles": 10}
     assert time_of(M, [store(0, **ten)], [store(1, **ten)]) == (19 + 100) * NS
 
 
 def test_instructions_after_the_last_operation_take_issue_slots():
     """Each warp's store issues in the first two slots, and is there at 102; then 200 slots each."""
-    ends = [time_of(M, *[[store(i)] for i in range(n)], tail={"tail_gap": 200, "tail_cycles": 200}) for n in (1, 2)]
+    ends = [
+        time_of(
+            M, *[[store(i)] for i in range(n)], tail={"tail_gap_instructions": 200, "tail_critical_path_cycles": 200}
+        )
+        for n in (1, 2)
+    ]
     assert ends == [201 * NS, (201 + 200) * NS]
 
 
 def test_a_busy_unit_holds_up_the_scheduler_but_not_its_own_operation():
-    assert time_of(M, [store(0, unit_slots=20)]) == 101 * NS
-    count = run(M, [store(0, unit_slots=20)], [store(1)])
+    assert time_of(M, [store(0, unit_busy_slots=20)]) == 101 * NS
+    count = run(M, [store(0, unit_busy_slots=20)], [store(1)])
     assert count["now_ps"] == (1 + 20 + 100) * NS
     assert count["issue_busy_ps"] == 22 * NS
 
@@ -100,28 +111,28 @@ def test_atomics_block_where_the_machine_says_so(blocking, time_ns):
 def test_a_warp_that_waits_for_a_unit_waits_for_its_own_instructions_there(turns, second_ns):
     """Each warp keeps the unit busy for 20 slots besides its one: with turns the second is done after 42 in all."""
     both = machine(sm__unit_turns=turns)
-    assert time_of(both, [store(0, unit_slots=20)]) == 101 * NS
-    busy = store(1, unit_slots=20)
-    assert time_of(both, [store(0, unit_slots=20)], [busy]) == (second_ns + 100) * NS
-    assert time_of(both, [store(0, unit_slots=20)], [store(1, chain_cycles=21)]) == (21 + 100) * NS
+    assert time_of(both, [store(0, unit_busy_slots=20)]) == 101 * NS
+    busy = store(1, unit_busy_slots=20)
+    assert time_of(both, [store(0, unit_busy_slots=20)], [busy]) == (second_ns + 100) * NS
+    assert time_of(both, [store(0, unit_busy_slots=20)], [store(1, critical_path_cycles=21)]) == (21 + 100) * NS
 
 
-@pytest.mark.parametrize("unit_slots", [20, 65_534, 65_535, 65_536, 70_000])
+@pytest.mark.parametrize("unit_busy_slots", [20, 65_534, 65_535, 65_536, 70_000])
 @pytest.mark.parametrize("turns", [False, True])
-def test_a_tail_keeps_units_busy_as_other_instructions_do(turns, unit_slots):
+def test_a_tail_keeps_units_busy_as_other_instructions_do(turns, unit_busy_slots):
     """Two warps without operations, of ten instructions each: the second one's last slot comes after the first one's
     unit slots and nine of its own, with turns after its own unit slots too; no warp waits for its own otherwise."""
     both = machine(sm__unit_turns=turns)
-    tail = {"tail_gap": 10, "tail_cycles": 10, "tail_unit_slots": unit_slots}
+    tail = {"tail_gap_instructions": 10, "tail_critical_path_cycles": 10, "tail_unit_busy_slots": unit_busy_slots}
     assert time_of(both, [], tail=tail) == 10 * NS
     count = run(both, [], [], tail=tail)
-    assert count["now_ps"] == (10 + unit_slots + 9 + turns * unit_slots) * NS
-    assert count["issue_busy_ps"] == 2 * (10 + unit_slots) * NS
+    assert count["now_ps"] == (10 + unit_busy_slots + 9 + turns * unit_busy_slots) * NS
+    assert count["issue_busy_ps"] == 2 * (10 + unit_busy_slots) * NS
 
 
 @pytest.mark.parametrize(("ready_ns", "issue_ns"), [(5, 23), (22, 23), (23, 23), (24, 24)])
 def test_a_tail_s_units_hold_up_the_operations_of_others(ready_ns, issue_ns):
     """The first warp ends at 3 and keeps a unit for 20 slots more: no other operation issues before 23."""
-    tail = {"tail_gap": 3, "tail_cycles": 3, "tail_unit_slots": 20}
-    chunk = records([(0, [({"warp": 0, **tail}, []), ({"warp": 1}, [store(0, chain_cycles=ready_ns)])])])
+    tail = {"tail_gap_instructions": 3, "tail_critical_path_cycles": 3, "tail_unit_busy_slots": 20}
+    chunk = records([(0, [({"warp": 0, **tail}, []), ({"warp": 1}, [store(0, critical_path_cycles=ready_ns)])])])
     assert run_launches(M, [Launch([chunk], warps=2)])[2] == [(issue_ns + 100) * NS]

@@ -288,7 +288,7 @@ class KernelMaker {
     if (first) {
       IssuePoint to = times_[number_[home]].points[first];
       Stretch between = stretch(from, to);
-      site.use_distance = between.gap, site.use_cycles = between.cycles, site.use_steps = between.steps;
+      site.use_distance = between.gap, site.use_cycles = between.cycles, site.use_hops = between.steps;
       return;
     }
     site.use_distance = USED_ELSEWHERE;

@@ -53,7 +53,7 @@ int coalesce(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bo
   return n;
 }
 
-uint32_t meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) {
+uint32_t atomic_conflicts(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) {
   uint64_t sorted[WARP_LANES];
   std::sort(sorted, std::copy(addresses, addresses + n_lanes, sorted));
   uint32_t total = 0, run = 0, busiest = 0;
@@ -67,7 +67,7 @@ uint32_t meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lan
   return n_lanes ? total + busiest - 1 : 0;
 }
 
-uint32_t words_code(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines) {
+uint32_t bank_words(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines) {
   constexpr uint32_t BANKS = 32, MOST = 32;  // of words of 4 B; turns that count
   uint64_t words[BANKS][WARP_LANES];
   uint32_t counts[BANKS] = {}, busiest = 0, turns = 0, sectors = 0;

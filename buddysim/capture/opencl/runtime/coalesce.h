@@ -11,9 +11,9 @@ constexpr int WARP_LANES = 32, MAX_OP_LINES = 64;
 int coalesce(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bool is_store, uint64_t* lines);
 
 // How often an atomic's lanes meet at a word: over its sectors, the lanes of the busiest word beyond the first.
-uint32_t meetings(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane);
+uint32_t atomic_conflicts(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane);
 
 // Turns of banks of words beyond those in which they would deliver the sectors whole: modulo 32.
-uint32_t words_code(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines);
+uint32_t bank_words(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines);
 
 }  // namespace capture

@@ -143,12 +143,12 @@ void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& 
   uint64_t lines[MAX_OP_LINES];
   op.n_lines = coalesce(addresses, n, site.bytes, site.kind == OP_STORE, lines);
   lines_.insert(lines_.end(), lines, lines + op.n_lines);
-  op.flags |= site.kind == OP_ATOMIC ? meetings(addresses, n, site.bytes) << REPEATS_SHIFT
-                                     : words_code(addresses, n, site.bytes, lines, op.n_lines) << WORDS_SHIFT;
+  op.flags |= site.kind == OP_ATOMIC ? atomic_conflicts(addresses, n, site.bytes) << ATOMIC_CONFLICTS_SHIFT
+                                     : bank_words(addresses, n, site.bytes, lines, op.n_lines) << BANK_WORDS_SHIFT;
   if (site.use_distance == USED_ELSEWHERE)
     loaded_[number] = {at, instructions_, cycles_, steps_};
   else
-    op.use_distance = site.use_distance, op.use_cycles = site.use_cycles, op.use_steps = site.use_steps;
+    op.use_distance = site.use_distance, op.use_cycles = site.use_cycles, op.use_hops = site.use_hops;
   instructions_++;
 }
 
@@ -160,8 +160,8 @@ void Warp::barrier(const Site& site) {
 WarpOp& Warp::add_op(const Site& site) {
   WarpOp op{};
   op.first_line = lines_.size();
-  op.gap = since_.gap, op.chain_cycles = since_.cycles, op.chain_steps = since_.steps;
-  op.unit_slots = std::min<uint32_t>(unit_slots(uint64_t(since_.gap) + 1), 0xFFFF);
+  op.gap_instructions = since_.gap, op.critical_path_cycles = since_.cycles, op.critical_path_hops = since_.steps;
+  op.unit_busy_slots = std::min<uint32_t>(unit_busy_slots(uint64_t(since_.gap) + 1), 0xFFFF);
   op.kind = site.kind;
   op.flags = site.flags | FLAG_TIMED;
   since_ = {};
@@ -170,7 +170,7 @@ WarpOp& Warp::add_op(const Site& site) {
 }
 
 // Cycles that the busiest unit takes beyond one for each of the instructions since the last operation.
-uint32_t Warp::unit_slots(uint64_t instructions) const {
+uint32_t Warp::unit_busy_slots(uint64_t instructions) const {
   uint32_t busiest = *std::max_element(since_.busy.begin(), since_.busy.end());
   return busiest - std::min<uint64_t>(busiest, instructions);
 }
@@ -189,7 +189,7 @@ void Warp::enter(const Block& block) {
     WarpOp& op = ops_[loaded.op];
     op.use_distance = instructions_ + use.distance - loaded.instructions;
     op.use_cycles = cycles_ + use.cycles - loaded.cycles;
-    op.use_steps = std::min<uint64_t>(steps_ + use.steps - loaded.steps, 0xFFFF);
+    op.use_hops = std::min<uint64_t>(steps_ + use.steps - loaded.steps, 0xFFFF);
     loaded.op = NOWHERE;
   }
 }
@@ -211,7 +211,7 @@ uint64_t Warp::next_access(int lane, LaneSource& source) {
 void Warp::append_to(Records& records, uint32_t number) const {
   uint32_t first_op = records.ops.size(), first_line = records.lines.size();
   uint32_t n = ops_.size();
-  records.warps.push_back({number, first_op, n, since_.gap, since_.cycles, since_.steps, unit_slots(since_.gap)});
+  records.warps.push_back({number, first_op, n, since_.gap, since_.cycles, since_.steps, unit_busy_slots(since_.gap)});
   for (WarpOp op : ops_) {
     op.first_line += first_line;
     records.ops.push_back(op);

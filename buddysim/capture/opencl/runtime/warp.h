@@ -45,7 +45,7 @@ class Warp {
   uint64_t next_access(int lane, LaneSource& source);
   void pass(const Stretch& stretch);
   WarpOp& add_op(const Site& site);
-  uint32_t unit_slots(uint64_t instructions) const;
+  uint32_t unit_busy_slots(uint64_t instructions) const;
 
   const Kernel* kernel_ = nullptr;
   LaneLog* logs_ = nullptr;

@@ -161,7 +161,7 @@ def _write_blocks(writer: TraceWriter, launch: Launch, numbers: Addresses) -> No
     there = (addresses >= 0).any(axis=2) | (kinds == OP_BARRIER)
     ops = np.zeros((n_warps, n_steps), OP_DTYPE)
     ops["kind"], ops["bytes_per_lane"] = kinds, sizes
-    ops["gap"] = [access.gap for access in accesses]
+    ops["gap_instructions"] = [access.gap for access in accesses]
     ops["use_distance"] = [access.use if access.kind == OP_LOAD else 0 for access in accesses]
     ops["flags"] = np.where(kinds == OP_ATOMIC, FLAG_NO_RETURN, 0)
     ops = ops[there]
@@ -175,8 +175,8 @@ def _write_blocks(writer: TraceWriter, launch: Launch, numbers: Addresses) -> No
     warps["warp"] = np.tile(np.arange(launch.warps), len(numbers))
     warps["n_ops"] = there.sum(axis=1)
     warps["first_op"] = np.cumsum(warps["n_ops"]) - warps["n_ops"]
-    warps["tail_gap"] = TAIL
-    ops["gap"][warps["first_op"][warps["n_ops"] > 0]] += GAP_FIRST
+    warps["tail_gap_instructions"] = TAIL
+    ops["gap_instructions"][warps["first_op"][warps["n_ops"] > 0]] += GAP_FIRST
     blocks = np.zeros(len(numbers), BLOCK_DTYPE)
     blocks["block"], blocks["n_warps"] = numbers, launch.warps
     blocks["first_warp"] = np.arange(len(numbers)) * launch.warps

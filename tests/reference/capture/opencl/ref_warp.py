@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from buddysim.capture.opencl.generated_headers import UNITS
-from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, REPEATS_SHIFT, WORDS_SHIFT
-from tests.reference.trace.ref_coalesce import coalesce_op, meetings, words_code
+from buddysim.trace.records import ATOMIC_CONFLICTS_SHIFT, BANK_WORDS_SHIFT, FLAG_TIMED, OP_ATOMIC, OP_BARRIER
+from tests.reference.trace.ref_coalesce import atomic_conflicts, bank_words, coalesce_op
 
 N_UNITS = len(UNITS)
 NOWHERE = USED_ELSEWHERE = 0xFFFFFFFF
@@ -24,12 +24,12 @@ class Stretch:
     busy: list[int] = field(default_factory=lambda: [0] * N_UNITS)
 
     @property
-    def unit_slots(self) -> int:
+    def unit_busy_slots(self) -> int:
         """Cycles that the busiest unit takes beyond one for each instruction and for the operation that follows."""
         return min(max(0, max(self.busy) - self.gap - 1), 0xFFFF)
 
     @property
-    def tail_unit_slots(self) -> int:
+    def tail_unit_busy_slots(self) -> int:
         """Cycles that the busiest unit takes beyond one for each instruction, where no operation follows."""
         return max(0, max(self.busy) - self.gap)
 
@@ -190,10 +190,10 @@ class _Warp:
             self.issued.append((number, Stretch(self.now.gap, self.now.cycles, self.now.steps)))
             flags = site.flags | FLAG_TIMED
             if site.kind == OP_ATOMIC:
-                flags |= meetings(addresses, site.bytes) << REPEATS_SHIFT
+                flags |= atomic_conflicts(addresses, site.bytes) << ATOMIC_CONFLICTS_SHIFT
             elif site.kind != OP_BARRIER:
                 lines = coalesce_op(addresses, site.bytes, is_store=False)
-                flags |= words_code(addresses, site.bytes, lines) << WORDS_SHIFT
+                flags |= bank_words(addresses, site.bytes, lines) << BANK_WORDS_SHIFT
             self.ops.append(Op(site.kind, site.bytes, flags, self.since, addresses, first_use))
             self.since = Stretch()
             self.now.gap += 1

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from buddysim.importers.accelsim.header import KernelHeader
 from buddysim.importers.accelsim.opcodes import Opcode, Role
 from buddysim.trace.records import (
+    ATOMIC_CONFLICTS_SHIFT,
+    BANK_WORDS_SHIFT,
     FLAG_BYPASS_L1,
     FLAG_NO_RETURN,
     FLAG_TIMED,
@@ -19,10 +21,8 @@ from buddysim.trace.records import (
     OP_BARRIER,
     OP_LOAD,
     OP_STORE,
-    REPEATS_SHIFT,
-    WORDS_SHIFT,
 )
-from tests.reference.trace.ref_coalesce import coalesce_op, meetings, words_code
+from tests.reference.trace.ref_coalesce import atomic_conflicts, bank_words, coalesce_op
 
 NOMINAL_STEP = 6
 UNIT_QUEUE = 4
@@ -48,8 +48,8 @@ class Op:
     """As `WarpOp`, with its lines and program counter."""
 
     pc: int
-    gap: int
-    unit_slots: int
+    gap_instructions: int
+    unit_busy_slots: int
     chain: tuple[int, int]
     kind: int
     width: int
@@ -65,9 +65,9 @@ class Warp:
 
     number: int
     ops: list[Op] = field(default_factory=list)
-    tail_gap: int = 0
+    tail_gap_instructions: int = 0
     tail: tuple[int, int] = (0, 0)
-    tail_unit_slots: int = 0
+    tail_unit_busy_slots: int = 0
 
 
 def parse(text: str, header: KernelHeader, classify: Callable[[str], Opcode]) -> list[tuple[int, list[Warp]]]:
@@ -161,8 +161,8 @@ def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHea
     stream = WarpStream(warp)
     for instruction in instructions:
         stream.issue(instruction, role_of(instruction, header))
-    warp.tail_gap, warp.tail = stream.number - stream.last_number, advance(stream.end(), stream.last_op)
-    warp.tail_unit_slots = stream.unit_slots()
+    warp.tail_gap_instructions, warp.tail = stream.number - stream.last_number, advance(stream.end(), stream.last_op)
+    warp.tail_unit_busy_slots = stream.unit_busy_slots()
 
 
 class WarpStream:
@@ -260,7 +260,7 @@ class WarpStream:
                 if 0 < group < self.group and self.group - 1 - group >= max(instruction.immediate, 0):
                     self.use(index)
 
-    def unit_slots(self) -> int:
+    def unit_busy_slots(self) -> int:
         """Cycles of the busiest unit beyond one for each instruction since the last operation."""
         since = self.number - self.last_number
         return max([since, *self.unit_busy.values()]) - since
@@ -273,16 +273,16 @@ class WarpStream:
         if kind == OP_ATOMIC and (opcode.no_return or not returns):
             flags |= FLAG_NO_RETURN
         if kind == OP_ATOMIC:
-            flags |= meetings(instruction.addresses, opcode.width) << REPEATS_SHIFT
+            flags |= atomic_conflicts(instruction.addresses, opcode.width) << ATOMIC_CONFLICTS_SHIFT
         flags |= FLAG_BYPASS_L1 if opcode.bypass_l1 else 0
         words = [] if barrier else coalesce_op(instruction.addresses, opcode.width, kind == OP_STORE)
         if kind in (OP_LOAD, OP_STORE):
-            flags |= words_code(instruction.addresses, opcode.width, words) << WORDS_SHIFT
+            flags |= bank_words(instruction.addresses, opcode.width, words) << BANK_WORDS_SHIFT
         chain = advance(self.now, self.last_op)
         since = self.number - self.last_number
-        unit_slots = min(self.unit_slots(), 65535)
+        unit_busy_slots = min(self.unit_busy_slots(), 65535)
         width = 0 if barrier else opcode.width
-        self.warp.ops.append(Op(instruction.pc, since - 1, unit_slots, chain, kind, width, flags, words))
+        self.warp.ops.append(Op(instruction.pc, since - 1, unit_busy_slots, chain, kind, width, flags, words))
         self.unit_busy.clear()
         if kind in (OP_LOAD, OP_ATOMIC):
             self.unused.add(len(self.pending))

@@ -19,7 +19,7 @@ class Op:
     kind: int
     width: int
     lines: list[int]
-    gap: int
+    gap_instructions: int
     use_distance: int = 0
 
 
@@ -57,4 +57,4 @@ def assume_uses(ops: list[Op]) -> None:
             rest = range(index + 1, len(ops))
             use = next((other for other in rest if ops[other].kind != OP_LOAD), len(ops))
             use = min(use, index + LOADS_IN_FLIGHT)
-            op.use_distance = 1 + sum(ops[other].gap + 1 for other in range(index + 1, use))
+            op.use_distance = 1 + sum(ops[other].gap_instructions + 1 for other in range(index + 1, use))
