@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=defaults.prefetch,
         help=f"when offloaded maps come back: {', '.join(PREFETCHES)} (default: {defaults.prefetch})",
     )
-    parser.add_argument("--library", metavar="NAME", help="version of the CONV library, for example cudnn4")
+    parser.add_argument("--conv-library", metavar="NAME", help="version of the CONV library, for example cudnn4")
     parser.add_argument(
         "--precision",
         metavar="NAME",
@@ -90,7 +90,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{defaults.optimizer}, as the papers count)",
     )
     parser.add_argument("--calibration", metavar="FILE", help="layer times of your own GPU (buddysim calibrate)")
-    parser.add_argument("--fit", choices=FITS, default=defaults.fit, help="how the memory pool picks a free piece")
+    parser.add_argument(
+        "--pool-policy", choices=FITS, default=defaults.pool_policy, help="how the memory pool picks a free piece"
+    )
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(
@@ -166,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     check_outputs(_outputs(args), _inputs(args, scheme_options))
     with measured(args, scheme_options) as activations:
         if activations is not None:
-            scheme_options = {"match": "depth", **scheme_options, "activations": activations}
+            scheme_options = {"activation_mapping": "depth", **scheme_options, "activations": activations}
         results, batches, beyond = _simulate(network, machine, schemes, args, {**options, **scheme_options})
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline
@@ -261,7 +263,8 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.machine.units import parse_size
 
     options: dict[str, Any] = {
-        name: getattr(args, name) for name in ("link", "prefetch", "library", "precision", "optimizer", "fit")
+        name: getattr(args, name)
+        for name in ("link", "prefetch", "conv_library", "precision", "optimizer", "pool_policy")
     }
     if args.memory_budget is not None:
         try:
@@ -284,7 +287,7 @@ def _simulate(
     from buddysim.training.trial import Trials
 
     options = make_options(**chosen)
-    cost = CostModel.load(machine, options.library, args.calibration, options.precision)
+    cost = CostModel.load(machine, options.conv_library, args.calibration, options.precision)
 
     def simulated(scheme: str, batch: int) -> TrainingResult:
         return simulate(network, batch, machine, scheme, options=options, cost=cost)
@@ -376,7 +379,7 @@ def _report_layers(
     from buddysim.training.links import faster_links, layer_stalls
 
     links = faster_links(machine.links, args.link or machine.link)
-    cost = CostModel.load(machine, chosen["library"], args.calibration, chosen["precision"])
+    cost = CostModel.load(machine, chosen["conv_library"], args.calibration, chosen["precision"])
 
     def simulated(result: TrainingResult, link: str) -> TrainingResult:
         options = make_options(**{**chosen, "link": link})

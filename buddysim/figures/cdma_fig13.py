@@ -32,7 +32,7 @@ def data(source: Source) -> list[dict[str, Any]]:
         }
         for machine in MACHINES
         for label, (name, batch) in NETWORKS.items()
-        for scheme, result in source.training.results(name, batch, SCHEMES, machine, library="cudnn5").items()
+        for scheme, result in source.training.results(name, batch, SCHEMES, machine, conv_library="cudnn5").items()
     ]
 
 

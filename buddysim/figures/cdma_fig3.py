@@ -32,7 +32,7 @@ def data(source: Source) -> dict[str, list[dict[str, Any]]]:
         }
 
     return {
-        "library": [row(label, name, "titan-x", library=name) for label in NETWORKS for name in LIBRARIES],
+        "library": [row(label, name, "titan-x", conv_library=name) for label in NETWORKS for name in LIBRARIES],
         "machine": [row(label, name, name) for label in NETWORKS for name in MACHINES],
     }
 

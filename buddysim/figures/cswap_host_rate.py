@@ -29,7 +29,7 @@ def data(source: Source) -> list[dict[str, Any]]:
     for label in NETWORKS:
         ours = result(source.training, PANELS[PANEL], label, CSWAP)["time_ms"]
         for rate in RATES:
-            theirs = result(source.training, PANELS[PANEL], label, HOST, host_thread_rate=rate)["time_ms"]
+            theirs = result(source.training, PANELS[PANEL], label, HOST, host_codec_rate=rate)["time_ms"]
             rows.append(
                 {"network": label, "rate": rate, "percent": 100 * (theirs / ours - 1), "saved_ms": theirs - ours}
             )
@@ -43,7 +43,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         axes.plot([r["rate"] for r in own], [r["percent"] for r in own], marker=".", linewidth=1, label=label)
     mean = [fmean(row["percent"] for row in rows if row["rate"] == rate) for rate in RATES]
     axes.plot(RATES, mean, color=style.INK, linewidth=2, label="average")
-    axes.axvline(OPTIONS["host_thread_rate"].default, color=style.PALE, linewidth=0.8)
+    axes.axvline(OPTIONS["host_codec_rate"].default, color=style.PALE, linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel=f"GB/s of each of {THREADS} threads", ylabel="throughput above, %")
     style.stated_line(axes, float(value("6a-gain-vdnnpp")), "paper: average")
     style.legend(axes, 4)

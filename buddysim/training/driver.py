@@ -63,7 +63,7 @@ def simulate_outcome(
     batch = _whole("batch", batch)
     if not 1 <= batch <= LARGEST_BATCH:
         raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
-    cost = cost or CostModel.load(machine, options.library, precision=options.precision)
+    cost = cost or CostModel.load(machine, options.conv_library, precision=options.precision)
     if cost.precision.name != options.precision:
         raise BuddysimError(
             f"precision {options.precision}: expected {cost.precision.name}, that of the layer times given"
@@ -103,7 +103,10 @@ def make_options(**keywords: Any) -> Options:
     if chosen.get("memory_bytes") is not None:
         chosen["memory_bytes"] = _whole("memory_bytes", chosen["memory_bytes"])
     options = Options(**chosen, extra=extra)
-    for name, value, expected in (("prefetch", options.prefetch, PREFETCHES), ("fit", options.fit, FITS)):
+    for name, value, expected in (
+        ("prefetch", options.prefetch, PREFETCHES),
+        ("pool_policy", options.pool_policy, FITS),
+    ):
         if value not in expected:
             raise BuddysimError(f"{name} {value!r}: expected one of {', '.join(expected)}")
     find_optimizer(options.optimizer)

@@ -106,7 +106,7 @@ class Trials:
             least = plan.placer.least_bytes(program, memory.all_but_workspace)
         fits = max(excess) <= 0
         if fits:
-            placement = plan.placer.place(program, capacity, self.options.fit)
+            placement = plan.placer.place(program, capacity, self.options.pool_policy)
             fits = not (placement.failure or host_failure(placement.program, bound))
         return Trial(fits, excess, (least - most, pinned))
 
@@ -115,10 +115,10 @@ def placed(
     program: Program, plan: Plan, machine: TrainingMachine, options: Options
 ) -> tuple[Placement, Failure | None]:
     """The placement of an iteration, and why it doesn't fit; it is then the one on as much memory as it takes."""
-    placement = plan.placer.place(program, capacity_bytes(plan, machine, options), options.fit)
+    placement = plan.placer.place(program, capacity_bytes(plan, machine, options), options.pool_policy)
     failure = placement.failure
     if failure:
-        placement = plan.placer.place(program, None, options.fit)
+        placement = plan.placer.place(program, None, options.pool_policy)
     return placement, failure or host_failure(placement.program, machine.host_pinned_bytes)
 
 

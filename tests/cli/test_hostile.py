@@ -49,7 +49,7 @@ READERS = {
     "network-train": ("train", "IN.toml"),
     "calibration": ("train", "alexnet", "--calibration", "IN.toml"),
     "timings": ("calibrate", "IN.csv", "--machine", "titan-x", "--library", "cudnn5", "-o", "OUT"),
-    "densities": ("train", "alexnet", "--scheme", "cdma", "--densities", "IN.toml"),
+    "densities": ("train", "alexnet", "--scheme", "cdma", "--density-table", "IN.toml"),
     "activations": ("train", "alexnet", "--scheme", "cdma", "--activations", "IN.maps"),
     "operator-graph": ("networks", "show", "IN.json"),
     "result": ("plot", "overview", "IN.json", "-o", "OUT.svg"),

@@ -116,7 +116,7 @@ def test_the_fastest_within_a_budget(capsys):
         (["vgg19", "--link", "pcie6"], "nearest: pcie"),
         (["vgg19", "--batch", "0"], "--batch 0: expected"),
         (["vgg19", "--memory-budget", "8 parsecs"], "--memory-budget"),
-        (["vgg19", "--prefetch", "never"], "published, just-in-time, on-demand"),
+        (["vgg19", "--prefetch", "never"], "vdnn, just-in-time, on-demand"),
         (["vgg19", "--set", "training.memory"], "expected KEY=VALUE"),
         (["vgg19", "--json", "no/such/folder/r.json"], "there is no folder"),
     ],
@@ -162,7 +162,7 @@ def test_the_link_and_the_contents_of_maps_count(tmp_path):
     for label, options in {
         "slow": ["--link", "pcie3"],
         "fast": ["--link", "nvlink2"],
-        "sparse": ["--link", "pcie3", "--density", "0.1"],
+        "sparse": ["--link", "pcie3", "--synthetic-density", "0.1"],
     }.items():
         path = tmp_path / f"{label}.json"
         arguments = ["alexnet", "--batch", "128", "--scheme", "vdnn-all-p,cdma-zv", *options]
@@ -195,11 +195,11 @@ def test_the_help_has_every_scheme_and_every_option_of_one(capsys):
     [
         (["--timeline", "t.gif"], "expected a name that ends in"),
         (["--scheme", "cdma-zv", "--dataset", "folder"], "expected --observe-activations too"),
-        (["--scheme", "oracle", "--density", "0.5"], "--density: is an option of cdma-zv, "),
-        (["--scheme", "oracle", "--no-repeats"], "expected one of these schemes"),
-        (["--scheme", "cdma-zv", "--observe-activations", "--density", "0.5"], "expected one source of activations"),
+        (["--scheme", "oracle", "--synthetic-density", "0.5"], "--synthetic-density: is an option of cdma-zv, "),
+        (["--scheme", "oracle", "--no-repeated-values"], "expected one of these schemes"),
+        (["--scheme", "cdma-zv", "--observe-activations", "--synthetic-density", "0.5"], "expected one source of activations"),
         (["--scheme", "cdma-zv", "--activations", "README.md"], "README.md"),
-        (["--scheme", "cdma-zv", "--densities", "no.csv"], "no.csv"),
+        (["--scheme", "cdma-zv", "--density-table", "no.csv"], "no.csv"),
         (["--calibration", "no.csv"], "no.csv"),
         (["--memory-budget", "8GiB", "--max-batch"], "not allowed with"),
     ],
@@ -256,7 +256,7 @@ def test_whole_numbers_of_numpy_are_as_good(tmp_path):
 
 @pytest.mark.parametrize("library", ["cudnn0", "cudnn1", "cudnn99"])
 def test_a_version_of_the_library_without_algorithms_is_refused(library: str, capsys):
-    assert main(["train", "vgg11", "--batch", "1", "--library", library]) == 2
+    assert main(["train", "vgg11", "--batch", "1", "--conv-library", library]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert f"library '{library}' is not modelled: expected cudnn2 (the oldest) to cudnn9 (the newest)" in error

@@ -442,10 +442,12 @@ def _types() -> tuple[FileType, ...]:
             (("calibrate", "{}/x.csv", "--machine", "titan-x", "--library", "cudnn5", "-o", "{}/out"),),
         ),
         FileType(
-            "densities", _tree(lambda: _DENSITIES, "x.toml", toml_of), ((*_TRAIN, "cdma", "--densities", "{}/x.toml"),)
+            "densities",
+            _tree(lambda: _DENSITIES, "x.toml", toml_of),
+            ((*_TRAIN, "cdma", "--density-table", "{}/x.toml"),),
         ),
         FileType(
-            "densities-csv", _text(lambda: _DENSITIES_CSV, "x.csv"), ((*_TRAIN, "cdma", "--densities", "{}/x.csv"),)
+            "densities-csv", _text(lambda: _DENSITIES_CSV, "x.csv"), ((*_TRAIN, "cdma", "--density-table", "{}/x.csv"),)
         ),
         FileType("activations", lambda: _changed_maps("x.maps"), ((*_TRAIN, "cdma", "--activations", "{}/x.maps"),)),
         FileType(

@@ -73,10 +73,10 @@ def performance(scheme: str, **options: object) -> float:
 
 def test_performance_lies_between_vdnn_and_the_oracle() -> None:
     vdnn, bandwidth_aware, zvc, oracle = (
-        performance(scheme, density=0.4) for scheme in ("vdnn-all-p", "cdma-bw", "cdma-zv", "oracle")
+        performance(scheme, synthetic_density=0.4) for scheme in ("vdnn-all-p", "cdma-bw", "cdma-zv", "oracle")
     )
     assert vdnn < bandwidth_aware <= zvc <= oracle == 1.0
-    assert vdnn < performance("cdma-zl", repeats=False) < performance("cdma-zl")
+    assert vdnn < performance("cdma-zl", repeated_values=False) < performance("cdma-zl")
 
 
 def test_the_networks_are_in_the_zoo() -> None:
@@ -88,7 +88,7 @@ def test_the_networks_are_in_the_zoo() -> None:
 def test_the_shipped_measurement_on_the_papers_networks() -> None:
     zvc, paper, zlib = Codec(), Codec(masks=False), Codec("zlib", "NHWC")
     sparsity, exact, counted, with_repeats, without_repeats = [], [], [], [], []
-    flat = MeasuredContents(shipped(), repeats=False)
+    flat = MeasuredContents(shipped(), repeated_values=False)
     for name, batch in NETWORKS.values():
         network = Network.load(name)
         found = ratios(network, batch, measured(None), [zvc, paper, zlib])

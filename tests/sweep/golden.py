@@ -81,15 +81,15 @@ def trainings() -> Iterator[tuple[str, str]]:
     options: list[dict[str, Any]] = [
         {"link": "pcie4"},
         {"prefetch": "on-demand"},
-        {"library": "cudnn5"},
-        {"fit": "first-fit"},
+        {"conv_library": "cudnn5"},
+        {"pool_policy": "first-fit"},
         {"memory_bytes": 2**31},
     ]
     for option in options:
         (name,) = option
         yield f"alexnet {name}", digest(train("alexnet", 128, **option).to_dict())
     yield "alexnet precision", digest(train("alexnet", 128, "h100", precision="bf16").to_dict())
-    yield "alexnet density", digest(train("alexnet", 64, scheme="cdma-zv", density=0.3).to_dict())
+    yield "alexnet density", digest(train("alexnet", 64, scheme="cdma-zv", synthetic_density=0.3).to_dict())
 
 
 def analyses() -> Iterator[tuple[str, str]]:

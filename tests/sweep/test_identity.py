@@ -61,7 +61,7 @@ def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
 
 def test_options_of_schemes_that_name_files_are_told_by_their_metavar() -> None:
     files = {name for name, option in schemes.options().items() if option.metavar == training.FILE}
-    assert files == {"activations", "densities", "buddy_result"}
+    assert files == {"activations", "density_table", "buddy_result"}
 
 
 def test_defaults_are_those_of_the_engines() -> None:
@@ -148,12 +148,18 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
     table = tmp_path / "densities.csv"
     table.write_text("layer,density\n")
     changes: list[dict[str, Any]] = [{}, {"network": "vgg16"}, {"batch": 3}, {"machine": "p100"}, {"link": "pcie4"}]
-    changes += [{"scheme": "vdnn-all-m"}, {"prefetch": "on-demand"}, {"library": "cudnn5"}, {"precision": "fp16"}]
-    changes += [{"calibration": str(table)}, {"fit": "first-fit"}, {"memory_bytes": 2**30}, {"optimizer": "adam"}]
+    changes += [{"scheme": "vdnn-all-m"}, {"prefetch": "on-demand"}, {"conv_library": "cudnn5"}, {"precision": "fp16"}]
+    changes += [
+        {"calibration": str(table)},
+        {"pool_policy": "first-fit"},
+        {"memory_bytes": 2**30},
+        {"optimizer": "adam"},
+    ]
     changes += [{"training.memory": "8 GiB"}, {"training.links.pcie3.offload": "9 GB/s"}]
     names = [trained(**change).name for change in changes]
-    other = {"epoch": 1.0, "repeats": False, "density": 0.5, "cluster": 2, "seed": 1, "layout": "NHWC", "window": 512}
-    other |= {"masks": False, "activations": str(table), "densities": str(table)}
+    other = {"epoch": 1.0, "repeated_values": False, "synthetic_density": 0.5, "synthetic_cluster": 2, "seed": 1}
+    other |= {"map_layout": "NHWC", "codec_window": 512, "mask_bytes": False}
+    other |= {"activations": str(table), "density_table": str(table)}
     names += [trained(scheme="cdma-zv", **{name: value}).name for name, value in other.items()]
     names += [trained(scheme="cdma-zv").name]
     assert len(set(names)) == len(names)
@@ -230,9 +236,9 @@ def test_equal_replays_have_one_name(one: dict[str, Any], other: dict[str, Any])
 
 def test_equal_trainings_have_one_name() -> None:
     assert trained(link="pcie3").name == trained().name == trained(**{"training.link": "pcie3"}).name
-    assert trained(library="cudnn4").name == trained().name
-    assert trained(scheme="vdnn-all-m", density=0.5).name == trained(scheme="vdnn-all-m").name
-    assert trained(scheme="cdma-zv", cluster=1).name == trained(scheme="cdma-zv").name
+    assert trained(conv_library="cudnn4").name == trained().name
+    assert trained(scheme="vdnn-all-m", synthetic_density=0.5).name == trained(scheme="vdnn-all-m").name
+    assert trained(scheme="cdma-zv", synthetic_cluster=1).name == trained(scheme="cdma-zv").name
     assert trained(**{"training.link": "pcie4"}).name != trained().name
 
 

@@ -57,8 +57,8 @@ def performance(
     capped : the engine's read bandwidth is bounded
     """
     machine = TrainingMachine.load(machine_name)
-    chosen = {"density": STATED_DENSITY, "masks": False} if contents == BEHIND_RELU else {}
-    options = make_options(link=link, library=LIBRARY, **chosen)
+    chosen = {"synthetic_density": STATED_DENSITY, "mask_bytes": False} if contents == BEHIND_RELU else {}
+    options = make_options(link=link, conv_library=LIBRARY, **chosen)
     cost = CostModel.load(machine, LIBRARY)
     found = {}
     for label, (name, batch) in NETWORKS.items():

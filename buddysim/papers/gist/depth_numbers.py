@@ -38,7 +38,7 @@ def largest(depth: int, scheme: str) -> Largest:
     a MiB is set aside: one minibatch tells the bytes of a sample.
     """
     machine, cost = setting()
-    network, options = Network.load(f"resnet{depth}"), make_options(library=LIBRARY)
+    network, options = Network.load(f"resnet{depth}"), make_options(conv_library=LIBRARY)
 
     def planned(batch: int) -> tuple[Plan, Program]:
         plan = gist.plan(network, batch, machine, cost, scheme, options)

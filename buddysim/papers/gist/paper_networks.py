@@ -70,10 +70,10 @@ def run(label: str, scheme: str, allocator: str = "static", decoded: bool = True
     machine, cost = setting()
     found = network(label)
     if scheme not in gist.ENCODINGS:
-        options = make_options(library=LIBRARY)
+        options = make_options(conv_library=LIBRARY)
         plan = schemes.REGISTRY.find(scheme).plan(found, BATCH, machine, cost, scheme, options)
     else:
-        options = make_options(library=LIBRARY, allocator=allocator, decoded_copies=decoded)
+        options = make_options(conv_library=LIBRARY, gist_allocator=allocator, decoded_copies=decoded)
         plan = gist.encoded_plan(found, BATCH, machine, cost, scheme, options, contents(found, density))
     return carry_out(found, BATCH, machine, cost, plan, options)
 
@@ -92,7 +92,7 @@ def contents(network: Network, density: float) -> Mapping[int, MapContents]:
 
 def needed_bytes(training: SavedResults, label: str, batch: int) -> int:
     """What CNTK's baseline needs in all: without contexts of CUDA and its libraries."""
-    result = training.result(NETWORKS[label], batch, "gist-base", MACHINE, library=LIBRARY, optimizer=OPTIMIZER)
+    result = training.result(NETWORKS[label], batch, "gist-base", MACHINE, conv_library=LIBRARY, optimizer=OPTIMIZER)
     return int(result["memory.peak_bytes"]) + network(label).output_bytes(0, batch)  # the reader's images
 
 

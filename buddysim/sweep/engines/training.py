@@ -62,11 +62,11 @@ _AXES = {
     "scheme": Axis(axis.text, "training scheme", "NAME", "vdnn-dyn"),
     "link": Axis(axis.text, "link to the host", "NAME"),
     "prefetch": Axis(axis.text, "when offloaded maps come back", "HOW", _DEFAULTS.prefetch),
-    "library": Axis(axis.text, "version of the CONV library", "NAME"),
+    "conv_library": Axis(axis.text, "version of the CONV library", "NAME"),
     "precision": Axis(axis.text, "what layers compute in", "NAME", _DEFAULTS.precision),
     "optimizer": Axis(axis.text, "what updates the weights", "NAME", _DEFAULTS.optimizer),
     "calibration": Axis(file_value, "layer times of your own GPU", "FILE", file=True),
-    "fit": Axis(axis.text, "how the memory pool picks a free piece", "HOW", _DEFAULTS.fit),
+    "pool_policy": Axis(axis.text, "how the memory pool picks a free piece", "HOW", _DEFAULTS.pool_policy),
     "memory_bytes": Axis(axis.size, "GPU memory to use, not the machine's", "SIZE"),
 }
 _READERS: dict[type, axis.Reader] = {bool: axis.switch, int: axis.whole, float: axis.number, str: axis.text}
@@ -118,7 +118,7 @@ def normalised(settings: Settings) -> dict[str, Value]:
     overridden = {key: value for key, value in settings.items() if key in KEYS_READ}
     full["link"] = full["link"] or overridden.get("training.link") or machine.link
     if full["calibration"] is None:
-        full["library"] = full["library"] or overridden.get("training.library") or machine.library
+        full["conv_library"] = full["conv_library"] or overridden.get("training.library") or machine.library
     return full
 
 
@@ -181,7 +181,7 @@ def simulate(settings: Settings) -> TrainingResult:
     calibration = full["calibration"]
     cost = CostModel.load(
         machine,
-        None if full["library"] is None else str(full["library"]),
+        None if full["conv_library"] is None else str(full["conv_library"]),
         None if calibration is None else str(calibration),
         str(full["precision"]),
     )

@@ -42,15 +42,15 @@ class MeasuredContents:
     ----------
     activations : the file, read
     epoch : of the point to take; None: the mean of all
-    repeats : False: as if no value but zero came twice, with the zeros where they are: every other word of the maps
-        that the file holds is replaced by noise. It shows how much of a dictionary's success is due to the data set
+    repeated_values : False replaces every nonzero word of the file's feature maps by noise; the zeros stay where they
+        are. So no nonzero value occurs twice. It shows how much of a dictionary's success is due to the data set
         (images with a background of one colour give the same numbers again and again).
     """
 
-    def __init__(self, activations: Activations, epoch: float | None = None, repeats: bool = True) -> None:
+    def __init__(self, activations: Activations, epoch: float | None = None, repeated_values: bool = True) -> None:
         self.activations = activations
         self.epoch = epoch
-        self.repeats = repeats
+        self.repeated_values = repeated_values
         self.points = list(range(len(activations.points)))
         if not self.points:
             raise BuddysimError(f"{activations.path}: has no point of the training: expected at least one")
@@ -105,7 +105,7 @@ class MeasuredContents:
     def _stored_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
         """Density and code of a map by point, as the file has them."""
         found = {}
-        for point, seen in enumerate(self.activations.points if self.repeats else ()):
+        for point, seen in enumerate(self.activations.points if self.repeated_values else ()):
             statistics = seen.statistics(number)
             for ratio in statistics.ratios() if statistics else ():
                 if (ratio.algorithm, ratio.layout, ratio.window) == (codec.algorithm, codec.layout, codec.window):
@@ -119,7 +119,7 @@ class MeasuredContents:
         for point, stored in self.activations.stored_values:
             values = self.activations.values(point, number) if stored == number else None
             if values is not None and values.dtype == np.float32 and values.ndim in (2, 4):
-                values = values if self.repeats else _noise_for_values(values)
+                values = values if self.repeated_values else _noise_for_values(values)
                 (ratio,) = tensor_ratios(values, [codec.layout], [codec.window], [codec.algorithm])
                 found[point] = (density_of(values), ratio)
         return found
@@ -143,14 +143,14 @@ class MeasuredContents:
             if self.epoch is None
             else f"iteration {points[0].iteration}, epoch {points[0].epoch:g}"
         )
-        repeats = "" if self.repeats else ", values replaced by noise"
+        values = "" if self.repeated_values else ", values replaced by noise"
         state = "" if self.activations.state == "finished" else f"; {self.activations.state}"
-        return f"measured: {self.activations.path.name}{f' ({subject})' if subject else ''}, {when}{repeats}{state}"
+        return f"measured: {self.activations.path.name}{f' ({subject})' if subject else ''}, {when}{values}{state}"
 
 
-def measured(path: str | None, epoch: float | None = None, repeats: bool = True) -> MeasuredContents:
+def measured(path: str | None, epoch: float | None = None, repeated_values: bool = True) -> MeasuredContents:
     """From an activations file; None: the one that ships with the package."""
-    return MeasuredContents(shipped() if path is None else load(path), epoch, repeats)
+    return MeasuredContents(shipped() if path is None else load(path), epoch, repeated_values)
 
 
 def sourced_maps(activations: Activations) -> list[tuple[int, str]]:

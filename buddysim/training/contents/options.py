@@ -23,16 +23,16 @@ _GROUP = "contents of feature maps, for schemes that compress them (default: the
 OPTIONS = {
     "activations": Option(str, "feature maps observed in training", "FILE", group=_GROUP),
     "epoch": Option(float, "the observations nearest to that epoch, not the mean", "N", group=_GROUP),
-    "repeats": Option(
+    "repeated_values": Option(
         bool, "keep repeated values of a measurement (if not, noise replaces all but zeros)", default=True, group=_GROUP
     ),
-    "densities": Option(str, "a table of densities or ratios by layer, TOML or CSV", "FILE", group=_GROUP),
-    "density": Option(float, "generated: share of elements that aren't zero", "SHARE", group=_GROUP),
-    "cluster": Option(int, "generated: side of the squares that are zero as a whole", "N", 1, _GROUP),
+    "density_table": Option(str, "a table of densities or ratios by layer, TOML or CSV", "FILE", group=_GROUP),
+    "synthetic_density": Option(float, "generated: share of elements that aren't zero", "SHARE", group=_GROUP),
+    "synthetic_cluster": Option(int, "generated: side of the squares that are zero as a whole", "N", 1, _GROUP),
     "seed": Option(int, "generated: seed", "N", 0, _GROUP),
-    "layout": Option(str, f"order of the maps' axes in memory: {', '.join(LAYOUTS)}", "NAME", LAYOUTS[0], _GROUP),
-    "window": Option(int, "bytes that are compressed at a time", "BYTES", 4096, _GROUP),
-    "masks": Option(
+    "map_layout": Option(str, f"order of the maps' axes in memory: {', '.join(LAYOUTS)}", "NAME", LAYOUTS[0], _GROUP),
+    "codec_window": Option(int, "bytes that are compressed at a time", "BYTES", 4096, _GROUP),
+    "mask_bytes": Option(
         bool, "count masks in the sizes of codes (the cDMA paper's ratios do not)", default=True, group=_GROUP
     ),
 }
@@ -41,7 +41,7 @@ OPTIONS = {
 LAYER, DEPTH = MATCHES = ("layer", "depth")
 #: Of schemes that decide map by map.
 MATCH_OPTION = {
-    "match": Option(
+    "activation_mapping": Option(
         str,
         f"how a measurement's maps become the network's: {LAYER}, one to one; {DEPTH}, by relative depth",
         "HOW", LAYER, _GROUP,
@@ -49,14 +49,14 @@ MATCH_OPTION = {
 }  # fmt: skip
 
 #: Options that each name a source of contents.
-SOURCES = ("activations", "densities", "density")
+SOURCES = ("activations", "density_table", "synthetic_density")
 #: Options that make sense with one source only.
 _BELONGS = {
-    "cluster": "density",
-    "seed": "density",
+    "synthetic_cluster": "synthetic_density",
+    "seed": "synthetic_density",
     "epoch": "activations",
-    "repeats": "activations",
-    "match": "activations",
+    "repeated_values": "activations",
+    "activation_mapping": "activations",
 }
 
 
@@ -68,7 +68,7 @@ def make_source(given: Mapping[str, Any]) -> Source:
     given : options by name; None stands for those that aren't given
     """
     chosen = _chosen(given)
-    return _other_source(chosen) or measured(chosen["activations"], chosen["epoch"], chosen["repeats"])
+    return _other_source(chosen) or measured(chosen["activations"], chosen["epoch"], chosen["repeated_values"])
 
 
 def make_source_of(network: Network, given: Mapping[str, Any]) -> Source:
@@ -78,16 +78,16 @@ def make_source_of(network: Network, given: Mapping[str, Any]) -> Source:
     any source it is the reduced training of the network that ships; where there is none, another one's, by depth.
     """
     chosen = _chosen(given) | values(MATCH_OPTION, given)
-    if chosen["match"] not in MATCHES:
-        raise BuddysimError(f"match {shortened(chosen['match'])}: expected one of {', '.join(MATCHES)}")
+    if chosen["activation_mapping"] not in MATCHES:
+        raise BuddysimError(f"activation_mapping {shortened(chosen['match'])}: expected one of {', '.join(MATCHES)}")
     other = _other_source(chosen)
     if other is not None:
         return other
-    path, epoch, repeats = chosen["activations"], chosen["epoch"], chosen["repeats"]
+    path, epoch, repeated_values = chosen["activations"], chosen["epoch"], chosen["repeated_values"]
     if path is None and (training := training_of(network)) is not None:
-        return OneToOneContents(MeasuredContents(training, epoch, repeats), network)
-    found = measured(path, epoch, repeats)
-    return found if path is None or chosen["match"] == DEPTH else OneToOneContents(found, network)
+        return OneToOneContents(MeasuredContents(training, epoch, repeated_values), network)
+    found = measured(path, epoch, repeated_values)
+    return found if path is None or chosen["activation_mapping"] == DEPTH else OneToOneContents(found, network)
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,10 +105,10 @@ def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _other_source(chosen: Mapping[str, Any]) -> Source | None:
     """A source that is no measurement, where one is named."""
-    if chosen["densities"] is not None:
-        return TableContents.read(chosen["densities"])
-    if chosen["density"] is not None:
-        return GeneratedContents(chosen["density"], chosen["cluster"], chosen["seed"])
+    if chosen["density_table"] is not None:
+        return TableContents.read(chosen["density_table"])
+    if chosen["synthetic_density"] is not None:
+        return GeneratedContents(chosen["synthetic_density"], chosen["synthetic_cluster"], chosen["seed"])
     return None
 
 
@@ -121,14 +121,14 @@ def make_codec(compressor: str, given: Mapping[str, Any]) -> Codec:
     given : options by name; None stands for those that aren't given
     """
     chosen = values(OPTIONS, given)
-    if chosen["layout"] not in LAYOUTS:
-        raise BuddysimError(f"layout {shortened(chosen['layout'])}: expected one of {', '.join(LAYOUTS)}")
+    if chosen["map_layout"] not in LAYOUTS:
+        raise BuddysimError(f"map_layout {shortened(chosen['layout'])}: expected one of {', '.join(LAYOUTS)}")
     found = find(compressor)
-    window = chosen["window"]
+    window = chosen["codec_window"]
     if "window" not in found.OPTIONS:
-        if given.get("window") not in (None, ENTRY_BYTES):
-            raise BuddysimError(f"window {window}: {compressor} has no windows, but entries of {ENTRY_BYTES} B")
+        if given.get("codec_window") not in (None, ENTRY_BYTES):
+            raise BuddysimError(f"codec_window {window}: {compressor} has no windows, but entries of {ENTRY_BYTES} B")
         window = ENTRY_BYTES
     check_window(compressor, window, 4)
-    masks = chosen["masks"] or not getattr(found, "MASK_BITS_PER_WORD", 0)
-    return Codec(compressor, chosen["layout"], window, masks)
+    masks = chosen["mask_bytes"] or not getattr(found, "MASK_BITS_PER_WORD", 0)
+    return Codec(compressor, chosen["map_layout"], window, masks)

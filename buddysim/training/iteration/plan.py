@@ -17,8 +17,8 @@ from buddysim.training.iteration.stash import Stash
 if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm
 
-Prefetch = Literal["published", "just-in-time", "on-demand"]
-PREFETCHES: tuple[Prefetch, ...] = ("published", "just-in-time", "on-demand")
+Prefetch = Literal["vdnn", "just-in-time", "on-demand"]
+PREFETCHES: tuple[Prefetch, ...] = ("vdnn", "just-in-time", "on-demand")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Plan:
     algorithms : CONV algorithm by layer index, then pass (``"forward"``, ``"backward_data"``, ``"backward_filter"``)
     stash : how a map is kept between its forward and its backward use, by the layer that owns it; the others stay on
         the GPU as they are. Maps that no backward step reads aren't kept at all
-    prefetch : when a map that moved comes back: ``"published"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
+    prefetch : when a map that moved comes back: ``"vdnn"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
         launches it with the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
         else with the step right before; ``"on-demand"`` at the start of the step that reads it
     overlap : whether copies overlap with computations; False serialises them
@@ -59,7 +59,7 @@ class Plan:
     scheme: str
     algorithms: Mapping[int, Mapping[str, ConvAlgorithm]]
     stash: Mapping[int, Stash] = field(default_factory=dict)
-    prefetch: Prefetch = "published"
+    prefetch: Prefetch = "vdnn"
     overlap: bool = True
     layerwise: bool = True
     unlimited: bool = False
@@ -86,19 +86,19 @@ class Options:
     ----------
     link : name in the machine's ``links``; None takes its default
     prefetch : how offloaded maps come back
-    library : version of the CONV library; None takes the one that the machine is calibrated for
+    conv_library : version of the CONV library; None takes the one that the machine is calibrated for
     precision : that layers compute in: a name of `cost.precision.PRECISIONS`
     optimizer : what updates the weights: a name of `iteration.optimizer.OPTIMIZERS`
-    fit : how the pool picks a free piece
+    pool_policy : how the pool picks a free block
     memory_bytes : GPU memory to use; None takes the machine's
     extra : options that schemes declare (`buddysim.training.option`), by name
     """
 
     link: str | None = None
-    prefetch: Prefetch = "published"
-    library: str | None = None
+    prefetch: Prefetch = "vdnn"
+    conv_library: str | None = None
     precision: str = "fp32"
     optimizer: str = "none"
-    fit: FitPolicy = "best-fit"
+    pool_policy: FitPolicy = "best-fit"
     memory_bytes: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -46,7 +46,7 @@ def launches(
     for step in range(first_backward, len(step_layers)):
         launch(step, needed.get(step, ()))
         current = step_layers[step]
-        if prefetch == "published" and current is not None:
+        if prefetch == "vdnn" and current is not None:
             next_layer = search(layers, current, pending)
             launch(step, () if next_layer is None else (next_layer,))
         elif prefetch == "just-in-time":

@@ -52,7 +52,7 @@ class Copies:
     prefetch_ps: float
 
 
-def published(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidden, link: LinkRate) -> Advice:
+def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidden, link: LinkRate) -> Advice:
     """As published: a tensor's code has ``S (1 - sparsity)`` bytes, and a link has a rate alone (equations 1 to 4).
 
     Parameters
@@ -66,7 +66,7 @@ def published(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidden,
     return advice(copies(byte_count * (1 - sparsity)), copies(byte_count), codec_ps, hidden)
 
 
-def exact(byte_count: int, code_bytes: int, codec_ps: float, hidden: Hidden, link: LinkRate) -> Advice:
+def exact_advice(byte_count: int, code_bytes: int, codec_ps: float, hidden: Hidden, link: LinkRate) -> Advice:
     """With the bytes that are stored and the copies' times on the timeline."""
 
     def copies(moved: int) -> Copies:

@@ -33,9 +33,13 @@ OPTIONS = {
         str, f"how long the codec takes: {SIMULATED}, as our kernels do; {PAPER}, through three points of the paper",
         "SOURCE", SIMULATED, _GROUP,
     ),
-    "kernels": Option(str, f"how the kernels share out work: {', '.join(LAYOUTS)}", "LAYOUT", LAYOUTS[0], _GROUP),
-    "grid": Option(int, "work-groups of a launch, 1 to 4096 (default: the best of those simulated)", "N", group=_GROUP),
-    "block": Option(int, "work-items of a work-group, 64 or 128 (default: the best of both)", "N", group=_GROUP),
+    "codec_kernels": Option(str, f"how the kernels share out work: {', '.join(LAYOUTS)}", "LAYOUT", LAYOUTS[0], _GROUP),
+    "codec_grid": Option(
+        int, "work-groups of a codec launch, 1 to 4096 (default: the fastest that was simulated)", "N", group=_GROUP
+    ),
+    "codec_block": Option(
+        int, "work-items of a work-group of the codec, 64 or 128 (default: the faster)", "N", group=_GROUP
+    ),
 }  # fmt: skip
 
 
@@ -71,9 +75,9 @@ def gpu_codecs(machine: TrainingMachine, given: Mapping[str, Any]) -> tuple[GpuC
         where an option is out of range, or a codec wasn't simulated
     """
     chosen = values(OPTIONS, given)
-    layout = chosen["kernels"]
+    layout = chosen["codec_kernels"]
     if layout not in LAYOUTS:
-        raise BuddysimError(f"kernels {shortened(layout)}: expected one of {', '.join(LAYOUTS)}")
+        raise BuddysimError(f"codec_kernels {shortened(layout)}: expected one of {', '.join(LAYOUTS)}")
     if chosen["codec"] != AUTO:
         REGISTRY.find(chosen["codec"])
         return (_gpu_codec(machine, chosen),)
@@ -89,8 +93,8 @@ def _gpu_codec(machine: TrainingMachine, chosen: Mapping[str, Any]) -> GpuCodec:
         )
     if source == PAPER:
         return _with_launch(chosen, PaperTimes(), 1.0, "through three points of the CSWAP paper's Fig. 5")
-    simulated_on, slower = _measured_machine(machine, chosen["codec"], chosen["kernels"])
-    times = codec_times(simulated_on, chosen["codec"], chosen["kernels"])
+    simulated_on, slower = _measured_machine(machine, chosen["codec"], chosen["codec_kernels"])
+    times = codec_times(simulated_on, chosen["codec"], chosen["codec_kernels"])
     text = f"our OpenCL kernels, {chosen['kernels']}, simulated on {simulated_on}"
     if slower != 1:
         text += f", {slower:.2f} times as long (assumed: in proportion to memory bandwidth)"
@@ -100,8 +104,8 @@ def _gpu_codec(machine: TrainingMachine, chosen: Mapping[str, Any]) -> GpuCodec:
 def _with_launch(chosen: Mapping[str, Any], times: Times, slower: float, text: str) -> GpuCodec:
     best = PAPER_LAUNCH if isinstance(times, PaperTimes) else times.best_launch(*_TYPICAL)
     launch = Launch(
-        best.grid if chosen["grid"] is None else chosen["grid"],
-        best.block if chosen["block"] is None else chosen["block"],
+        best.grid if chosen["codec_grid"] is None else chosen["codec_grid"],
+        best.block if chosen["codec_block"] is None else chosen["codec_block"],
     )
     launch.check()
     return GpuCodec(

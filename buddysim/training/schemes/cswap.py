@@ -42,14 +42,14 @@ ORDER = 300
 ACCURACY = "unchanged"
 BELOW = "vdnn-conv-p"
 
-PUBLISHED, EXACT = "published", "exact"
+PAPER, EXACT = "paper", "exact"
 OPTIONS = {
     **CODEC_OPTIONS,
-    "advisor": Option(
+    "cswap_advisor": Option(
         str,
-        f"how cswap decides: {PUBLISHED}, with S (1 - sparsity) bytes and predicted codec times; {EXACT}, with the "
+        f"how cswap decides: {PAPER}, with S (1 - sparsity) bytes and predicted codec times; {EXACT}, with the "
         "timeline's own",
-        "RULE", PUBLISHED, CODEC_OPTIONS["codec"].group,
+        "RULE", PAPER, CODEC_OPTIONS["codec"].group,
     ),
     **CONTENTS_OPTIONS,
     **MATCH_OPTION,
@@ -163,11 +163,9 @@ def _code(name: str, code: Code) -> Code:
 def decisions(setting: Setting, name: str) -> list[Decision]:
     """Every candidate, in forward order, and what the scheme decides."""
     network, batch, options = setting.network, setting.batch, setting.options
-    rule = values(OPTIONS, options.extra)["advisor"]
-    if rule not in (PUBLISHED, EXACT):
-        raise BuddysimError(
-            f"advisor {shortened(rule)}: expected {PUBLISHED} or {EXACT}{hint(rule, (PUBLISHED, EXACT))}"
-        )
+    rule = values(OPTIONS, options.extra)["cswap_advisor"]
+    if rule not in (PAPER, EXACT):
+        raise BuddysimError(f"cswap_advisor {shortened(rule)}: expected {PAPER} or {EXACT}{hint(rule, (PAPER, EXACT))}")
     link = link_rate(setting.machine, options.link)
     hidden = _advisor.profile(network, batch, setting.cost, setting.below, link)
     contents = {codec: setting.contents(codec) for codec in setting.codecs}
@@ -178,9 +176,9 @@ def decisions(setting: Setting, name: str) -> list[Decision]:
         sparsity = _sparsity(found)
         code = codec.code(size, sparsity, round(size * found.share))
         if rule == EXACT:
-            advice = _advisor.exact(size, code.byte_count, code.encode_ps + code.decode_ps, hidden[owner], link)
+            advice = _advisor.exact_advice(size, code.byte_count, code.encode_ps + code.decode_ps, hidden[owner], link)
         else:
-            advice = _advisor.published(size, sparsity, predicted_ps(codec, size, sparsity), hidden[owner], link)
+            advice = _advisor.paper_advice(size, sparsity, predicted_ps(codec, size, sparsity), hidden[owner], link)
         compress = _decide(name, size, code, advice)
         return Decision(owner, writer, size, sparsity, codec.name, code, advice, compress)
 

@@ -89,7 +89,7 @@ ALLOCATORS: dict[str, Placer] = {
     "investigation": Groups(share_stashed=False),
 }
 OPTIONS = {
-    "allocator": Option(
+    "gist_allocator": Option(
         str,
         f"{', '.join(ALLOCATORS)}: CNTK's groups; bytes that live at once; groups, but stashed maps share nothing",
         "NAME", "static", "Gist",
@@ -98,7 +98,7 @@ OPTIONS = {
         bool, "decode maps before backward steps read them (if not, these read codes: 'optimized software')",
         default=True, group="Gist",
     ),
-    **{name: CONTENTS_OPTIONS[name] for name in (*SOURCES, "epoch", "repeats", "cluster", "seed")},
+    **{name: CONTENTS_OPTIONS[name] for name in (*SOURCES, "epoch", "repeated_values", "synthetic_cluster", "seed")},
 }  # fmt: skip
 
 TIMES = "codes are made and undone in the time that their bytes take at the bandwidth of the device memory"
@@ -132,8 +132,8 @@ def encoded_plan(
     contents : of every layer's output; only densities of ReLU and pooled maps count, where SSDC is used
     """
     chosen = values(OPTIONS, options.extra)
-    if chosen["allocator"] not in ALLOCATORS:
-        name = chosen["allocator"]
+    if chosen["gist_allocator"] not in ALLOCATORS:
+        name = chosen["gist_allocator"]
         raise BuddysimError(
             f"allocator {shortened(name)}: expected one of {', '.join(ALLOCATORS)}{hint(name, ALLOCATORS)}"
         )
@@ -142,7 +142,7 @@ def encoded_plan(
     making = _Making(
         network.in_place_only(in_place), batch, machine, cost, encodings, contents, chosen["decoded_copies"]
     )
-    placer = ALLOCATORS[chosen["allocator"]]
+    placer = ALLOCATORS[chosen["gist_allocator"]]
     algorithms = _algorithms.memory_optimal(network, batch, cost)
     base = Plan("gist-base", algorithms, in_place=views(network), placer=Groups() if placer == LiveSet() else placer)
     return replace(

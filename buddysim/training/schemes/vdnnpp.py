@@ -34,7 +34,7 @@ LEAST_SPARSITY = 0.6
 _MAKERS = ("relu", "maxpool")
 
 OPTIONS = {
-    "host_thread_rate": Option(
+    "host_codec_rate": Option(
         float, f"GB/s that each of the host's {THREADS} threads compresses and decompresses (assumed)", "GB/S", 0.05,
         "vDNN++",
     ),
@@ -46,9 +46,9 @@ OPTIONS = {
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
     """vDNN's plan, with the host's work on sparse maps."""
     below = vdnn.plan(network, batch, machine, cost, "vdnn-conv-p", options)
-    rate = values(OPTIONS, options.extra)["host_thread_rate"]
+    rate = values(OPTIONS, options.extra)["host_codec_rate"]
     if not 0 < rate < float("inf"):
-        raise BuddysimError(f"host_thread_rate {rate!r}: expected a number of GB/s above 0")
+        raise BuddysimError(f"host_codec_rate {rate!r}: expected a number of GB/s above 0")
     source = make_source_of(network, options.extra)
     contents = source.contents(network, batch, make_codec("zvc", options.extra))
     stash = dict(below.stash)

@@ -105,9 +105,11 @@ def test_values_that_do_not_repeat(tmp_path: Path) -> None:
         writer.add_values(0, 1, flat)
     network = Network.load("alexnet")
     shares = [
-        by_name(network, MeasuredContents(load(path), repeats=repeats).contents(network, 4, codec))["relu1"].share
+        by_name(network, MeasuredContents(load(path), repeated_values=repeated_values).contents(network, 4, codec))[
+            "relu1"
+        ].share
         for codec in (Codec("zlib"), Codec("rle"))
-        for repeats in (True, False)
+        for repeated_values in (True, False)
     ]
     assert shares[0] < 0.1 < 0.45 < shares[1]
     assert shares[2] == shares[3]  # the zeros stay

@@ -74,22 +74,22 @@ def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
     expected = r"m.maps: not a measurement of branches: map 2 behind .* is pool 'c', expected relu 'right/relu'"
     with pytest.raises(BuddysimError, match=expected):
         make_source_of(branches(), {"activations": str(path)})
-    carried = make_source_of(branches(), {"activations": str(path), "match": "depth"})
+    carried = make_source_of(branches(), {"activations": str(path), "activation_mapping": "depth"})
     assert not carried.description.endswith("map by map")
     with pytest.raises(BuddysimError, match=r"map 3 .* is missing, expected pool 'pool'"):
         make_source_of(branches(), {"activations": str(write(path, MAPS[:2]))})
     assert mismatch(branches(), load(write(path))) is None  # its hidden FC layers don't matter: the network has none
     assert "relu 'a', expected relu 'left/relu'" in str(mismatch(branches(), load(path), by_name=True))
     with pytest.raises(BuddysimError, match=r"match 'name': expected one of layer, depth"):
-        make_source_of(branches(), {"match": "name"})
-    with pytest.raises(BuddysimError, match="match: goes with activations, not with density"):
-        make_source_of(branches(), {"match": "depth", "density": 0.5})
+        make_source_of(branches(), {"activation_mapping": "name"})
+    with pytest.raises(BuddysimError, match="activation_mapping: goes with activations, not with synthetic_density"):
+        make_source_of(branches(), {"activation_mapping": "depth", "synthetic_density": 0.5})
 
 
 def test_other_sources_stay(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("kind,density\nrelu,0.25\n")
-    assert isinstance(make_source_of(branches(), {"densities": str(table)}), TableContents)
+    assert isinstance(make_source_of(branches(), {"density_table": str(table)}), TableContents)
     assert not isinstance(make_source_of(branches(), {}), OneToOneContents)  # none of this network ships
 
 

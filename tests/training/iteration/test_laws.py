@@ -35,7 +35,7 @@ def outcomes(draw: st.DrawFn) -> Outcome:
     options = Options(
         prefetch=draw(st.sampled_from(PREFETCHES)),
         optimizer=draw(st.sampled_from(list(OPTIMIZERS))),
-        fit=draw(st.sampled_from(["best-fit", "first-fit"])),
+        pool_policy=draw(st.sampled_from(["best-fit", "first-fit"])),
         memory_bytes=draw(st.integers(1, 200)) * 1024 if tight else None,
     )
     wire = Link(draw(st.integers(10**8, 10**11)), draw(st.integers(10**8, 10**11)), draw(st.integers(0, 1000)))
@@ -89,9 +89,9 @@ def test_the_ref_groups_are_the_same(out: Outcome, share_stashed: bool):
 @settings(max_examples=60, deadline=None)
 @given(outcomes())
 def test_the_ref_pool_gives_every_tensor_the_same_address(out: Outcome):
-    placed = out.placement if out.plan.placer is POOL else POOL.place(out.program, None, out.options.fit)
+    placed = out.placement if out.plan.placer is POOL else POOL.place(out.program, None, out.options.pool_policy)
     capacity = out.capacity if out.plan.placer is POOL and out.fits else None
-    naive = RefPool(memory.UNLIMITED if capacity is None else capacity, out.options.fit)
+    naive = RefPool(memory.UNLIMITED if capacity is None else capacity, out.options.pool_policy)
     tensors, given_addresses = placed.program.tensors, placed.addresses
     for number in placed.program.resident:
         assert naive.allocate(tensors[number].byte_count) == given_addresses[number]

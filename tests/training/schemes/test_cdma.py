@@ -52,7 +52,7 @@ def layer(network: Network, name: str) -> int:
 
 
 def test_copies_by_hand(table: str) -> None:
-    network, zv = copies("cdma-zv", densities=table)
+    network, zv = copies("cdma-zv", density_table=table)
     # 64 x 55 x 55 x 4 B x 256 behind relu1, 40 % of them not zero: that and a mask bit per word.
     raw = network.output_bytes(layer(network, "relu1"), 256)
     assert raw == 198_246_400
@@ -64,37 +64,39 @@ def test_copies_by_hand(table: str) -> None:
     # The input image has density 1: a mask is all that is added.
     assert zv.moved_bytes(32_000, 0) == 33_000
     # The bandwidth-aware policy: 3 times faster at most, and nothing changes below that.
-    _, bw = copies("cdma-bw", densities=table)
+    _, bw = copies("cdma-bw", density_table=table)
     assert bw.copy_ps(48 * 10**8, layer(network, "relu5"), "offload") == 10**11
     assert bw.copy_ps(raw, layer(network, "relu1"), "offload") == zv.copy_ps(raw, layer(network, "relu1"), "offload")
     assert bw.moved_bytes(raw, layer(network, "relu5")) == zv.moved_bytes(raw, layer(network, "relu5"))
 
 
 def test_directions_have_their_own_rates_and_the_links_latency(table: str) -> None:
-    network, zv = copies("cdma-zv", densities=table, link="slow-back")
+    network, zv = copies("cdma-zv", density_table=table, link="slow-back")
     relu4 = layer(network, "relu4")
     assert zv.copy_ps(32 * 10**9, relu4, "offload") == 10**12 + 7
     assert zv.copy_ps(32 * 10**9, relu4, "prefetch") == 2 * 10**12 + 7
 
 
 def test_the_papers_counting(table: str) -> None:
-    network, zv = copies("cdma-zv", densities=table, masks=False)
+    network, zv = copies("cdma-zv", density_table=table, mask_bytes=False)
     assert zv.moved_bytes(1000, layer(network, "relu1")) == 400
     assert zv.moved_bytes(1000, 0) == 1000
 
 
 def test_generated_activations() -> None:
-    network, zv = copies("cdma-zv", density=0.4, cluster=3, seed=2)
+    network, zv = copies("cdma-zv", synthetic_density=0.4, synthetic_cluster=3, seed=2)
     assert "generated: density 0.4" in zv.source
-    network, zl = copies("cdma-zl", density=0.4, cluster=3, seed=2)
+    network, zl = copies("cdma-zl", synthetic_density=0.4, synthetic_cluster=3, seed=2)
     assert f"level 6 of {library()}" in zl.made_by
     assert zl.moved_bytes(10**6, layer(network, "relu1")) < zv.moved_bytes(10**6, layer(network, "relu1"))
 
 
 def test_codecs() -> None:
     assert make_codec("zvc", {}) == Codec("zvc", "NCHW", 4096)
-    assert make_codec("rle", {"layout": "CHWN", "window": 65536, "masks": False}) == Codec("rle", "CHWN", 65536)
-    algorithms = {name: copies(name, density=0.4)[1].codec.algorithm for name in cdma.SUMMARY}
+    assert make_codec("rle", {"map_layout": "CHWN", "codec_window": 65536, "mask_bytes": False}) == Codec(
+        "rle", "CHWN", 65536
+    )
+    algorithms = {name: copies(name, synthetic_density=0.4)[1].codec.algorithm for name in cdma.SUMMARY}
     assert algorithms == {"cdma-zv": "zvc", "cdma-rl": "rle", "cdma-zl": "zlib", "cdma-bw": "zvc"}
 
 
@@ -103,7 +105,7 @@ def test_any_compressor(algorithm: str) -> None:
     """What a copy moves is what the compressor makes of a map of that density, in its windows or in entries."""
     if not getattr(REGISTRY.find(algorithm), "available", lambda: True)():
         pytest.skip(f"{algorithm}: its library isn't installed")
-    network, found = copies("cdma", compressor=algorithm, density=0.25, cluster=4)
+    network, found = copies("cdma", compressor=algorithm, synthetic_density=0.25, synthetic_cluster=4)
     windows = "window" in REGISTRY.find(algorithm).OPTIONS
     assert found.codec.window == (4096 if windows else 128)
     assert (f"{algorithm}, NCHW, windows of 4096 B" if windows else f"{algorithm}, NCHW, entries of 128 B") == str(
@@ -131,7 +133,7 @@ def test_the_other_schemes_are_cdma_with_a_fixed_compressor(name: str) -> None:
 
 def test_a_compressor_of_entries_has_no_window() -> None:
     with pytest.raises(BuddysimError, match="window 4096: bpc has no windows, but entries of 128 B"):
-        copies("cdma", compressor="bpc", window=4096)
+        copies("cdma", compressor="bpc", codec_window=4096)
     with pytest.raises(BuddysimError, match=r"compressor 'zcv': unknown, .*nearest: zvc"):
         copies("cdma", compressor="zcv")
 
@@ -139,14 +141,17 @@ def test_a_compressor_of_entries_has_no_window() -> None:
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ({"density": 0.4, "densities": "x.toml"}, "densities and density: expected one source of activations"),
-        ({"density": 0.4, "epoch": 1}, "epoch: goes with activations, not with density"),
-        ({"cluster": 3}, "cluster: goes with density, not with activations"),
-        ({"density": "much"}, "option density: 'much': expected a number"),
-        ({"density": True}, "option density: True"),
-        ({"density": 0.4, "layout": "NWHC"}, "layout 'NWHC': expected one of NCHW, NHWC, CHWN"),
-        ({"density": 0.4, "window": 10}, "window 10 B: expected a multiple of 4 B"),
-        ({"densities": "none.toml"}, "none.toml: can't read the table of feature maps: No such file"),
+        (
+            {"synthetic_density": 0.4, "density_table": "x.toml"},
+            "density_table and synthetic_density: expected one source of activations",
+        ),
+        ({"synthetic_density": 0.4, "epoch": 1}, "epoch: goes with activations, not with synthetic_density"),
+        ({"synthetic_cluster": 3}, "synthetic_cluster: goes with synthetic_density, not with activations"),
+        ({"synthetic_density": "much"}, "option synthetic_density: 'much': expected a number"),
+        ({"synthetic_density": True}, "option synthetic_density: True"),
+        ({"synthetic_density": 0.4, "map_layout": "NWHC"}, "map_layout 'NWHC': expected one of NCHW, NHWC, CHWN"),
+        ({"synthetic_density": 0.4, "codec_window": 10}, "window 10 B: expected a multiple of 4 B"),
+        ({"density_table": "none.toml"}, "none.toml: can't read the table of feature maps: No such file"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(extra: dict[str, object], message: str) -> None:

@@ -18,7 +18,7 @@ NETWORKS = ("alexnet", "squeezenet-cifar10", "nin-cifar10")
 
 @cache
 def iteration(name: str, scheme: str, link: str, table: str | None = None) -> Outcome:
-    extra = {"densities": table} if table else {}
+    extra = {"density_table": table} if table else {}
     return simulate_outcome(Network.load(name), 64, "titan-xp", scheme, link=link, **extra)
 
 

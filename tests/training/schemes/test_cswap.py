@@ -36,14 +36,14 @@ def run(network: Network, cost: Any, scheme: str, link: Any = LINK, **extra: Any
 def test_the_advisor_by_hand() -> None:
     # 10 MB, 60 % zeros: out 1 ms for 0.4, back 2 ms for 0.8; hidden are 0.5 out, 1.5 back.
     hidden = Hidden(MS // 2, 3 * MS // 2)
-    advice = _advisor.published(10_000_000, 0.6, 0.9 * MS, hidden, LINK)
+    advice = _advisor.paper_advice(10_000_000, 0.6, 0.9 * MS, hidden, LINK)
     assert advice.plain_ps == MS  # 0.5 of the way out, 0.5 of the way back
     assert advice.compressed_ps == pytest.approx(0.9 * MS)  # nothing but the codec: both copies are hidden
     assert advice.compress
-    assert not _advisor.published(10_000_000, 0.6, 1.1 * MS, hidden, LINK).compress
+    assert not _advisor.paper_advice(10_000_000, 0.6, 1.1 * MS, hidden, LINK).compress
     # Stored bytes with a mask, and the link's latency.
     late: Any = replace(LINK, latency_ps=7)
-    exact = _advisor.exact(10_000_000, 4_312_500, 0, Hidden(0, 0), late)
+    exact = _advisor.exact_advice(10_000_000, 4_312_500, 0, Hidden(0, 0), late)
     assert exact.compressed_ps == 431_250_000 + 862_500_000 + 2 * 7
     assert exact.plain_ps == 3 * MS + 2 * 7
 
@@ -67,7 +67,7 @@ def test_what_hides_a_copy_is_read_off_the_iteration_without_compression() -> No
 def test_laws(data: st.DataObject, network: Network, percent: int) -> None:
     cost = data.draw(costs(network))
     link = Link(*data.draw(st.tuples(st.integers(10**5, 10**9), st.integers(10**5, 10**9))))
-    given_density = {"density": percent / 100}
+    given_density = {"synthetic_density": percent / 100}
     plain = run(network, cost, "vdnn-conv-p", link)
     free = run(network, cost, "cswap-oracle", link, **given_density)
     for scheme, outcome in (("cswap", run(network, cost, "cswap", link, **given_density)), ("free", free)):
@@ -123,7 +123,9 @@ def test_on_serial_chains_every_exact_decision_is_that_of_the_simulation(
     }
     link = Link(5 * GB, 4 * GB, 10_000_000)
     grid = data.draw(st.sampled_from([16, 20, 24]))
-    options = make_options(advisor="exact", density=percent / 100, kernels="chunked", grid=grid)
+    options = make_options(
+        cswap_advisor="exact", synthetic_density=percent / 100, codec_kernels="chunked", codec_grid=grid
+    )
     taken, worse = flipped(network, Cost(times), link, options)
     assert taken
     assert all(amount >= 0 for amount in worse), [(one.layer.name, one.compress) for one in taken]
@@ -134,7 +136,7 @@ def test_decisions_depend_on_what_is_hidden() -> None:
     on: Any = machine(link=LINK)
     for hidden_ps, compress in ((1, True), (10**12, False)):
         cost: Any = Cost({}, hidden_ps)
-        taken = cswap.decisions(cswap.Setting(network, 1, on, cost, make_options(density=0.5)), "cswap")
+        taken = cswap.decisions(cswap.Setting(network, 1, on, cost, make_options(synthetic_density=0.5)), "cswap")
         assert [one.compress for one in taken] == [compress] * len(taken)
         assert taken
 
@@ -142,22 +144,22 @@ def test_decisions_depend_on_what_is_hidden() -> None:
 def test_vdnnpp_keeps_the_link_busy_and_the_host_too() -> None:
     network, cost = chain("crcrcr", elements=25_000_000), Cost({}, 1)
     plain = run(network, cost, "vdnn-conv-p")
-    sparse = run(network, cost, "vdnnpp", density=0.3)
-    dense = run(network, cost, "vdnnpp", density=0.5)  # not above 60 % zeros
+    sparse = run(network, cost, "vdnnpp", synthetic_density=0.3)
+    dense = run(network, cost, "vdnnpp", synthetic_density=0.5)  # not above 60 % zeros
     assert dense.time_ps == plain.time_ps
     assert sparse.moved_bytes == plain.moved_bytes
     assert sparse.pinned_bytes < plain.pinned_bytes
     # Two maps of 100 MB, both ways, at 64 x 0.05 GB/s.
     assert sparse.host_ps == 4 * 31_250_000_000
     assert sparse.time_ps == plain.time_ps + sparse.host_ps
-    assert run(network, cost, "vdnnpp", density=0.3, host_thread_rate=0.1).host_ps == sparse.host_ps // 2
+    assert run(network, cost, "vdnnpp", synthetic_density=0.3, host_codec_rate=0.1).host_ps == sparse.host_ps // 2
 
 
 def test_codec_times_of_the_paper() -> None:
     given: dict[str, Any] = {"machine": "v100", "link": "pcie3-measured", "codec_times": "paper"}
     ours = simulate("vgg16", 32, scheme="cswap-static", **{**given, "codec_times": "simulated"})
     slow = simulate("vgg16", 32, scheme="cswap-static", **given)
-    slower = simulate("vgg16", 32, scheme="cswap-static", grid=1024, **given)
+    slower = simulate("vgg16", 32, scheme="cswap-static", codec_grid=1024, **given)
     assert ours.counters["time_ms"] < slow.counters["time_ms"] < slower.counters["time_ms"]
     assert "three points" in slow.provenance["assumptions"]["codec times"]
 
@@ -165,14 +167,14 @@ def test_codec_times_of_the_paper() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"grid": 0}, "grid 0: expected 1 to 4096 work-groups"),
-        ({"grid": 5000}, "grid 5000: expected 1 to 4096 work-groups"),
-        ({"block": 32}, "block 32: expected 64 or 128 work-items"),
-        ({"kernels": "colaesced"}, "kernels 'colaesced': expected one of coalesced, chunked"),
+        ({"codec_grid": 0}, "grid 0: expected 1 to 4096 work-groups"),
+        ({"codec_grid": 5000}, "grid 5000: expected 1 to 4096 work-groups"),
+        ({"codec_block": 32}, "block 32: expected 64 or 128 work-items"),
+        ({"codec_kernels": "colaesced"}, "codec_kernels 'colaesced': expected one of coalesced, chunked"),
         ({"codec": "zvv"}, "GPU codec 'zvv'"),
         ({"codec_times": "measured"}, "codec_times 'measured': expected simulated or paper"),
-        ({"advisor": "perfect"}, "advisor 'perfect': expected published or exact"),
-        ({"density": 1.2}, "density 1.2: expected a number from 0 to 1"),
+        ({"cswap_advisor": "perfect"}, "cswap_advisor 'perfect': expected paper or exact"),
+        ({"synthetic_density": 1.2}, "density 1.2: expected a number from 0 to 1"),
     ],
 )
 def test_bad_options(given: dict[str, Any], message: str) -> None:
@@ -184,7 +186,7 @@ def test_a_table_for_another_network(tmp_path: Path) -> None:
     path = tmp_path / "densities.csv"
     path.write_text("layer,density\nrelu1_1,0.5\n")
     with pytest.raises(BuddysimError, match=r"line 2: layer 'relu1_1': alexnet has none \(nearest: relu1\)"):
-        simulate("alexnet", 8, machine="v100", scheme="cswap", densities=str(path))
+        simulate("alexnet", 8, machine="v100", scheme="cswap", density_table=str(path))
 
 
 def test_too_little_memory_for_the_code() -> None:
@@ -195,7 +197,7 @@ def test_too_little_memory_for_the_code() -> None:
         Layer(2, "relu2", "relu", (1,), (2_500_000,), in_place=True, needs=frozenset({"y", "dy"})),
         Layer(3, "conv3", "conv", (2,), (1,), needs=frozenset({"x", "dy"})),
     ]
-    options, on = make_options(density=0.99), machine(memory_bytes=15_000_000, link=LINK)
+    options, on = make_options(synthetic_density=0.99), machine(memory_bytes=15_000_000, link=LINK)
     cost: Any = Cost({}, 1)
     plan = cswap.plan(Network("wide", layers), 1, on, cost, "cswap-static", options)  # type: ignore[arg-type]
     outcome = carry_out(Network("wide", layers), 1, on, cost, plan, options)  # type: ignore[arg-type]
@@ -204,13 +206,13 @@ def test_too_little_memory_for_the_code() -> None:
 
 
 @needs_lz4
-@pytest.mark.parametrize("rule", ["published", "exact"])
+@pytest.mark.parametrize("rule", ["paper", "exact"])
 def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
     network, on = chain("crcrpcrcr", elements=25_000_000), machine(link=LINK)
     cost: Any = Cost({}, 1)
 
     def decided(codec: str, **more: Any) -> list[cswap.Decision]:
-        options = make_options(density=0.4, codec=codec, advisor=rule, **more)
+        options = make_options(synthetic_density=0.4, codec=codec, cswap_advisor=rule, **more)
         return cswap.decisions(cswap.Setting(network, 1, on, cost, options), "cswap")  # type: ignore[arg-type]
 
     alone = {codec: decided(codec) for codec in REGISTRY.names()}
@@ -222,12 +224,12 @@ def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
         assert one.codec == min(costs, key=lambda codec: costs[codec])
         assert one == replace(alone[one.codec][number])
     # Codes of other windows are other codecs' business: LZ4's are its kernels' 64 KB.
-    assert {one.codec for one in decided("auto", kernels="chunked")} <= {"csr", "rle", "zvc"}
+    assert {one.codec for one in decided("auto", codec_kernels="chunked")} <= {"csr", "rle", "zvc"}
 
 
 @needs_lz4
 def test_auto_says_what_it_took() -> None:
-    result = simulate("alexnet", 8, machine="v100", scheme="cswap-oracle", codec="auto", density=0.9)
+    result = simulate("alexnet", 8, machine="v100", scheme="cswap-oracle", codec="auto", synthetic_density=0.9)
     (note,) = [note for note in result.provenance["decisions"] if note.startswith("compressed: ")]
     # Free of charge the smallest code is best: a mask costs 1 bit in 32, an index as much as the word.
     assert "csr (0)" in note

@@ -69,8 +69,8 @@ def test_every_map_takes_the_code_of_its_neighbours() -> None:
     assert lossy["relu-pool"] == (large // 8, False)  # a bit is control, not data
     assert lossy["relu-conv"] == (2 * middle // 4 + 4 * middle // 256, True)
     assert lossy["relu-large"] == (middle, True)  # windows of 25 elements have no places of 4 bits
-    assert stashes("gist-fp8", density=0.6)["relu-conv"] == (middle, True)  # the dense code is smaller
-    assert "relu-conv" not in stashes("gist-ssdc", density=0.9)  # larger than the map
+    assert stashes("gist-fp8", synthetic_density=0.6)["relu-conv"] == (middle, True)  # the dense code is smaller
+    assert "relu-conv" not in stashes("gist-ssdc", synthetic_density=0.9)  # larger than the map
     assert not any(decoded for _, decoded in stashes("gist-fp16", decoded_copies=False).values())
     assert stashes("gist-base") == stashes("gist-inplace") == {}
 
@@ -164,8 +164,8 @@ def test_without_decoded_copies_no_code_makes_a_dynamic_footprint_larger(data: s
     network = data.draw(networks())
     cost = data.draw(costs(network))
     density = data.draw(st.sampled_from([0.0, 0.3, 0.7, 1.0]))
-    options = {"allocator": "dynamic", "decoded_copies": False, "density": density}
-    base = outcome(network, "gist-base", cost=cost, allocator="dynamic")
+    options = {"gist_allocator": "dynamic", "decoded_copies": False, "synthetic_density": density}
+    base = outcome(network, "gist-base", cost=cost, gist_allocator="dynamic")
     encoded = outcome(network, scheme, cost=cost, **options)
     assert encoded.footprint_bytes <= base.footprint_bytes or peak(encoded) == (0, "encode")
 
@@ -184,7 +184,7 @@ def test_without_decoded_copies_no_code_makes_a_real_network_larger(name: str) -
     """Those that the paper trains, with every encoding."""
     footprints = {
         scheme: outcome(
-            Network.load(name), scheme, allocator="dynamic", decoded_copies=False, density=0.62
+            Network.load(name), scheme, gist_allocator="dynamic", decoded_copies=False, synthetic_density=0.62
         ).footprint_bytes
         for scheme in gist.ENCODINGS
     }
@@ -199,12 +199,12 @@ def test_codes_are_smaller_than_their_maps_and_the_ratio_is_that_of_the_referenc
 ) -> None:
     network = data.draw(networks())
     allocator = data.draw(st.sampled_from(list(gist.ALLOCATORS)))
-    out = outcome(network, scheme, density=0.4, allocator=allocator)
+    out = outcome(network, scheme, synthetic_density=0.4, gist_allocator=allocator)
     for owner, stash in out.plan.stash.items():
         assert stash.code is not None
         assert stash.code.byte_count < out.network.output_bytes(owner, 1)
     against = "investigation" if allocator == "investigation" else "static"
-    base = outcome(network, "gist-base", allocator=against)
+    base = outcome(network, "gist-base", gist_allocator=against)
     if out.footprint_bytes:
         assert out.footprint_ratio == base.footprint_bytes / out.footprint_bytes
 
@@ -214,16 +214,22 @@ def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
     consumed immediately, add to the shared groups. Without the copies, codes never cost."""
     footprints = {
         decoded: simulate_outcome(
-            "alexnet", 16, "titan-x", "gist-ssdc", density=0.38, allocator="investigation", decoded_copies=decoded
+            "alexnet",
+            16,
+            "titan-x",
+            "gist-ssdc",
+            synthetic_density=0.38,
+            gist_allocator="investigation",
+            decoded_copies=decoded,
         ).footprint_bytes
         for decoded in (True, False)
     }
-    base = simulate_outcome("alexnet", 16, "titan-x", "gist-base", allocator="investigation").footprint_bytes
+    base = simulate_outcome("alexnet", 16, "titan-x", "gist-base", gist_allocator="investigation").footprint_bytes
     assert footprints[False] < base < footprints[True]
 
 
 def test_footprints_leave_out_weights_and_workspace() -> None:
-    out = simulate_outcome("vgg16", 4, "titan-x", "gist-base", allocator="dynamic")
+    out = simulate_outcome("vgg16", 4, "titan-x", "gist-base", gist_allocator="dynamic")
     assert out.footprint_bytes == out.placement.high_water - 2 * out.network.parameter_bytes()
     assert out.plan.placer == LiveSet()
 
@@ -234,9 +240,11 @@ def test_the_image_is_a_map_that_formats_apply_to() -> None:
     net.add("conv", channels=1, kernel=3, pad=1)
     net.add("fc", features=10)
     network, image = net.build(), 2 * 3 * 64 * 64
-    base, coded = (outcome(network, name, batch=2, allocator="investigation") for name in ("gist-base", "gist-dpr-fp8"))
+    base, coded = (
+        outcome(network, name, batch=2, gist_allocator="investigation") for name in ("gist-base", "gist-dpr-fp8")
+    )
     assert (base.stashed_bytes, coded.stashed_bytes) == (4 * image + 4 * image // 3, image + image // 3)
-    assert outcome(network, "gist-lossless", batch=2, density=0.5).plan.stash == {}  # it has no zeros
+    assert outcome(network, "gist-lossless", batch=2, synthetic_density=0.5).plan.stash == {}  # it has no zeros
 
 
 def test_too_little_memory_for_a_decoded_copy_names_it() -> None:
@@ -249,7 +257,7 @@ def test_too_little_memory_for_a_decoded_copy_names_it() -> None:
     long = net.add("conv", channels=1, kernel=3, pad=1)
     short = net.add("conv", inputs=first, channels=1, kernel=3, pad=1)
     net.add("add", inputs=[long, short])
-    options = {"allocator": "dynamic", "density": 0.3}
+    options = {"gist_allocator": "dynamic", "synthetic_density": 0.3}
     fits = simulate_outcome(net.build(), 64, "titan-x", "gist-lossless", **options)
     copy = 64 * 16 * 64 * 64 * 4
     short_of = simulate_outcome(
@@ -263,7 +271,7 @@ def test_too_little_memory_for_a_decoded_copy_names_it() -> None:
 
 def test_bad_options() -> None:
     with pytest.raises(BuddysimError, match="allocator 'dinamic': expected one of static, dynamic, investigation"):
-        simulate("alexnet", 4, "titan-x", "gist-fp8", allocator="dinamic")
+        simulate("alexnet", 4, "titan-x", "gist-fp8", gist_allocator="dinamic")
     with pytest.raises(BuddysimError, match=r"training scheme 'gist-fp9'.*gist-fp8"):
         simulate("alexnet", 4, "titan-x", "gist-fp9")
 

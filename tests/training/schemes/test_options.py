@@ -59,12 +59,12 @@ def test_values_are_those_given_or_the_defaults() -> None:
 
 def test_a_value_is_checked_whichever_scheme_runs() -> None:
     with pytest.raises(BuddysimError, match=r"option window: 2\.5: expected a whole number"):
-        simulate("alexnet", 4, "titan-x", "oracle", window=2.5)
+        simulate("alexnet", 4, "titan-x", "oracle", codec_window=2.5)
 
 
 def test_options_are_given_in_one_way() -> None:
-    with pytest.raises(BuddysimError, match="option density: expected among options"):
-        simulate("alexnet", 4, "titan-x", "cdma-zv", options=Options(), density=0.5)
+    with pytest.raises(BuddysimError, match="option synthetic_density: expected among options"):
+        simulate("alexnet", 4, "titan-x", "cdma-zv", options=Options(), synthetic_density=0.5)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,10 @@ def test_help_texts_may_have_per_cent_signs(tmp_path: Path) -> None:
         ('"mine": 3', "option 'mine': expected an identifier and an Option"),
         ('"mine-too": Option(int, "ours")', "option 'mine-too': expected an identifier and an Option"),
         ('"mine": Option(list, "ours")', "expected one of bool, int, float, str"),
-        ('"window": Option(str, "another window")', "option 'window': another scheme declares it differently"),
+        (
+            '"codec_window": Option(str, "another window")',
+            "option 'codec_window': another scheme declares it differently",
+        ),
     ],
 )
 def test_options_that_are_refused(tmp_path: Path, declared: str, problem: str) -> None:

@@ -56,7 +56,7 @@ def test_no_larger_batch_fits(data: st.DataObject):
     last = {name: data.draw(st.integers(0, 40)) for name in drawn.workspaces}
     cost = Growing(drawn.times, workspaces=drawn.workspaces, offered=last)
     scheme = data.draw(st.sampled_from(SCHEMES))
-    extra = {"density": 0.5} if scheme == "cdma-zv" else {}
+    extra = {"synthetic_density": 0.5} if scheme == "cdma-zv" else {}
     options = Options(memory_bytes=data.draw(st.integers(8, 400)) * 1024, extra=extra)
     pinned, limit = data.draw(st.sampled_from([62 << 30, 200 << 10])), 40
     trials = Trials(network, machine(pinned=pinned), cost, scheme, options)  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def test_no_larger_batch_fits(data: st.DataObject):
 def test_a_scheme_fits_as_the_one_that_it_names(scheme: str, data: st.DataObject):
     network = data.draw(networks())
     cost = data.draw(costs(network))
-    extra = {"density": 0.5} if scheme != "vdnn-dyn" else {}
+    extra = {"synthetic_density": 0.5} if scheme != "vdnn-dyn" else {}
     options = Options(memory_bytes=data.draw(st.integers(8, 200)) * 1024, extra=extra)
     trials = Trials(network, machine(), cost, scheme, options)  # type: ignore[arg-type]
     assert trials.scheme != scheme
@@ -123,7 +123,7 @@ def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
     cost = CostModel.load(titan, "cudnn4")
     trials = Trials(Network.load("vgg11"), titan, cost, scheme, make_options())
     larger = largest_batch(trials) + 1
-    simulated = simulate("vgg11", larger, titan, scheme, library="cudnn4").counters
+    simulated = simulate("vgg11", larger, titan, scheme, conv_library="cudnn4").counters
     missing = {name: value for name, value in simulated.items() if name.startswith("missing.")}
     assert missing == missing_counters(trials.shortage(larger))
     assert missing["missing.text"]

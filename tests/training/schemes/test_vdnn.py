@@ -64,7 +64,7 @@ def test_vgg_128_peaks_where_the_paper_says():
     assert lean.peak_bytes / GIB == pytest.approx(4.8, rel=0.01)
 
 
-@pytest.mark.parametrize("prefetch", ["published", "just-in-time", "on-demand"])
+@pytest.mark.parametrize("prefetch", ["vdnn", "just-in-time", "on-demand"])
 def test_vgg_256_trains_with_all_and_offloads_16_gb(prefetch: str):
     out = vgg(256, "vdnn-all-m", prefetch=prefetch)
     assert out.fits
@@ -142,9 +142,9 @@ def test_every_policy_runs_on_a_real_machine():
         ({"scheme": "vdnn-al-m"}, "training scheme 'vdnn-al-m': unknown, expected one of baseline-m"),
         ({"link": "pcie33"}, "link 'pcie33': expected one of pcie3"),
         ({"link": "pcie33", "scheme": "vdnn-dyn"}, "link 'pcie33': expected one of pcie3"),
-        ({"prefetch": "later"}, "prefetch 'later': expected one of published, just-in-time, on-demand"),
-        ({"fit": "worst-fit"}, "fit 'worst-fit': expected one of best-fit, first-fit"),
-        ({"prefech": "published"}, "option 'prefech': expected one of"),
+        ({"prefetch": "later"}, "prefetch 'later': expected one of vdnn, just-in-time, on-demand"),
+        ({"pool_policy": "worst-fit"}, "pool_policy 'worst-fit': expected one of best-fit, first-fit"),
+        ({"prefech": "vdnn"}, "option 'prefech': expected one of"),
         ({"batch": 0}, "batch 0: expected 1 to 1048576"),
         ({"batch": 10**12}, "batch 1000000000000: expected 1 to 1048576"),
         ({"memory_bytes": 0}, "memory of 0 bytes: expected 1 or more"),
