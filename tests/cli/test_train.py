@@ -197,7 +197,10 @@ def test_the_help_has_every_scheme_and_every_option_of_one(capsys):
         (["--scheme", "cdma-zv", "--dataset", "folder"], "expected --observe-activations too"),
         (["--scheme", "oracle", "--synthetic-density", "0.5"], "--synthetic-density: is an option of cdma-zv, "),
         (["--scheme", "oracle", "--no-repeated-values"], "expected one of these schemes"),
-        (["--scheme", "cdma-zv", "--observe-activations", "--synthetic-density", "0.5"], "expected one source of activations"),
+        (
+            ["--scheme", "cdma-zv", "--observe-activations", "--synthetic-density", "0.5"],
+            "expected one source of activations",
+        ),
         (["--scheme", "cdma-zv", "--activations", "README.md"], "README.md"),
         (["--scheme", "cdma-zv", "--density-table", "no.csv"], "no.csv"),
         (["--calibration", "no.csv"], "no.csv"),
