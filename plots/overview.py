@@ -15,7 +15,7 @@ from buddysim.sweep.store import Store
 
 HERE = Path(__file__).resolve().parent
 TRACE = HERE.parent / "traces" / "fdtd2048.bin"
-SCHEMES = ("ideal", "bandwidth", "buddy", "host")  # 'ideal' is what the others are compared with
+SCHEMES = ("ideal", "bandwidth-compression", "buddy", "pinned-host")  # 'ideal' is what the others are compared with
 
 
 def main() -> None:

@@ -154,7 +154,14 @@ def away(installed: Path, tmp_path: Path) -> Callable[..., str]:
 def test_an_installed_wheel_runs_trains_plots_and_lists(away: Callable[..., str]) -> None:
     away("generate", "stride", "--set", "footprint=1MiB", "-o", "stride.bin")
     away("verify", "stride.bin")
-    assert "buddy" in away("run", "stride.bin", "--scheme", "ideal,buddy,um,host,bandwidth", "--json", "stride.json")
+    assert "buddy" in away(
+        "run",
+        "stride.bin",
+        "--scheme",
+        "ideal,buddy,unified-memory,pinned-host,bandwidth-compression",
+        "--json",
+        "stride.json",
+    )
     away("plot", "overview", "stride.json", "-o", "overview.png")
     assert "vdnn-dyn" in away("train", "alexnet", "--batch", "8", "--scheme", "vdnn-dyn,cdma-zv")
     away("plot", "vdnn-fig4", "-o", "fig4.png")

@@ -20,7 +20,7 @@ everything."""
 
 
 DEFAULTS = ("buddy", "ideal")
-EQUAL_CAPACITY = ("buddy", "um", "host", "ideal")
+EQUAL_CAPACITY = ("buddy", "unified-memory", "pinned-host", "ideal")
 _MOST_DIGITS = 9  # of a kernel's number
 
 

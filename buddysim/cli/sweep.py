@@ -15,7 +15,7 @@ NAME = "sweep"
 HELP = """simulate every point of a study that has no result yet, on this machine or on many
 
   sweep STUDY.toml                            what varies is in a file (docs/sweeps.md)
-  sweep TRACE.. --set link.bandwidth=50GB/s,100GB/s --threshold 0.1,0.2 --scheme buddy,bandwidth
+  sweep TRACE.. --set link.bandwidth=50GB/s,100GB/s --threshold 0.1,0.2 --scheme buddy,bandwidth-compression
   sweep train NETWORK.. --batch 32,64 --scheme vdnn-dyn,cdma-zv --link pcie3,nvlink2
 
 Values are separated by commas; every combination is a point. Results go to a store, one file each: what is there is

@@ -1,6 +1,7 @@
 """What each memory configuration costs, and what it moves.
 
-RESULT.json is what ``python -m buddysim run TRACE --scheme ideal,bandwidth,buddy,host --json RESULT.json`` writes.
+RESULT.json is what this command writes:
+``python -m buddysim run TRACE --scheme ideal,bandwidth-compression,buddy,pinned-host --json RESULT.json``.
 """
 
 from __future__ import annotations

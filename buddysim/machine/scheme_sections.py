@@ -1,7 +1,8 @@
 """The sections of a machine file that belong to replay schemes.
 
-A scheme's parameters are a `Section` in its own module (``SECTION`` of its `Scheme` class), which machine files have
-under the scheme's name with ``_`` for ``-``. The machine imports no scheme: it asks their registry, plug-ins included.
+A scheme's parameters are a `Section` in its own module (``SECTION`` of its `Scheme` class). Machine files have it under
+its ``SECTION_NAME``, by default the scheme's name with ``_`` for ``-``. The machine imports no scheme: it asks their
+registry, plug-ins included.
 """
 
 from __future__ import annotations
@@ -25,4 +26,6 @@ def plugin_sections() -> set[str]:
 
 
 def _schemes() -> Iterator[tuple[str, Any]]:
-    return ((name.replace("-", "_"), scheme) for name, scheme in registry("replay scheme").items())
+    return (
+        (scheme.SECTION_NAME or name.replace("-", "_"), scheme) for name, scheme in registry("replay scheme").items()
+    )

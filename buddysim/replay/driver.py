@@ -51,8 +51,10 @@ class Run:
         self.kernels = kernels
         self.layout = Layout(trace)
         self.targets = targets if self.scheme.uses_targets else None
-        self.footprint = footprint_of(trace, self.kernels, self.targets, machine, self.scheme.on_host)
-        if self.scheme.needs_room:
+        self.footprint = footprint_of(
+            trace, self.kernels, self.targets, machine, self.scheme.allocations_in_host_memory
+        )
+        if self.scheme.checks_capacity:
             check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
         self.sizes = SizeSource(trace, options.algorithm, options.seed, options.distribution)
         self.states: EntryStates | None = None
@@ -78,7 +80,7 @@ class Run:
 
     def _placement(self, placed: Placed) -> tuple[Placement, int]:
         """Which memory an allocation lives in, and the sectors of each entry that device memory keeps."""
-        if self.scheme.on_host or placed.allocation.space == "host":
+        if self.scheme.allocations_in_host_memory or placed.allocation.space == "host":
             return Placement.HOST, 4
         if self.targets is None:
             return Placement.DEVICE, 4

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.replay.layout import Layout, Placed
-from buddysim.replay.pieces import first_touched
+from buddysim.replay.segments import first_touched
 
 PIECE_BITS = 12
 PIECE_ENTRIES = 1 << PIECE_BITS

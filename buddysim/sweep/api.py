@@ -100,8 +100,8 @@ def sweep(
     fresh : simulates again what is there
     listen : called with every event, a dict
     yes : goes on with more than a million points
-    tables : as in a study file: ``grid={"scheme": ["buddy", "host"]}``, ``set={...}``, ``zip=...``, ``list=...``,
-        ``exclude=...``, ``baseline=...``, ``engine=...``
+    tables : as in a study file: ``grid={"scheme": ["buddy", "pinned-host"]}``, ``set={...}``, ``zip=...``,
+        ``list=...``, ``exclude=...``, ``baseline=...``, ``engine=...``
 
     Raises
     ------

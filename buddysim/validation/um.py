@@ -1,4 +1,4 @@
-"""Oversubscribed Unified Memory: bytes, fault groups and slowdowns of a GTX 1080 Ti, beside the scheme `um`."""
+"""Oversubscribed Unified Memory: bytes, fault groups and slowdowns of a GTX 1080 Ti and of `unified-memory`."""
 
 from __future__ import annotations
 

@@ -145,12 +145,15 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_taken_name_of_a_cython_file_is_refused_with_the_users_file(tmp_path: Path) -> None:
-    (tmp_path / "um.pyx").write_text(SCHEME)
+    (tmp_path / "unified_memory.pyx").write_text(SCHEME)
     refused = buddysim(
-        "list", "replay-scheme", "--plugin", "um.pyx", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache")
+        "list", "replay-scheme", "--plugin", "unified_memory.pyx", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache")
     )
     assert refused.returncode == 2
-    assert f"{tmp_path / 'um.pyx'}: replay scheme 'um': there is one of that name already" in refused.stderr
+    assert (
+        f"{tmp_path / 'unified_memory.pyx'}: replay scheme 'unified-memory': there is one of that name already"
+        in refused.stderr
+    )
 
 
 def test_without_a_compiler_a_cython_plugin_is_refused_in_one_line(tmp_path: Path) -> None:

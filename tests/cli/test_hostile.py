@@ -265,7 +265,7 @@ def test_a_trace_of_claims_is_profiled_and_run(tmp_path: Path) -> None:
         assert keeps_its_promise(words)[0] == 0
     assert keeps_its_promise(["run", str(path)])[0] == 2
     write_claims(path, 500 << 30)
-    words = ["run", str(path), "--set", "dram.capacity=1TiB", "--scheme", "ideal,bandwidth,buddy"]
+    words = ["run", str(path), "--set", "dram.capacity=1TiB", "--scheme", "ideal,bandwidth-compression,buddy"]
     assert keeps_its_promise([*words, "--sensitivity", "none"])[0] == 0
 
 
@@ -348,7 +348,7 @@ def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
     settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     folder = os.fsencode(tmp_path)
     shutil.copy(trace, os.fsdecode(folder + b"/\xff.bin"))
-    study = b'title = "costs $x_{ of $\\u202e"\n[set]\ntrace = "t.bin"\n[grid]\nscheme = ["ideal", "host"]\n'
+    study = b'title = "costs $x_{ of $\\u202e"\n[set]\ntrace = "t.bin"\n[grid]\nscheme = ["ideal", "pinned-host"]\n'
     Path(os.fsdecode(folder + b"/\xff.toml")).write_bytes(study)
     shutil.copy(trace, tmp_path / "t.bin")
     store = (b"--store", folder + b"/s\xff")

@@ -238,9 +238,9 @@ def test_measured_sizes_give_a_ratio(stream, capsys):
 
 def test_unified_memory_shows_what_is_resident_its_faults_and_what_binds(stream, capsys):
     for share, resident in (("0.25", "1.5 MiB"), ("0.5", "1.0 MiB")):
-        options = ("--scheme", "ideal,um", "--set", f"um.oversubscription={share}", "--no-sensitivity")
+        options = ("--scheme", "ideal,unified-memory", "--set", f"um.oversubscription={share}", "--no-sensitivity")
         shown = ran(capsys, stream, *options)
-        content = json.loads(ran(capsys, stream, "--json", "-", *options))["um"]
+        content = json.loads(ran(capsys, stream, "--json", "-", *options))["unified-memory"]
         assert re.search(rf"^in device memory +2\.0 MiB +{resident}$", shown, flags=re.M)
         assert re.search(rf"^page faults +- +{content['um.page_faults']:,}$", shown, flags=re.M)
         assert re.search(r"^bound by .* latency of fault batches$", shown, flags=re.M)
@@ -250,11 +250,11 @@ def test_unified_memory_shows_what_is_resident_its_faults_and_what_binds(stream,
 
 def test_equal_capacity_gives_unified_memory_what_buddy_takes(stream, capsys):
     content = json.loads(ran(capsys, stream, "--equal-capacity", "--json", "-", "--no-sensitivity"))
-    assert set(content) == {"buddy", "um", "host", "ideal"}
+    assert set(content) == {"buddy", "unified-memory", "pinned-host", "ideal"}
     taken = sum(content["buddy"][f"footprint.{kind}_bytes"] for kind in ("device", "metadata"))
     assert {result["provenance"]["equal_capacity_bytes"] for result in content.values()} == {taken}
     page = 64 << 10
-    assert taken - page < content["um"]["um.resident_bytes"] <= taken
+    assert taken - page < content["unified-memory"]["um.resident_bytes"] <= taken
     assert "equal capacity: " in ran(capsys, stream, "--equal-capacity", "--no-sensitivity")
 
 

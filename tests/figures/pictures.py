@@ -94,7 +94,7 @@ def tables() -> dict[str, Table]:
     """Made-up numbers of every figure."""
     algorithms = [key for key, value in figures()["fig5a_ratio_by_algorithm"].items() if isinstance(value, dict)]
     ratio, share = (1.0, 8.0), (0.05, 0.95)
-    systems = ("bandwidth", *map(link_text, LINKS_GBS))
+    systems = ("bandwidth-compression", *map(link_text, LINKS_GBS))
     of_workload = ("workload", "group")
     one_each = [(name, group) for name, group in WORKLOADS if "mean" not in name]
     compressors = [(name, "bpc", group, 3) for name, group in product(algorithms, ("HPC", "DL"))]

@@ -24,7 +24,7 @@ def test_the_example_is_listed_and_drawn(tmp_path: Path) -> None:
     assert drawn.returncode == 0, drawn.stderr
     written = picture.read_text(encoding="utf-8")
     assert "time of each kernel function against unlimited device memory" in written
-    assert all(scheme in written for scheme in ("buddy", "bandwidth", "host"))
+    assert all(scheme in written for scheme in ("buddy", "bandwidth-compression", "pinned-host"))
 
 
 def test_the_example_asks_for_its_trace(tmp_path: Path) -> None:

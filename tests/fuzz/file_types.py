@@ -362,12 +362,12 @@ def _study() -> dict[str, Any]:
     return {
         "title": "s",
         "set": {"trace": _trace_path(), "machine": "p100-nvlink2"},
-        "grid": {"link.bandwidth": ["25 GB/s", "150 GB/s"], "scheme": ["buddy", "host"]},
+        "grid": {"link.bandwidth": ["25 GB/s", "150 GB/s"], "scheme": ["buddy", "pinned-host"]},
         "baseline": {"link.bandwidth": "150 GB/s"},
     }
 
 
-_RUN = ("run", "{}/x.bin", "--scheme", "ideal,bandwidth,host", "--sensitivity", "none")
+_RUN = ("run", "{}/x.bin", "--scheme", "ideal,bandwidth-compression,pinned-host", "--sensitivity", "none")
 _TRAIN = ("train", "alexnet", "--batch", "4", "--scheme")
 
 
@@ -384,7 +384,7 @@ def _types() -> tuple[FileType, ...]:
                 ("analyse", "{}/x.bin", "--only", "ratio,classes,heat,changes,threshold"),
                 ("profile", "{}/x.bin", "-o", "{}/out"),
                 _RUN,
-                ("run", "{}/x.bin", "--scheme", "buddy,um"),
+                ("run", "{}/x.bin", "--scheme", "buddy,unified-memory"),
                 ("compare", "{}/x.bin", "{}/x.bin"),
             ),
         ),

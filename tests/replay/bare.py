@@ -112,7 +112,7 @@ def run_launches(
     chosen = REGISTRY.find(scheme)()
     chosen.configure(machine, entries)
     rows = np.array(regions, dtype=np.int64)
-    if chosen.on_host:
+    if chosen.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST
     engine = Engine(engine_numbers(machine, gap_scale), rows, array, chosen, queueing)
     for number, row in enumerate(rows):

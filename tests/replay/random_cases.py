@@ -456,7 +456,7 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
     """The case of a seed, for a replay scheme and a model of device memory."""
     r = random.Random(f"{seed} {scheme} {model}")
     case = Case(seed, scheme, _sm_keys(r) | _cache_keys(r) | _dram_keys(r, model) | _scheme_keys(r))
-    busy = scheme in ("bandwidth", "buddy") and r.random() < 0.7  # many write-backs of entries that change
+    busy = scheme in ("bandwidth-compression", "buddy") and r.random() < 0.7  # many write-backs of entries that change
     case.allocations = _allocations(r, busy)
     points = _run_of_events(r, case, busy)
     if r.random() < 0.9:

@@ -45,7 +45,7 @@ def test_a_band_is_over_equally_changed_runs() -> None:
 
 
 def test_every_scheme_is_set_against_the_baseline(stream: Path) -> None:
-    results = buddysim.compare(stream, schemes=("buddy", "host", "ideal"), sensitivity="latency")
+    results = buddysim.compare(stream, schemes=("buddy", "pinned-host", "ideal"), sensitivity="latency")
     times = {scheme: one.counters["time_ps"] for scheme, one in results.items()}
     for scheme, one in results.items():
         assert times[scheme] == buddysim.simulate(stream, scheme=scheme).counters["time_ps"]

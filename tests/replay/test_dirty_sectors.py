@@ -145,7 +145,7 @@ def test_a_free_drops_what_is_dirty(tmp_path):
     assert went == {"writeback": 0, "overwritten": 0, "freed": 4096, "left": 0}
 
 
-@pytest.mark.parametrize(("scheme", "misses"), [("ideal", 0), ("host", 64)])
+@pytest.mark.parametrize(("scheme", "misses"), [("ideal", 0), ("pinned-host", 64)])
 def test_a_copy_to_host_memory_leaves_nothing_in_the_l2(tmp_path, scheme, misses):
     with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         writer.add_allocation("data", BASE, 64 * LINE)

@@ -84,9 +84,11 @@ def test_bandwidth_needs_room_for_what_is_not_compressed(tmp_path):
         f"there are {39 * MIB} B: {MIB} B too much"
     )
     with pytest.raises(BuddysimError, match=message):
-        buddysim.simulate(path, machine("39 MiB"), "bandwidth")
-    assert buddysim.simulate(path, machine("40 MiB"), "bandwidth").counters["compression.largest_ratio"] == 1
-    for scheme in set(REGISTRY.names()) - {"bandwidth", "buddy"}:
+        buddysim.simulate(path, machine("39 MiB"), "bandwidth-compression")
+    assert (
+        buddysim.simulate(path, machine("40 MiB"), "bandwidth-compression").counters["compression.largest_ratio"] == 1
+    )
+    for scheme in set(REGISTRY.names()) - {"bandwidth-compression", "buddy"}:
         buddysim.simulate(path, machine("1 MiB"), scheme)
 
 
@@ -143,7 +145,7 @@ def test_only_what_lives_between_the_chosen_kernels_counts(tmp_path):
     assert largest(slice(1, 4)) == 4
     assert largest(slice(1, 2)) == 1
     with pytest.raises(BuddysimError, match=rf"at event 5, after the last kernel, .* {MIB} B too much"):
-        buddysim.simulate(path, machine("63 MiB"), "bandwidth")
+        buddysim.simulate(path, machine("63 MiB"), "bandwidth-compression")
 
 
 def test_many_allocations_in_a_row():

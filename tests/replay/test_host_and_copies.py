@@ -62,7 +62,7 @@ def test_a_host_allocation_of_a_trace(tmp_path, scheme):
     counters = buddysim.simulate(tmp_path / "t.bin", P100, scheme).counters
     assert counters["link.demand_bytes"] == counters["link.read_bytes"] == 512 * 32
     assert counters["device.read_bytes"] == counters["metadata.accesses"] == counters["um.page_faults"] == 0
-    assert counters["footprint.host_bytes"] == (1 << 17 if scheme == "host" else 1 << 16)
+    assert counters["footprint.host_bytes"] == (1 << 17 if scheme == "pinned-host" else 1 << 16)
 
 
 def write_copies(path, first_loads, copies, second_loads):
@@ -137,5 +137,5 @@ def test_a_copy_gives_entries_their_next_sizes_at_once(tmp_path, copied_before, 
             snapshot = writer.add_snapshot(point, "")
             writer.add_size_map(snapshot, data, np.full(64, size_class, np.uint8))
     machine = P100.with_overrides({"l2.fill_on_memcpy": False})
-    counters = buddysim.simulate(tmp_path / "t.bin", machine, "bandwidth").counters
+    counters = buddysim.simulate(tmp_path / "t.bin", machine, "bandwidth-compression").counters
     assert counters["device.read_bytes"] == 32 * sectors

@@ -20,8 +20,8 @@ from buddysim.machine import Machine
 from buddysim.replay import large
 from buddysim.replay.frames import Frames
 from buddysim.replay.large import PIECE_ENTRIES
-from buddysim.replay.pieces import first_touched
 from buddysim.replay.schemes import REGISTRY
+from buddysim.replay.segments import first_touched
 from buddysim.replay.states import _Copied
 from tests.reference.replay.frame_allocator import Frames as RefFrames
 from tests.replay.events import BASE, provenance
@@ -93,7 +93,7 @@ def copied_and_stored(path, entries):
     return path
 
 
-@pytest.mark.parametrize("scheme", ["bandwidth", "buddy", "um"])
+@pytest.mark.parametrize("scheme", ["bandwidth-compression", "buddy", "unified-memory"])
 def test_copies_and_stores_in_pieces_are_those_of_the_whole(monkeypatch, tmp_path, scheme):
     path = copied_and_stored(tmp_path / "t.bin", 5 * PIECE_ENTRIES + 77)
     whole = counters(path, scheme)
@@ -109,7 +109,7 @@ def write_claims(path, size, space="device", name="data"):
     return path
 
 
-@pytest.mark.parametrize("scheme", ["ideal", "bandwidth", "host", "buddy"])
+@pytest.mark.parametrize("scheme", ["ideal", "bandwidth-compression", "pinned-host", "buddy"])
 @pytest.mark.parametrize("space", ["device", "host"])
 def test_sizes_are_claims(tmp_path, scheme, space):
     path = write_claims(tmp_path / "t.bin", 511 * GIB, space)
@@ -126,9 +126,20 @@ def test_sizes_are_claims(tmp_path, scheme, space):
 def test_pages_of_unified_memory_are_claims(tmp_path, page):
     """Of 511 GiB two pages are touched: 134 million of 4 KiB took 2 GiB and seconds when each had a state."""
     path = write_claims(tmp_path / "t.bin", 511 * GIB)
-    words = ["run", str(path), "--scheme", "um", "--sensitivity", "none", "--set", f"um.page={page}", "--json", "-"]
+    words = [
+        "run",
+        str(path),
+        "--scheme",
+        "unified-memory",
+        "--sensitivity",
+        "none",
+        "--set",
+        f"um.page={page}",
+        "--json",
+        "-",
+    ]
     done = subprocess.run([sys.executable, "-m", "buddysim", *words], capture_output=True, check=True)
-    found = json.loads(done.stdout)["um"]
+    found = json.loads(done.stdout)["unified-memory"]
     assert found["um.page_faults"] == 2  # the lower half is resident at first
     assert found["speed.peak_rss_bytes"] < 140 << 20
 

@@ -10,7 +10,7 @@ from buddysim.replay.parameters import engine_numbers
 from tests.replay.bare import run_warps, tiny_machine
 
 ENTRIES = 512
-SCHEMES = ("ideal", "bandwidth", "buddy", "host", "um")
+SCHEMES = ("ideal", "bandwidth-compression", "buddy", "pinned-host", "unified-memory")
 
 masks = st.integers(1, 15)
 loads = st.tuples(
@@ -71,13 +71,15 @@ def test_no_resource_carries_more_than_its_bandwidth(warps, state, kept, scheme,
 @settings(deadline=None, max_examples=40)
 def test_incompressible_entries_at_1x_move_what_bandwidth_moves_and_metadata(warps):
     machine = tiny_machine(buddy__bypass_1x=False)
-    runs = {s: run_warps(machine, warps, s, regions=[(0, ENTRIES, 1, 4)])[0] for s in ("bandwidth", "buddy")}
+    runs = {
+        s: run_warps(machine, warps, s, regions=[(0, ENTRIES, 1, 4)])[0] for s in ("bandwidth-compression", "buddy")
+    }
     order_free = ("load_sectors", "store_sectors")
-    assert all(runs["buddy"][key] == runs["bandwidth"][key] for key in order_free)
+    assert all(runs["buddy"][key] == runs["bandwidth-compression"][key] for key in order_free)
     assert sum(runs["buddy"]["link_read"]) == sum(runs["buddy"]["link_write"]) == 0
     if len(warps) == 1:  # with several warps the order of accesses, and so what hits, may differ
-        assert runs["buddy"]["device"][:4] == runs["bandwidth"]["device"][:4]
-    assert not any(runs["bandwidth"]["device"][4:])
+        assert runs["buddy"]["device"][:4] == runs["bandwidth-compression"]["device"][:4]
+    assert not any(runs["bandwidth-compression"]["device"][4:])
 
 
 @given(warps=warps, kept=kept)
@@ -97,7 +99,7 @@ def test_entries_that_fit_and_free_metadata_make_buddy_bandwidth(warps, state, k
     machine = tiny_machine(buddy__bypass_1x=False, metadata_cache__perfect=True, dram__model=banked)
     runs = [
         run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=fitting)
-        for scheme in ("bandwidth", "buddy")
+        for scheme in ("bandwidth-compression", "buddy")
     ]
     assert runs[0] == runs[1]
 

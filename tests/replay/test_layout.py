@@ -94,7 +94,7 @@ def test_a_reallocated_address_has_the_sizes_of_the_new_allocation(tmp_path):
             snapshot = writer.add_snapshot(point, "")
             writer.add_size_map(snapshot, numbers[point], np.full(64, size_class, np.uint8))
     machine = Machine.load("p100-nvlink2").with_overrides({"l2.fill_on_memcpy": False})
-    counters = buddysim.simulate(tmp_path / "t.bin", machine, "bandwidth").counters
+    counters = buddysim.simulate(tmp_path / "t.bin", machine, "bandwidth-compression").counters
     assert counters["device.read_bytes"] == 64 * 32  # of the first one; the second one is zeros, and finds no line
 
 

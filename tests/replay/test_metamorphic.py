@@ -11,7 +11,7 @@ from buddysim.machine import Machine
 from buddysim.trace import format as fmt
 from tests.replay.programs import Program, random_program
 
-SCHEMES = ("ideal", "bandwidth", "buddy", "um", "host")
+SCHEMES = ("ideal", "bandwidth-compression", "buddy", "unified-memory", "pinned-host")
 SEEDS = range(3)
 REQUESTS = ("warp_instructions", "memory_instructions", "line_accesses", "load_sectors", "store_sectors")
 #: Smaller than the arrays, so that what is measured is not only cold misses.
@@ -73,7 +73,9 @@ def test_other_places_leave_requests_and_targets_and_times_within_the_band(tmp_p
     assert {name: ratio for name, ratio in chosen.items() if name != "untouched"} == targets(paths[0])
     before, after = (buddysim.simulate(path, machine(), scheme, sensitivity="all") for path in paths)
     assert {key: before.counters[key] for key in REQUESTS} == {key: after.counters[key] for key in REQUESTS}
-    if scheme != "um" or change == "reversed":  # um's capacity is a share of the footprint, the untouched array's too
+    if (
+        scheme != "unified-memory" or change == "reversed"
+    ):  # um's capacity is a share of the footprint, the untouched array's too
         low, high = band(before)
         other_low, other_high = band(after)
         assert other_low <= high

@@ -46,7 +46,7 @@ def test_idle_latencies_of_every_machine(machine_name):
     assert chase(hits, 500, list(range(500))) == machine.ps(machine.l2.load_to_use)
     cold = [7 * i for i in range(400)]
     assert chase(machine, 200, cold) == machine.ps(machine.dram.load_to_use)
-    assert chase(machine, 200, cold, "host") == pytest.approx(machine.ps(machine.link.load_to_use), abs=1)
+    assert chase(machine, 200, cold, "pinned-host") == pytest.approx(machine.ps(machine.link.load_to_use), abs=1)
 
 
 def test_dram_closed_bank_row_hit_and_conflict():

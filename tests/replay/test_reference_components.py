@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.replay.engine.cache import LruTags
-from buddysim.replay.engine.calendar import BusCalendar
 from buddysim.replay.engine.events import EventOrder
 from buddysim.replay.engine.port import LonePort
+from buddysim.replay.engine.reservation_table import BusCalendar
 from buddysim.replay.parameters import engine_numbers
 from tests.reference.replay.engine.ref_cache import RefLruTags
 from tests.reference.replay.engine.ref_port import RefPort
@@ -107,7 +107,7 @@ def ops(draw):
     return kind, draw(st.lists(lines(kind), min_size=1, max_size=4))
 
 
-@pytest.mark.parametrize("scheme", ["ideal", "bandwidth", "buddy", "host"])
+@pytest.mark.parametrize("scheme", ["ideal", "bandwidth-compression", "buddy", "pinned-host"])
 @given(
     warp=st.lists(ops(), min_size=1, max_size=120),
     state=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=ENTRIES, max_size=ENTRIES),

@@ -20,7 +20,7 @@ from tests.reference.replay.replay import replay
 from tests.replay.random_cases import random_case, write_case
 
 #: Seeds of the usual run, by replay scheme; the others have less that could go wrong.
-QUICK = {"buddy": range(25), "bandwidth": range(10), "um": range(10)}
+QUICK = {"buddy": range(25), "bandwidth-compression": range(10), "unified-memory": range(10)}
 FEW = range(6)
 SLOW = range(1000, 1300)
 CASES = [(scheme, model) for scheme in REGISTRY.names() for model in ("simple", "banked")]

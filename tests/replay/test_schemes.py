@@ -21,7 +21,7 @@ def test_a_scheme_describes_itself(name):
     assert "\n" not in scheme.SUMMARY
     assert all(subject and text for subject, text in scheme.assumptions.items())
     assert scheme.SECTION is None or issubclass(scheme.SECTION, Section)
-    assert not (scheme.on_host and scheme.uses_targets)
+    assert not (scheme.allocations_in_host_memory and scheme.uses_targets)
 
 
 @pytest.mark.parametrize("name", SCHEMES)
@@ -45,7 +45,7 @@ def test_the_counters_of_all_schemes_are_known():
 def test_defaults_are_schemes():
     assert {BASELINE, DEFAULT} <= set(SCHEMES)
     baseline = SCHEMES[BASELINE]
-    assert not any((baseline.uses_targets, baseline.uses_sizes, baseline.on_host))
+    assert not any((baseline.uses_targets, baseline.uses_sizes, baseline.allocations_in_host_memory))
 
 
 def test_an_unknown_scheme_names_the_nearest():

@@ -27,11 +27,11 @@ ENTRIES = 256  # four times the L2
 
 
 def run_of(trace: bt.Trace, machine: Machine) -> Run:
-    """A run under `bandwidth`, whose states can be looked at."""
-    return Run(trace, machine, "bandwidth", None, ProfileOptions(), trace.kernels, Fraction(1), False)
+    """A run under `bandwidth-compression`, whose states can be looked at."""
+    return Run(trace, machine, "bandwidth-compression", None, ProfileOptions(), trace.kernels, Fraction(1), False)
 
 
-def switches(path, scheme="bandwidth"):
+def switches(path, scheme="bandwidth-compression"):
     """Write-backs that made their entry larger, and smaller."""
     counters = buddysim.simulate(path, Machine.load("p100-nvlink2").with_overrides(SMALL), scheme).counters
     return counters["sizes.grown"], counters["sizes.shrunk"]

@@ -19,7 +19,7 @@ from buddysim.machine.units import Bandwidth, Frequency, Time
 from tests.replay.programs import random_program
 
 ROOT = Path(__file__).parents[2]
-SCHEMES = ("ideal", "bandwidth", "buddy", "host", "um")
+SCHEMES = ("ideal", "bandwidth-compression", "buddy", "pinned-host", "unified-memory")
 
 #: Small, so that everything is in short supply; of round numbers, so that halves and doubles are exact.
 ROUND = {

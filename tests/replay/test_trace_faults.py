@@ -57,7 +57,7 @@ def test_of_an_interrupted_capture_every_complete_chunk_runs(tmp_path, capsys):
         assert trace.interrupted
         assert not second.complete
         assert 0 < second.n_blocks < 2000
-        for scheme in ("ideal", "buddy", "um"):
+        for scheme in ("ideal", "buddy", "unified-memory"):
             result = buddysim.simulate(trace, scheme=scheme)
             assert [kernel["index"] for kernel in result.per_kernel] == [0, 1]
             assert result.counters["memory_instructions"] == 1 + second.n_blocks * 48

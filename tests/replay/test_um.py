@@ -33,12 +33,12 @@ def loads(pages):
 
 def run(ops, **overrides):
     """One warp on eight pages of which half fit; kinds of `ops`: 0 load, 1 store, 2 atomic."""
-    return run_warps(machine(**overrides), [ops], "um", regions=REGIONS)[0]
+    return run_warps(machine(**overrides), [ops], "unified-memory", regions=REGIONS)[0]
 
 
 def counted(pages, *, regions=REGIONS, **overrides):
     """Faults, prefetched and evicted pages of one warp, and all counters."""
-    count, _ = run_warps(machine(**overrides), [loads(pages)], "um", regions=regions)
+    count, _ = run_warps(machine(**overrides), [loads(pages)], "unified-memory", regions=regions)
     pages_counted = tuple(
         count["scheme"][f"um.{name}"] for name in ("page_faults", "pages_prefetched", "pages_evicted")
     )
@@ -75,7 +75,7 @@ def test_a_fault_costs_its_latency_and_the_page_and_then_the_access(latency, ban
 
 def test_resident_pages_cost_what_ideal_costs():
     warp = [loads([0, 1, 2, 3] * 20)]
-    times = [run_warps(machine(), warp, scheme, regions=REGIONS)[0]["now_ps"] for scheme in ("um", "ideal")]
+    times = [run_warps(machine(), warp, scheme, regions=REGIONS)[0]["now_ps"] for scheme in ("unified-memory", "ideal")]
     assert times[0] == times[1]
 
 
@@ -185,7 +185,7 @@ def test_faults_that_wait_are_handled_together():
     warps = [loads([page]) for page in (4, 5, 6)]
     for batch, batches in ((256, 2), (1, 3)):
         m = machine(um__fault_batch=batch)
-        count, _ = run_warps(m, warps, "um", regions=REGIONS)
+        count, _ = run_warps(m, warps, "unified-memory", regions=REGIONS)
         transfer, _ = page_ps(m)
         least = batches * m.ps(m.um.fault_latency) + transfer
         assert count["scheme"]["um.page_faults"] == 3
@@ -203,7 +203,7 @@ def test_a_copy_leaves_lines_of_resident_pages_only(tmp_path):
         writer.add_blocks(*records([load_block([start + 128 * i for start in starts for i in range(8)])]))
         writer.end_kernel()
     m = buddysim.Machine.load("p100-nvlink2").with_overrides({"um.prefetch": "64 KiB", "l1.enabled": False})
-    counters = buddysim.simulate(tmp_path / "t.bin", m, "um").counters
+    counters = buddysim.simulate(tmp_path / "t.bin", m, "unified-memory").counters
     assert (counters["l2.sector_hits"], counters["l2.demand_sectors"]) == (8, 8)
     assert counters["um.page_faults"] == 1
 
@@ -248,7 +248,7 @@ def test_in_series_the_next_batch_waits_for_the_pages_of_the_one_before():
     """Three warps: the first opens a batch, the others the next one, in which their pages follow each other."""
     warps = [loads([page]) for page in (4, 5, 6)]
     m = machine(um__serial=True, um__begin="host")
-    count, _ = run_warps(m, warps, "um", regions=REGIONS)
+    count, _ = run_warps(m, warps, "unified-memory", regions=REGIONS)
     transfer, around = page_ps(m)
     least = 2 * m.ps(m.um.fault_latency) + 3 * (transfer + around)
     assert least <= count["now_ps"] <= least + 2_000_000
@@ -283,11 +283,11 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     ops = [
         (kind, [(n * page + 7 * k, mask, mask if kind == 1 else 0) for n, k, mask in lines]) for kind, lines in accesses
     ]
-    fast, _ = run_warps(m, [ops], "um", regions=regions)
+    fast, _ = run_warps(m, [ops], "unified-memory", regions=regions)
     managed = [n for n in range(16) if n * page < first or (n + 1) * page > end]
     room = max(1, int(entries * (1 - Fraction(str(share)))) // page)
     twin = RefPages(managed, room, block)
-    naive = RefMemory(engine_numbers(m, Fraction(1)), regions, [0] * entries, "um", twin, page)
+    naive = RefMemory(engine_numbers(m, Fraction(1)), regions, [0] * entries, "unified-memory", twin, page)
     for kind, touched in ops:
         for entry, mask, _ in touched:
             sectors = {s for s in range(4) if mask >> s & 1}

@@ -21,7 +21,7 @@ from buddysim.synthetic import make_trace
 def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "t.bin"
     make_trace("stream", path, {"footprint": "256 KiB", "op": "copy", "sizes": "32 B:3, 128 B:1"})
-    results = buddysim.compare(path, schemes=("buddy", "ideal", "host"))
+    results = buddysim.compare(path, schemes=("buddy", "ideal", "pinned-host"))
     return {scheme: result.to_dict() for scheme, result in results.items()}
 
 
@@ -188,7 +188,11 @@ def changed(result, **values):
 def test_a_ratio_has_its_band_and_one_around_1_claims_nothing(results):
     runs = {"asked": "all", "kinds": ["latency"], "runs": [{"seed": 0}] * 2}
     some = {}
-    for scheme, (ratio, low, high) in {"buddy": (0.99, 0.98, 1.01), "host": (9, 8, 9.5), "ideal": (1, 1, 1)}.items():
+    for scheme, (ratio, low, high) in {
+        "buddy": (0.99, 0.98, 1.01),
+        "pinned-host": (9, 8, 9.5),
+        "ideal": (1, 1, 1),
+    }.items():
         some[scheme] = changed(
             results[scheme],
             slowdown__ratio=ratio,
@@ -216,6 +220,6 @@ def test_sizes_taken_from_neighbours_are_shown_where_there_are_any(results):
         some
     )
     shares = {"sizes__extrapolated_share": 0.984, "sizes__extrapolated_mean_share": 0.5}
-    some |= {scheme: changed(results[scheme], **shares) for scheme in ("buddy", "host")}
+    some |= {scheme: changed(results[scheme], **shares) for scheme in ("buddy", "pinned-host")}
     shown = printed(some, width=120)
-    assert "(buddy, host): 98.4 % of the entries at the start, 50.0 % over the snapshots used" in shown
+    assert "(buddy, pinned-host): 98.4 % of the entries at the start, 50.0 % over the snapshots used" in shown

@@ -30,7 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     make_trace("stream", folder / "t.bin", {"footprint": "256 KiB", "op": "copy", "sizes": "32 B:3, 128 B:1"})
     results = SavedResults(Store.at(folder / "store"))
-    for scheme in ("ideal", "buddy", "host"):
+    for scheme in ("ideal", "buddy", "pinned-host"):
         for link in ("50 GB/s", "150 GB/s"):
             results.of("replay", {"trace": str(folder / "t.bin"), "scheme": scheme, "link.bandwidth": link})
     for analysis in ("ratio", "targets", "threshold"):

@@ -23,9 +23,9 @@ STUDY = f"""
 trace = "{LUD}"
 [grid]
 link.bandwidth = ["50 GB/s", "100 GB/s"]
-scheme = ["buddy", "host", "ideal"]
+scheme = ["buddy", "pinned-host", "ideal"]
 [[exclude]]
-scheme = "host"
+scheme = "pinned-host"
 link.bandwidth = "0.1 TB/s"
 """
 
@@ -47,7 +47,7 @@ def test_a_table_has_what_the_engine_gives(studied: Path, capsys: pytest.Capture
     with out.open(newline="") as file:
         rows = {row["scheme"]: row for row in csv.DictReader(file)}
     machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"link.bandwidth": "50 GB/s"})
-    results = {scheme: buddysim.simulate(LUD, machine, scheme).counters for scheme in ("buddy", "host", "ideal")}
+    results = {scheme: buddysim.simulate(LUD, machine, scheme).counters for scheme in ("buddy", "pinned-host", "ideal")}
     assert rows.keys() == results.keys()
     for scheme, counters in results.items():
         assert int(rows[scheme]["time_ps"]) == counters["time_ps"]
@@ -63,7 +63,7 @@ def test_a_table_has_what_the_engine_gives(studied: Path, capsys: pytest.Capture
         ("scheme = buddy", 2),
         ("scheme = 'buddy'", 2),
         ("link.bandwidth > 50 GB/s", 2),
-        ("link.bandwidth >= 50GB/s and scheme in (buddy, host)", 3),
+        ("link.bandwidth >= 50GB/s and scheme in (buddy, pinned-host)", 3),
         ("link.bandwidth = 0.05 TB/s", 3),
         ("not (scheme = buddy or scheme = ideal)", 1),
         ("l2.size = 4 MiB and time_ps > 1 us", 5),
@@ -87,7 +87,7 @@ def test_sql_is_that_of_duckdb(studied: Path, capsys: pytest.CaptureFixture[str]
     query = "select scheme, count(*) as n from results group by scheme order by scheme"
     assert main(["results", "--store", str(studied / "store"), "--sql", query]) == 0
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:4]] == [
-        ["buddy", "2"], ["host", "1"], ["ideal", "2"]
+        ["buddy", "2"], ["pinned-host", "1"], ["ideal", "2"]
     ]  # fmt: skip
 
 

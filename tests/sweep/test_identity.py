@@ -119,7 +119,7 @@ def test_what_an_analysis_does_not_read_is_not_in_its_name() -> None:
 CHANGES: list[dict[str, Any]] = [
     {"trace": str(ROOT / "traces" / "backprop16k.bin")},
     {"machine": "v100"},
-    {"scheme": "host"},
+    {"scheme": "pinned-host"},
     {"threshold": 0.1},
     {"compressor": "zvc"},
     {"seed": 1},
@@ -227,7 +227,7 @@ def test_a_plugin_counts_where_it_defines_something_of_the_engine() -> None:
         ({}, {"machine": "p100-nvlink2", "scheme": "buddy", "threshold": 0.3, "seed": 0, "gap_scale": "1"}),
         ({"sm.blocking_atomics": True}, {"sm.blocking_atomics": "true"}),
         ({"scheme": "ideal"}, {"scheme": "ideal", "threshold": 0.1, "compressor": "zvc", "seed": 4}),
-        ({"scheme": "bandwidth"}, {"scheme": "bandwidth", "threshold": 0.1}),
+        ({"scheme": "bandwidth-compression"}, {"scheme": "bandwidth-compression", "threshold": 0.1}),
     ],
 )
 def test_equal_replays_have_one_name(one: dict[str, Any], other: dict[str, Any]) -> None:

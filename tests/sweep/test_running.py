@@ -209,14 +209,14 @@ def test_a_measured_point_needs_what_was_measured(store: Store) -> None:
 
 def test_python_gets_records_and_a_table(store: Store) -> None:
     results = buddysim.sweep(
-        set={"trace": LUD}, grid={"scheme": ["buddy", "host"]}, baseline={}, store=store, workers=1
+        set={"trace": LUD}, grid={"scheme": ["buddy", "pinned-host"]}, baseline={}, store=store, workers=1
     )
-    assert [record.result["provenance"]["scheme"] for record in results] == ["buddy", "host"]
+    assert [record.result["provenance"]["scheme"] for record in results] == ["buddy", "pinned-host"]
     ideal = buddysim.simulate(LUD, scheme="ideal").counters["time_ps"]
-    for row, scheme in zip(results.rows(), ("buddy", "host"), strict=True):
+    for row, scheme in zip(results.rows(), ("buddy", "pinned-host"), strict=True):
         time_ps = buddysim.simulate(LUD, scheme=scheme).counters["time_ps"]
         assert row["time_vs_ideal"] == time_ps / ideal
-    again = sweep(set={"trace": LUD}, grid={"scheme": ["buddy", "host"]}, store=store)
+    again = sweep(set={"trace": LUD}, grid={"scheme": ["buddy", "pinned-host"]}, store=store)
     assert again.summary.done == 0
     assert len(again) == len(list(again)) == 2
 

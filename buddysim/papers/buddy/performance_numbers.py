@@ -14,7 +14,7 @@ from buddysim.sweep.saved import Result
 BASELINE_GBS = 150
 #: Links of Fig. 11, and one so fast that it takes no time.
 LINKS_GBS = (50, 100, 150, 200, 1_000_000)
-BANDWIDTH = "bandwidth"
+BANDWIDTH = "bandwidth-compression"
 #: The programs under Unified Memory: the text names none.
 MANAGED = ("ilbdc", "palm", "sp")
 OVERSUBSCRIBED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -84,10 +84,10 @@ def managed_slowdowns(study: Study, name: str) -> dict[str, float | None]:
         return None if below is None or result is None else int(result["time_ps"]) / int(below["time_ps"])
 
     found = {
-        f"um {share:.0%}": slowdown(_at(study, name, "um", MANAGED_GBS, oversubscription=share))
+        f"um {share:.0%}": slowdown(_at(study, name, "unified-memory", MANAGED_GBS, oversubscription=share))
         for share in OVERSUBSCRIBED
     }
-    found["host"] = slowdown(_at(study, name, "host", MANAGED_GBS))
+    found["host"] = slowdown(_at(study, name, "pinned-host", MANAGED_GBS))
     below = _at(study, name, "ideal", BASELINE_GBS)
     found["buddy"] = slowdown(_at(study, name, "buddy", 50))
     return found

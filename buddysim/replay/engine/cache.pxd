@@ -10,9 +10,9 @@ for eight ways, and behind them the times at which sectors in flight arrive.
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 
 from buddysim.replay.engine.division cimport Divisor, divide, remainder
-from buddysim.replay.engine.hints cimport prefetch
+from buddysim.replay.engine.compiler_hints cimport prefetch
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.setops cimport SECTOR_COUNT, order_renew, order_renew_oldest, set_match
+from buddysim.replay.engine.set_search cimport SECTOR_COUNT, order_renew, order_renew_oldest, set_match
 
 ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.setops cimport SET_EMPTY, order_begin, order_renew_oldest
+from buddysim.replay.engine.set_search cimport SET_EMPTY, order_begin, order_renew_oldest
 
 cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError."""

@@ -1,7 +1,7 @@
-"""Fills and write-backs of compressed entries: what the schemes `bandwidth` and `buddy` share.
+"""Fills and write-backs of compressed entries: what the schemes `bandwidth-compression` and `buddy` share.
 
-`bandwidth` is the case of four kept sectors and free metadata; so where every entry fits its target and metadata are free,
-`buddy` equals `bandwidth`, cycle for cycle.
+`bandwidth-compression` is the case of four kept sectors and free metadata; so where every entry fits its target and metadata are free,
+`buddy` equals `bandwidth-compression`, cycle for cycle.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -12,17 +12,17 @@ from buddysim.replay.engine.division cimport divide
 from buddysim.replay.engine.dram cimport (
     DeviceLocation, dram_idle_ps, dram_location, dram_prefetch, dram_would_read, larger,
 )
-from buddysim.replay.engine.hints cimport likely, prefetch, unlikely
+from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
     CODEC, DEMAND, METADATA_PORT, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITE_BACK,
     sectors_needed,
 )
-from buddysim.replay.engine.locate cimport locate_entry, locate_metadata, metadata_set
+from buddysim.replay.engine.address_map cimport locate_entry, locate_metadata, metadata_set
 from buddysim.replay.engine.memory cimport (
     FillPlan, MemorySystem, Region, Slice, Split, count_wait, device_fetch, device_read, device_write, link_read, link_write,
     queue_pass,
 )
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.port cimport port_turn
 
 

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.replay.engine.cache cimport (
     Line, Row, cache_find, cache_replace, cache_row, cache_touch,
 )
-from buddysim.replay.engine.locate cimport Spot, l2_spot
+from buddysim.replay.engine.address_map cimport Spot, l2_spot
 from buddysim.replay.engine.memory cimport evict_line, l2_class
 from buddysim.replay.engine.partitions cimport copies_leave, drop_from
 

@@ -14,11 +14,11 @@ once. Refresh takes bus and activations for tRFC every tREFI and closes the rows
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.calendar cimport CALENDAR_WORDS, Calendar, SlotGrid, calendar_place, calendar_take_one, slot_at
-from buddysim.replay.engine.hints cimport likely, prefetch, unlikely
+from buddysim.replay.engine.reservation_table cimport CALENDAR_WORDS, Calendar, SlotGrid, calendar_place, calendar_take_one, slot_at
+from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.port cimport Port, port_pass
-from buddysim.replay.engine.setops cimport push_number, push_time, set_match
+from buddysim.replay.engine.set_search cimport push_number, push_time, set_match
 
 cdef enum:
     NO_ROW = 0xffffffff

@@ -1,6 +1,6 @@
 """Set-up of a `Dram`, and its write queues."""
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.calendar cimport (
+from buddysim.replay.engine.reservation_table cimport (
     calendar_first_free, calendar_forget, calendar_holds, calendar_init, calendar_release, calendar_take, slot_grid,
 )
 from buddysim.replay.engine.events cimport NEVER

@@ -9,20 +9,20 @@ from libc.string cimport memset
 cimport cython
 
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.code cimport Code, code_free, code_make
+from buddysim.replay.engine.icache cimport Code, code_free, code_make
 from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_most_held, l2_rewrite
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport (
     GROUP_BITS, KEY_NEVER, NEVER, events_put, events_set, events_take, key_number, key_time, least_key, smaller,
 )
-from buddysim.replay.engine.hints cimport prefetch, unlikely
+from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
     HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_PORT, METADATA_READ, QUEUES, REPLY_PORT,
     WRITE_BACK,
 )
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init, waits_init
-from buddysim.replay.engine.regions cimport region_begin, region_end, region_of_line, region_touch
+from buddysim.replay.engine.allocations cimport region_begin, region_end, region_of_line, region_touch
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.sm cimport (
     MAX_LATER, MAX_WARPS, LookAhead, Pending, Scheduler, Warp, locate_lines, look_ahead, scheduler_pick, scheduler_put,
@@ -470,7 +470,7 @@ cdef class Engine:
 
         Returns
         -------
-        list of dict: for each line numbers of entry, slice and rows, and offsets in the engine's arrays, as in `locations.h`
+        list of dict: for each line numbers of entry, slice and rows, and offsets in the engine's arrays, as in `address_map_simd.h`
         """
         cdef MemorySystem* m = &self.gpu.m
         cdef LineLocation[256] lines

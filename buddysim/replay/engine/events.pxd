@@ -6,7 +6,7 @@ mispredict.
 """
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.arena cimport Arena
 
 cdef extern from "keys.h" nogil:

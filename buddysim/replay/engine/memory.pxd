@@ -10,15 +10,15 @@ from buddysim.replay.engine.cache cimport (
     DIRTY, PARTIAL, Line, Row, SectorCache, cache_coming, cache_find, cache_not_yet, cache_prefetch,
     cache_replace, cache_row, cache_touch, sector_count,
 )
-from buddysim.replay.engine.calendar cimport Calendar, SlotGrid
+from buddysim.replay.engine.reservation_table cimport Calendar, SlotGrid
 from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport DeviceLocation, Dram, banked_read, dram_write, larger
-from buddysim.replay.engine.hints cimport prefetch, unlikely
+from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
     DRAM_WRITE, HISTOGRAM_BINS, L2_MSHR, LINK_READ, LINK_WRITE, REPLY_PORT, REQUEST_PORT,
     SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
 )
-from buddysim.replay.engine.locations cimport LineLocation, LocationRules
+from buddysim.replay.engine.address_map_simd cimport LineLocation, LocationRules
 from buddysim.replay.engine.port cimport FINE_BITS, Port, port_pass, port_take
 
 cdef extern from *:

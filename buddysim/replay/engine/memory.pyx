@@ -1,17 +1,17 @@
 """Set-up of the memory system."""
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
-from buddysim.replay.engine.calendar cimport calendar_init, calendar_take_one, slot_at, slot_grid
+from buddysim.replay.engine.reservation_table cimport calendar_init, calendar_take_one, slot_at, slot_grid
 from buddysim.replay.engine.compressed cimport prepare_moves
 from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_set_up
 from buddysim.replay.engine.kinds cimport DRAM_READ, HOST, REQUEST_PORT
-from buddysim.replay.engine.locate cimport Spot, l2_spot
-from buddysim.replay.engine.locations cimport lane_divisor, locates_eight_at_a_time
+from buddysim.replay.engine.address_map cimport Spot, l2_spot
+from buddysim.replay.engine.address_map_simd cimport lane_divisor, locates_eight_at_a_time
 from buddysim.replay.engine.partitions cimport copies_leave, has_copy, partitions_init
 from buddysim.replay.engine.port cimport port_wait
-from buddysim.replay.engine.regions cimport regions_init
-from buddysim.replay.engine.setops cimport order_at
+from buddysim.replay.engine.allocations cimport regions_init
+from buddysim.replay.engine.set_search cimport order_at
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil

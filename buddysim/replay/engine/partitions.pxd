@@ -7,7 +7,7 @@ touch leaves all copies.
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport Row
-from buddysim.replay.engine.locate cimport Spot
+from buddysim.replay.engine.address_map cimport Spot
 from buddysim.replay.engine.memory cimport MemorySystem
 
 

@@ -8,8 +8,8 @@ from buddysim.replay.engine.cache cimport (
 from buddysim.replay.engine.division cimport divide, divisor
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.kinds cimport SLICE_PORT
-from buddysim.replay.engine.locate cimport Spot
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map cimport Spot
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.memory cimport (
     MemorySystem, Slice, SmPorts, evict_line, home_load, mshr_take, queue_pass,
 )

@@ -9,7 +9,7 @@ Costs are in 1/1024 ps, rounded up: no port is faster than its machine file says
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from buddysim.replay.engine.hints cimport prefetch, unlikely
+from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 
 cdef enum:
     PORT_BUCKETS = 512          # 33.6 us into the future

@@ -7,10 +7,11 @@ class SchemeBase:
     SUMMARY: ClassVar[str]
     uses_targets: ClassVar[bool]
     uses_sizes: ClassVar[bool]
-    needs_room: ClassVar[bool]
-    on_host: ClassVar[bool]
+    checks_capacity: ClassVar[bool]
+    allocations_in_host_memory: ClassVar[bool]
     oversubscription_key: ClassVar[str | None]
     assumptions: ClassVar[dict[str, str]]
     SECTION: ClassVar[type[Section] | None]
+    SECTION_NAME: ClassVar[str | None]
     COUNTERS: ClassVar[dict[str, str]]
     def configure(self, machine: Machine, allocated_entries: int) -> None: ...

@@ -9,7 +9,7 @@ cdef class SchemeBase:
     `may_hold`, `wake` and `written` (`MemorySystem` says what they are; `configure` may set them too); what it says of itself
     are the class attributes. Its state, its parameters and its counters are in the file too:
 
-    - parameters: `SECTION`, the machine file's table of the scheme's name, which `configure` takes over in picoseconds;
+    - parameters: `SECTION`, the machine file's section of the scheme, which `configure` converts to picoseconds;
     - state: `prepare` takes it from the run's arena and keeps it in `m.scheme_state`, where `fill` and `writeback` find it;
     - counters: `COUNTERS`, whose values `counters` gives. What the scheme moves for reasons of its own is counted as
       `SCHEME_TRAFFIC`.
@@ -24,15 +24,17 @@ cdef class SchemeBase:
     #: Entry sizes matter.
     uses_sizes = False
     #: Allocations must fit device memory, and what overflows targets the carve-out.
-    needs_room = False
+    checks_capacity = False
     #: Every allocation lives in host memory.
-    on_host = False
+    allocations_in_host_memory = False
     #: The key of machine files that says which share of the footprint does not fit device memory; None without one.
     oversubscription_key: str | None = None
     #: What the scheme assumes that the other ones don't, for the result.
     assumptions: dict[str, str] = {}
-    #: The scheme's table of the machine file (a class derived from `buddysim.machine.section.Section`); None without one.
+    #: The scheme's section of the machine file (a class derived from `buddysim.machine.section.Section`); None without one.
     SECTION = None
+    #: The section's name in machine files; None: the scheme's name, with ``_`` for ``-``.
+    SECTION_NAME: str | None = None
     #: The scheme's counters: of each the unit and, after a colon, what it counts.
     COUNTERS: dict[str, str] = {}
 

@@ -14,13 +14,13 @@ from buddysim.replay.engine.cache cimport (
 from buddysim.replay.engine.division cimport divide
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, least_key, smaller
-from buddysim.replay.engine.hints cimport prefetch, unlikely
+from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport L1_MSHR, L1_PORT, L1_STORE
-from buddysim.replay.engine.locate cimport locate_line
+from buddysim.replay.engine.address_map cimport locate_line
 from buddysim.replay.engine.memory cimport (
     MemorySystem, Mshrs, Slice, SmPorts, count_wait, histogram_add, l2_load, l2_prefetch, l2_store, mshr_take_earlier,
 )
-from buddysim.replay.engine.locations cimport LineLocation, location_begin, locations_of_lines
+from buddysim.replay.engine.address_map_simd cimport LineLocation, location_begin, locations_of_lines
 from buddysim.replay.engine.port cimport BUCKET_BITS, PORT_BUCKETS, port_prefetch
 from buddysim.replay.engine.stream cimport (
     MANY_LINES, NEVER_USED, OP_END, StreamOp, stream_bytes, stream_locations, stream_next, stream_words,

@@ -7,9 +7,9 @@ locations of lines as long as they are few: those of many would take more memory
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.cache cimport SectorCache
-from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.memory cimport MemorySystem
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.trace.records cimport WarpOp, WarpRecord
 
 cdef enum:

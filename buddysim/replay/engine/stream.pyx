@@ -4,11 +4,11 @@ from libc.string cimport memcmp, memset
 
 from buddysim.replay.engine.arena cimport arena_block, arena_block_free
 from buddysim.replay.engine.events cimport smaller
-from buddysim.replay.engine.hints cimport unlikely
-from buddysim.replay.engine.locate cimport locate_line
-from buddysim.replay.engine.locations cimport location_begin, locations_complete
+from buddysim.replay.engine.compiler_hints cimport unlikely
+from buddysim.replay.engine.address_map cimport locate_line
+from buddysim.replay.engine.address_map_simd cimport location_begin, locations_complete
 from buddysim.replay.engine.memory cimport Region
-from buddysim.replay.engine.regions cimport region_of_line
+from buddysim.replay.engine.allocations cimport region_of_line
 from buddysim.trace.records cimport (
     FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE, ATOMIC_CONFLICTS_SHIFT, BANK_WORDS_SHIFT,
 )

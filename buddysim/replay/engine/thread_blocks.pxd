@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.code cimport Code, CodeCaches
+from buddysim.replay.engine.icache cimport Code, CodeCaches
 from buddysim.replay.engine.events cimport Events
 from buddysim.replay.engine.memory cimport MemorySystem
 from buddysim.replay.engine.sm cimport L1s, Pending, Scheduler, Warp

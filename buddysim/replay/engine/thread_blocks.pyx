@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
-from buddysim.replay.engine.code cimport code_begin, code_free, code_init, code_wait
+from buddysim.replay.engine.icache cimport code_begin, code_free, code_init, code_wait
 from buddysim.replay.engine.dram cimport larger
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_put, events_set
 from buddysim.replay.engine.sm cimport (

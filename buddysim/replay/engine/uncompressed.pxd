@@ -6,13 +6,13 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
-from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITE_BACK
-from buddysim.replay.engine.locate cimport locate_entry
+from buddysim.replay.engine.address_map cimport locate_entry
 from buddysim.replay.engine.memory cimport (
     MemorySystem, Region, Slice, device_fetch, device_write, link_read, link_write, region_of,
 )
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 
 
 cdef inline int64_t host_fill(MemorySystem* m, unsigned int wanted, int64_t t) noexcept nogil:

@@ -8,7 +8,7 @@ from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.engine.kinds cimport COMPRESSED
 from buddysim.replay.engine.memory cimport FillOp, MemorySystem, Region, Slice, region_of
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
@@ -41,7 +41,7 @@ cdef class Scheme(SchemeBase):
     SUMMARY = "Buddy Compression, what overflows its target in buddy memory behind the link"
     uses_targets = True
     uses_sizes = True
-    needs_room = True
+    checks_capacity = True
 
     def __cinit__(self):
         self.fill, self.writeback = <FillOp>fill_on_newer if cpu_is_newer() else fill, writeback

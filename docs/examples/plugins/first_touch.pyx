@@ -10,7 +10,7 @@ from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.kinds cimport HOST
 from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, region_of
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport host_fill, host_writeback, raw_fill, raw_writeback
 

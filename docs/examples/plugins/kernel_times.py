@@ -15,7 +15,7 @@ from buddysim.plotting import style
 TITLE = "time of each kernel function against unlimited device memory (ideal)"
 FILE = ("TRACE.bin", "a trace file")
 
-SCHEMES = ("buddy", "bandwidth", "host")
+SCHEMES = ("buddy", "bandwidth-compression", "pinned-host")
 
 
 def data(source: Source) -> dict[str, Counter[str]]:

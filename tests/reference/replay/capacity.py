@@ -44,7 +44,7 @@ class Capacity:
     def at(self, position: int) -> Footprint:
         """What is allocated at a position."""
         live = [a for a in self.trace.allocations if a.live_at(position)]
-        host = [a for a in live if a.space == "host" or self.scheme == "host"]
+        host = [a for a in live if a.space == "host" or self.scheme == "pinned-host"]
         device = [a for a in live if a not in host]
         kept = {a.index: self._kept_bytes(a) for a in device}
         return Footprint(

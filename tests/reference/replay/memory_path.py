@@ -60,8 +60,8 @@ class RefMemory:
     numbers : the machine as the engine takes it (`parameters.engine_numbers`)
     regions : (first entry, end entry, placement, kept sectors) of each allocation
     state : size class of each entry now | class after a write-back << 4
-    scheme : `ideal`, `bandwidth`, `buddy`, `host` or `um`
-    pages : of `um`
+    scheme : `ideal`, `bandwidth-compression`, `buddy`, `pinned-host` or `unified-memory`
+    pages : of `unified-memory`
     page_entries : entries of each of them
 
     Attributes
@@ -159,11 +159,11 @@ class RefMemory:
     def placement_of(self, entry: int) -> tuple[int, int]:
         """Which memory an entry lives in under the scheme, and its kept sectors."""
         placement, kept = next((p, k) for first, end, p, k in self.regions if first <= entry < end)
-        if self.scheme == "host":
+        if self.scheme == "pinned-host":
             return Placement.HOST, 4
-        if self.scheme == "bandwidth" and placement != Placement.HOST:
+        if self.scheme == "bandwidth-compression" and placement != Placement.HOST:
             return Placement.COMPRESSED, 4
-        if self.scheme in ("ideal", "um") and placement == Placement.COMPRESSED:
+        if self.scheme in ("ideal", "unified-memory") and placement == Placement.COMPRESSED:
             return Placement.DEVICE, 4
         return placement, kept
 

@@ -55,7 +55,7 @@ class Parts:
         sms = range(machine.sm.count)
         self.l1s = [L1(sm, numbers, places, self.l2, counts, self.times) for sm in sms]
         self.schedulers = [[Scheduler(numbers, counts) for _ in range(machine.sm.schedulers)] for _ in sms]
-        if self.scheme == "um":
+        if self.scheme == "unified-memory":
             room = page_room(numbers, self.most_entries)
             self.below.pages = Pages(numbers, self.link, counts, self.on_device, room, self._leave_caches)
         self.sms = [Sm(numbers, sm, own) for sm, own in enumerate(self.schedulers)]

@@ -51,9 +51,9 @@ class Region:
 
 def region_of(placed: Placed, scheme: str, target: Target, bypass_1x: bool) -> Region:
     """Where a scheme has an allocation."""
-    if scheme == "host" or placed.allocation.space == "host":
+    if scheme == "pinned-host" or placed.allocation.space == "host":
         return Region(placed, Placement.HOST, 4)
-    if scheme == "bandwidth":
+    if scheme == "bandwidth-compression":
         return Region(placed, Placement.COMPRESSED, 4)
     if scheme == "buddy" and not (bypass_1x and target.name == "1x"):
         return Region(placed, Placement.COMPRESSED, target.kept_sectors)
@@ -88,7 +88,7 @@ class Below:
     def __post_init__(self) -> None:
         machine = self.numbers.machine
         self.machine = machine
-        self.uses_sizes = self.scheme in ("bandwidth", "buddy")
+        self.uses_sizes = self.scheme in ("bandwidth-compression", "buddy")
         self.compressors = [Port(self.clock, self.waits.codec) for _ in range(machine.l2.slices)]
         self.compression_latency = machine.ps(machine.compression.latency)
         self.compression_cost = FINE * machine.ps(machine.compression.interval)

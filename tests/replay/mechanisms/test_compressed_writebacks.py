@@ -17,7 +17,7 @@ STATE = [ONE_SECTOR, *[ZERO] * 31, *[ONE_SECTOR] * 32, *[ZERO] * 64]
 WHOLE, PARTLY_VALID = store((0, 15)), store(0)
 
 
-def evict(first, evicted_ns, *then, state=STATE, scheme="bandwidth", kept=4, **overrides):
+def evict(first, evicted_ns, *then, state=STATE, scheme="bandwidth-compression", kept=4, **overrides):
     """Evicts entry 0, which `first` has written, at its slice at `evicted_ns`; `then` are loads, at their slice at
     (entry, ns)."""
     ops, at_ns = [first, load(*range(1, 32), use_distance=0)], 2

@@ -1,4 +1,4 @@
-"""Fills and write-backs of compressed entries under `bandwidth` (docs/model.md, Compression).
+"""Fills and write-backs of compressed entries under `bandwidth-compression` (docs/model.md, Compression).
 
 Entries of class 4 fill two sectors, 0x44: now and after a write-back. An entry comes to its slice 100 ns after it was
 asked for, 2 ns later for each further sector, and passes the decompressor in 10.
@@ -13,7 +13,7 @@ PAST_L1 = {"flags": FLAG_TIMED | FLAG_BYPASS_L1}
 
 
 def bandwidth(chosen, ops, state=TWO_SECTORS):
-    return time_of(chosen, ops, scheme="bandwidth", regions=[(0, 128, 1, 4)], state=state)
+    return time_of(chosen, ops, scheme="bandwidth-compression", regions=[(0, 128, 1, 4)], state=state)
 
 
 def test_an_entry_moves_whole_and_passes_the_decompressor():

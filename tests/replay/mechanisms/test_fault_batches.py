@@ -40,7 +40,7 @@ def load(*entries):
 
 def run(warps, service="block", **overrides):
     """Counters of warps of these instructions, one to a thread block."""
-    return run_warps(machine(service, **overrides), warps, "um", regions=REGIONS)[0]
+    return run_warps(machine(service, **overrides), warps, "unified-memory", regions=REGIONS)[0]
 
 
 def pages(count):
@@ -136,7 +136,7 @@ def test_a_copy_writes_pages(service, tmp_path):
         writer.end_kernel()
     keys = {"um.service": service, "um.zero_fill": True, "um.begin": "host", "um.prefetch": "64 KiB"}
     counters = buddysim.simulate(
-        tmp_path / "t.bin", buddysim.Machine.load("p100-nvlink2").with_overrides(keys), "um"
+        tmp_path / "t.bin", buddysim.Machine.load("p100-nvlink2").with_overrides(keys), "unified-memory"
     ).counters
     assert (counters["link.migration_in_bytes"], counters["um.page_faults"]) == (BYTES, 2)
 

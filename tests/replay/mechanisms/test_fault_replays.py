@@ -11,6 +11,7 @@ from tests.replay.mechanisms.hand import NS, grid, load, machine, time_of
 LATENCY, TRANSFER, LONG = 1_000, 256 + 198, 100_000  # ns: of a batch; a page of 4 KiB over the link; of a chain
 KNOWN = 1 + 50  # ns: when a load that issues at 1 ns comes to its slice
 ABSENT, RESIDENT = 64, 32  # entries of pages 2 and 1
+UM = "unified-memory"
 
 
 def paged(replay="sm", **overrides):
@@ -25,8 +26,8 @@ def test_an_sm_issues_nothing_from_when_a_fault_is_known(at, replay, at_once):
     """A warp loads an absent page at 1 ns; another one of a resident page would issue at `at`."""
     begun = paged(replay, um__begin="resident", um__capacity="8 KiB")
     other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
-    alone = time_of(begun, other, scheme="um")
-    both = time_of(begun, [load(ABSENT)], other, scheme="um")
+    alone = time_of(begun, other, scheme=UM)
+    both = time_of(begun, [load(ABSENT)], other, scheme=UM)
     assert (both - alone < 10 * NS) == at_once
     if not at_once:  # it issues when the page has come: the batch begins with the fault, and another page leaves first
         assert both - alone == (KNOWN + LATENCY + 256 + TRANSFER - at) * NS
@@ -37,7 +38,7 @@ def test_other_sms_go_on(at, replay):
     begun = paged(replay, um__begin="resident", um__capacity="8 KiB", sm__count=2)
     other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
     launches = [Launch([grid(*([ops] for ops in both))]) for both in ([[], other], [[load(ABSENT)], other])]
-    without, found = (run_launches(begun, [one], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
+    without, found = (run_launches(begun, [one], UM, regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
     assert found - without < 10 * NS
 
 
@@ -56,7 +57,7 @@ def test_what_was_not_served_faults_again_when_the_batch_ends(at, replay, third)
     wanted = [[load(page * 32)] for page in (2, 3, 4)]
     other = [load(5 * 32, critical_path_cycles=at), load(5 * 32), load(5 * 32, critical_path_cycles=LONG)]
     launch = Launch([grid(wanted, [other, [], []])], warps=3)
-    found = run_launches(paged(replay, sm__count=2, um__fault_batch=1), [launch], "um", regions=[(0, 4096, 0, 4)])[0]
+    found = run_launches(paged(replay, sm__count=2, um__fault_batch=1), [launch], UM, regions=[(0, 4096, 0, 4)])[0]
     end = found["now_ps"] // NS - LONG
     assert (look + TRANSFER + LATENCY < end < look + 2 * (TRANSFER + LATENCY)) == third
     assert found["scheme"]["um.page_faults"] == 4
@@ -66,7 +67,7 @@ def test_a_warp_without_faults_may_end():
     """A third thread block, with a long chain, takes its place long before the page of the first one comes."""
     begun = paged(um__begin="resident", um__capacity="8 KiB", sm__blocks=2)
     blocks = [[load(ABSENT)]], [[load(RESIDENT)]], [[load(RESIDENT, critical_path_cycles=LONG)]]
-    end = run_launches(begun, [Launch([grid(*blocks)])], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"]
+    end = run_launches(begun, [Launch([grid(*blocks)])], UM, regions=[(0, 4096, 0, 4)])[0]["now_ps"]
     assert end < (LONG + LATENCY) * NS
 
 
@@ -79,7 +80,7 @@ def test_replays_by_sm_need_batches_by_block():
 def test_what_an_sm_has_no_room_for_faults_after_the_replay(most, batches):
     """One instruction wants three pages."""
     wanted = [load(64, 96, 128)]
-    found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], "um", regions=[(0, 4096, 0, 4)])[0]
+    found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], UM, regions=[(0, 4096, 0, 4)])[0]
     assert found["scheme"]["um.page_faults"] == 3
     assert (
         found["scheme"]["um.fault_batches_busy_ps"] == (batches + 1) * LATENCY * NS
@@ -90,7 +91,7 @@ def test_what_an_sm_has_no_room_for_faults_after_the_replay(most, batches):
 def test_with_a_limit_every_access_is_a_fault(most, faults):
     """Of a page, then two lines in another one; what had no room finds its page there when it looks again."""
     wanted = [load(96, 64, 65)]
-    found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], "um", regions=[(0, 4096, 0, 4)])[0]
+    found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], UM, regions=[(0, 4096, 0, 4)])[0]
     assert found["scheme"]["um.page_faults"] == faults
 
 
@@ -99,8 +100,8 @@ def test_a_full_sm_issues_nothing(at, most):
     """One fault fills it as soon as its load has issued, before anybody can know of the fault."""
     begun = paged(um__begin="resident", um__capacity="8 KiB", um__sm_faults=most)
     other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
-    alone = time_of(begun, other, scheme="um")
-    both = time_of(begun, [load(ABSENT)], other, scheme="um")
+    alone = time_of(begun, other, scheme=UM)
+    both = time_of(begun, [load(ABSENT)], other, scheme=UM)
     assert (both - alone < 10 * NS) == (most == 2)
 
 
@@ -117,7 +118,7 @@ def test_a_page_on_its_way_is_in_flight_with_a_limit(arrives, most, at_once):
         Launch([grid([[load(ABSENT)], []], [late, neighbour])], warps=2)
         for late in ([], [load(ABSENT + 1, critical_path_cycles=issues)])
     ]
-    without, found = (run_launches(begun, [one], "um", regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
+    without, found = (run_launches(begun, [one], UM, regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
     assert (found - without < 10 * NS) == at_once
 
 

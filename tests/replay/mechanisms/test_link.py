@@ -9,30 +9,30 @@ M = machine()
 
 
 def test_a_read_takes_the_link_s_latency():
-    assert time_of(M, [load(0)], scheme="host") == (1 + 300) * NS
-    assert time_of(M, [load((0, 15))], scheme="host") == (1 + 300 + 3 * 2 + 3) * NS
+    assert time_of(M, [load(0)], scheme="pinned-host") == (1 + 300) * NS
+    assert time_of(M, [load((0, 15))], scheme="pinned-host") == (1 + 300 + 3 * 2 + 3) * NS
 
 
 @pytest.mark.parametrize(("packet", "headers"), [("32 B", 4), ("64 B", 2), ("128 B", 1)])
 def test_headers_take_the_link_s_time(packet, headers):
     """The latency contains one header of 32 B, 2 ns; each further one takes 2 ns more."""
     with_headers = machine(link__header="32 B", link__packet=packet)
-    assert time_of(with_headers, [load(0)], scheme="host") == (1 + 300) * NS
-    assert time_of(with_headers, [load((0, 15))], scheme="host") == (1 + 300 + (3 + headers - 1) * 2 + 3) * NS
+    assert time_of(with_headers, [load(0)], scheme="pinned-host") == (1 + 300) * NS
+    assert time_of(with_headers, [load((0, 15))], scheme="pinned-host") == (1 + 300 + (3 + headers - 1) * 2 + 3) * NS
 
 
 def test_reads_share_the_link_s_bandwidth():
     """32 B in 40 ns. Both reads come in the first bucket, at 51 and 52; the second has its turn 40 ns after the
     bucket's start, which has passed, a third at 80, a fourth at 120."""
     slow = machine(link__bandwidth="0.8 GB/s")
-    ends = [time_of(slow, [load(*range(n))], scheme="host") for n in (1, 2, 3, 4)]
+    ends = [time_of(slow, [load(*range(n))], scheme="pinned-host") for n in (1, 2, 3, 4)]
     assert ends == [301 * NS, 302 * NS, (80 + 250) * NS, (120 + 250) * NS]
 
 
 def test_headers_take_bandwidth():
     """As above, with as many bytes of headers."""
     slow = machine(link__bandwidth="0.8 GB/s", link__header="32 B", link__packet="32 B")
-    ends = [time_of(slow, [load(*range(n))], scheme="host") for n in (1, 2, 3)]
+    ends = [time_of(slow, [load(*range(n))], scheme="pinned-host") for n in (1, 2, 3)]
     assert ends == [301 * NS, (80 + 250) * NS, (160 + 250) * NS]
 
 
@@ -42,8 +42,8 @@ def test_a_write_is_accepted_when_the_link_takes_it():
     fill_l2 = [store((entry, 15)) for entry in range(32)]
     bucket = 351 * NS // BUCKET * BUCKET
     late = {"critical_path_cycles": 301 - 32}
-    assert time_of(slow, [*fill_l2, store(32, **late)], scheme="host") == (301 + 100) * NS
-    assert time_of(slow, [*fill_l2, store(32, 33, **late)], scheme="host") == bucket + (160 + 50) * NS
+    assert time_of(slow, [*fill_l2, store(32, **late)], scheme="pinned-host") == (301 + 100) * NS
+    assert time_of(slow, [*fill_l2, store(32, 33, **late)], scheme="pinned-host") == bucket + (160 + 50) * NS
 
 
 def test_the_directions_are_independent():
@@ -52,4 +52,4 @@ def test_the_directions_are_independent():
     slow = machine(link__bandwidth="0.8 GB/s")
     fill_l2 = [store((0, 15)), store((1, 15)), load(2, use_distance=0), *[store(entry) for entry in range(3, 32)]]
     evict = [store(32, 33, critical_path_cycles=300 - 32), load(34)]
-    assert time_of(slow, [*fill_l2, *evict], scheme="host") == (302 + 300) * NS
+    assert time_of(slow, [*fill_l2, *evict], scheme="pinned-host") == (302 + 300) * NS

@@ -1,7 +1,7 @@
-"""Where lines lie in caches and device memory, eight at a time (`locations.h`)."""
+"""Where lines lie in caches and device memory, eight at a time (`address_map_simd.h`)."""
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
-cdef extern from "locations.h" nogil:
+cdef extern from "address_map_simd.h" nogil:
     ctypedef struct LineLocation:              # of a line; bytes from the start of the engine's array, or numbers
         uint32_t entry                      # a number
         uint32_t masks                      # whole_mask << 4 | sector_mask

@@ -1,12 +1,12 @@
-"""Where a line lies: L2 slice and set, row in device memory, set and row of its metadata. The readable twin of `locations.h`."""
+"""Where a line lies: L2 slice and set, row in device memory, set and row of its metadata. The readable twin of `address_map_simd.h`."""
 from libc.stdint cimport uint16_t, uint32_t
 
 from buddysim.replay.engine.cache cimport SectorCache, cache_set, fold
 from buddysim.replay.engine.division cimport Divisor, divide, remainder
 from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
-from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.memory cimport MemorySystem, Slice
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 
 cdef struct Spot:               # where the L2 would hold an entry
     uint32_t slice

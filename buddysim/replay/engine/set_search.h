@@ -3,8 +3,8 @@
  * Tags are padded to four ways or a multiple of eight with SET_EMPTY.
  * Every way is compared: which one holds a tag is no branch that a CPU could predict. Sets of 4, 8 and 16 ways, which is most of them,
  * go straight. */
-#ifndef BUDDYSIM_SETOPS_H
-#define BUDDYSIM_SETOPS_H
+#ifndef BUDDYSIM_SET_SEARCH_H
+#define BUDDYSIM_SET_SEARCH_H
 #include <stdint.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-"""The innermost loops (`setops.h`): over the ways of a set."""
+"""The innermost loops (`set_search.h`): over the ways of a set."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-cdef extern from "setops.h" nogil:
+cdef extern from "set_search.h" nogil:
     const uint32_t SET_EMPTY
     const uint8_t[16] SECTOR_COUNT
     int64_t set_match(const uint32_t* tags, int padded_ways, uint32_t tag) noexcept

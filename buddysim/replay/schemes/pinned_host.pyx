@@ -1,4 +1,4 @@
-"""`host`: every allocation pinned in host memory, accessed over the link."""
+"""`pinned-host`: every allocation pinned in host memory, accessed over the link."""
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
@@ -7,7 +7,7 @@ ORDER = 50
 
 cdef class Scheme(SchemeBase):
     SUMMARY = "every allocation pinned in host memory"
-    on_host = True
+    allocations_in_host_memory = True
 
     def __cinit__(self):
         self.fill, self.writeback = uncompressed_fill, uncompressed_writeback

@@ -1,4 +1,4 @@
-"""`um`: Unified Memory with oversubscription. A model, not the hardware that the paper measured (POWER9, 75 GB/s link).
+"""`unified-memory`: Unified Memory with oversubscription. A model, not the hardware that the paper measured (POWER9, 75 GB/s link).
 
 Pages of 64 KB migrate on fault: every access that reaches the L2, load, store or atomic, needs its page in device memory. Faults
 are handled in batches, one after the other, each `um.fault_latency` long; within a 2 MB block a binary tree decides what is
@@ -590,6 +590,7 @@ class Um(Section):
 
 cdef class Scheme(SchemeBase):
     SECTION = Um
+    SECTION_NAME = "um"
     oversubscription_key = "um.oversubscription"
     SUMMARY = "Unified Memory, pages migrating on fault into device memory that is too small"
     assumptions = {

@@ -1,6 +1,6 @@
 /* 64 bits of a bit string from any byte on: one load, wherever the words' borders are. */
-#ifndef BUDDYSIM_CALENDAR_H
-#define BUDDYSIM_CALENDAR_H
+#ifndef BUDDYSIM_RESERVATION_TABLE_H
+#define BUDDYSIM_RESERVATION_TABLE_H
 #include <stdint.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-"""`bandwidth`: compression between L2 and device memory only. Sizes cost nothing to know; no capacity is gained.
+"""`bandwidth-compression`: compression between L2 and device memory only. Sizes cost nothing to know; no capacity is gained.
 
 A compressible entry moves whole, in its compressed number of sectors; of one that doesn't compress only the sectors asked for
 (`compression.whole_raw_entry` moves it whole too).
@@ -9,7 +9,7 @@ from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.engine.kinds cimport HOST
 from buddysim.replay.engine.memory cimport FillOp, MemorySystem, Region, Slice, region_of
-from buddysim.replay.engine.locations cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
@@ -41,7 +41,7 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
 cdef class Scheme(SchemeBase):
     SUMMARY = "compression between L2 and device memory, for bandwidth alone"
     uses_sizes = True
-    needs_room = True
+    checks_capacity = True
 
     def __cinit__(self):
         self.fill, self.writeback = <FillOp>fill_on_newer if cpu_is_newer() else fill, writeback

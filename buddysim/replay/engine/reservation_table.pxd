@@ -8,12 +8,12 @@ allows). So neither ever carries more than its rate, whatever the order in which
 from libc.stdint cimport int64_t, uint64_t
 
 from buddysim.replay.engine.division cimport high_product
-from buddysim.replay.engine.hints cimport unlikely
+from buddysim.replay.engine.compiler_hints cimport unlikely
 
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
-cdef extern from "calendar.h" nogil:
+cdef extern from "reservation_table.h" nogil:
     uint64_t bits_around(const uint64_t* string, uint64_t bit) noexcept
     void set_bits_around(uint64_t* string, uint64_t bit, uint64_t bits) noexcept
 

@@ -1,10 +1,10 @@
 /* Where lines lie in caches and device memory, eight lines at a time.
  *
- * The same as the functions of locate.pxd, which find one line's location; results are offsets into the engine's arrays. Needs AVX2:
+ * The same as the functions of address_map.pxd, which find one line's location; results are offsets into the engine's arrays. Needs AVX2:
  * locates_eight_at_a_time() says whether the CPU has it.
  */
-#ifndef BUDDYSIM_LOCATIONS_H
-#define BUDDYSIM_LOCATIONS_H
+#ifndef BUDDYSIM_ADDRESS_MAP_SIMD_H
+#define BUDDYSIM_ADDRESS_MAP_SIMD_H
 #include <stdint.h>
 #include <string.h>
 

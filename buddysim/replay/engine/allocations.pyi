@@ -1,0 +1,1 @@
+# For other extensions only (allocations.pxd): nothing here is visible from Python.

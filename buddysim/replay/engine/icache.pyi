@@ -1,0 +1,1 @@
+# For other extensions only (icache.pxd): nothing here is visible from Python.
