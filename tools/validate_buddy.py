@@ -118,7 +118,7 @@ def row(one: Comparison) -> str:
 
 def row_of_table(one: Comparison) -> tuple[object, ...]:
     """A row of the table of all comparisons."""
-    at = COLUMNS.index("verdict")
+    at = COLUMNS.index("status")
     return (*one.row[:at], verdict(one).strip("*"), *one.row[at + 1 :])
 
 

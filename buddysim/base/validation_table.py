@@ -11,8 +11,8 @@ from buddysim.base.textfile import csv_rows, read_text
 
 FILE = "validation.csv"
 COLUMNS = (
-    "comparison", "machine", "subject", "quantity", "unit", "simulated", "measured", "error_share", "goal_share",
-    "verdict", "note", "page",
+    "comparison", "machine", "subject", "quantity", "unit", "simulated", "reference", "reference_kind",
+    "error_fraction", "tolerance_fraction", "status", "note", "page",
 )  # fmt: skip
 LARGEST_FILE = 2**24
 

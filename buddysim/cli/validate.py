@@ -80,16 +80,16 @@ def run(args: argparse.Namespace) -> int:
     found: dict[str, ValidationReport] = {}
     for name in names:
         found[name] = REGISTRY.find(name).compare(ValidationOptions(args.machine, data, captures, say))
-        print_screen([f"{name}:", *validation_parts(found[name].judged), ""])
+        print_screen([f"{name}:", *validation_parts(found[name].quantities), ""])
     if targets:
         table, page = targets[:2]
-        rows = {name: [judged.row for judged in one.judged] for name, one in found.items()}
+        rows = {name: [quantity.row for quantity in one.quantities] for name, one in found.items()}
         write_text(table, validation_table.merged(table, PAGE, rows))
         write_text(page, merged_page(page if page.exists() else None, found))
         for (_, one), points, picture in zip(found.items(), targets[2::2], targets[3::2], strict=True):
             write_text(points, csv_text([one.columns, *one.rows]))
-            if one.picture is not None:
-                save(one.picture(), picture)
+            if one.figure is not None:
+                save(one.figure(), picture)
     for target in targets:
         if target.exists():
             print(f"written: {target}")

@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def row(self) -> tuple[str | float | None, ...]:
-        """A value for each of `buddysim.base.validation_table.COLUMNS` but the page; `measured` is the paper's.
+        """A value for each of `buddysim.base.validation_table.COLUMNS` but the page; `reference` is the paper's.
 
         The error and its goal are shares where both sides are single numbers, and the rule is one of a share.
         """
@@ -96,7 +96,7 @@ class Comparison:
         note = "; ".join(text for text in (self.measured.note, self.measured.cause, stated.note) if text)
         return (
             stated.where.partition(" ")[0].rstrip(":,"), None, stated.where, stated.what, stated.unit, _cell(ours),
-            _cell(stated.value), error, None if error is None else goal, self.verdict.strip("*"), note,
+            _cell(stated.value), "paper", error, None if error is None else goal, self.verdict.strip("*"), note,
         )  # fmt: skip
 
     def _holds(self) -> bool:

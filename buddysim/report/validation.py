@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from buddysim.report.screen import NOTHING, Column, Part, Table
 from buddysim.validation import ComparedQuantity
-from buddysim.validation.comparison import FITTED, MET
+from buddysim.validation.comparison import FITTED, PASS
 
 _HEAD = """# Held against real GPUs and other simulators
 
@@ -17,22 +17,22 @@ quantity of every comparison, on this page and with papers, as one table; the ot
 _PART = re.compile(r"<!-- comparison: (\w+) -->")
 
 
-def validation_parts(judged: Sequence[ComparedQuantity]) -> list[Part]:
+def validation_parts(quantities: Sequence[ComparedQuantity]) -> list[Part]:
     """The screen of one comparison."""
     columns = [
         Column("machine", left=True), Column("subject", left=True), Column("quantity", left=True), Column("replayed"),
-        Column("measured"), Column("error"), Column("goal"), Column("verdict", left=True),
+        Column("reference"), Column("error"), Column("tolerance"), Column("status", left=True),
     ]  # fmt: skip
-    shown = [row for row in judged if row.verdict != FITTED]
+    shown = [row for row in quantities if row.status != FITTED]
     rows = [
         [
-            row.machine, row.subject, row.quantity, amount(row.simulated, row.unit), amount(row.measured, row.unit),
-            share(row.error), share(row.goal), row.verdict,
+            row.machine, row.subject, row.quantity, amount(row.simulated, row.unit), amount(row.reference, row.unit),
+            share(row.error), share(row.tolerance), row.status,
         ]
         for row in shown
     ]  # fmt: skip
-    asked = [row for row in shown if row.goal is not None]
-    met = sum(row.verdict == MET for row in asked)
+    asked = [row for row in shown if row.tolerance is not None]
+    met = sum(row.status == PASS for row in asked)
     return [Table(columns, rows), f"{met} of {len(asked)} goals met."]
 
 

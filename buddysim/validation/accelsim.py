@@ -21,9 +21,9 @@ SUMMARY = "cycles of programs and microbenchmarks, beside Accel-Sim's"
 ORDER = 30
 
 NAME, MACHINE = "accelsim", "qv100-accelsim"
-COLUMNS = ("trace", "kind", "kernel", "cycles", "accelsim_cycles", "error_share", "fitted")
-PROGRAM_GOAL, MEAN_GOAL, CORRELATION_GOAL = 0.1, 0.05, 0.998
-MICRO_MEDIAN_GOAL, MICRO_WORST_GOAL = 0.05, 0.25
+COLUMNS = ("trace", "kind", "kernel", "cycles", "accelsim_cycles", "error_fraction", "fitted")
+PROGRAM_TOLERANCE, MEAN_TOLERANCE, CORRELATION_TOLERANCE = 0.1, 0.05, 0.998
+MICRO_MEDIAN_TOLERANCE, MICRO_WORST_TOLERANCE = 0.05, 0.25
 MICRO = "microbenchmark"
 FITTED = ("bfs-volta.bin", "vectoradd-turing.bin")
 """Programs whose figures were in view when constants of the machine were chosen (docs/validation-accelsim.md)."""
@@ -81,11 +81,13 @@ def compare(options: ValidationOptions) -> ValidationReport:
                 continue
             found.append(replay(machine, one, path, stated["launch_cycles"], is_micro=kind == MICRO))
             options.progress(f"{found[-1].name}: {found[-1].error:+.1%}")
-    judged = [*judgements(found)]
-    judged += [
+    quantities = [*compared_quantities(found)]
+    quantities += [
         ComparedQuantity(NAME, MACHINE, name, "all", note="this installation lacks the trace") for name in absent
     ]
-    return ValidationReport(judged, COLUMNS, [row for one in found for row in rows(one)], [*document(found, judged)])
+    return ValidationReport(
+        quantities, COLUMNS, [row for one in found for row in rows(one)], [*document(found, quantities)]
+    )
 
 
 def trace_of(file: str) -> Path | None:
@@ -116,15 +118,15 @@ def net_cycles(machine: Machine, kernels: Sequence[Mapping[str, Any]]) -> list[i
     return [(int(kernel["time_ps"]) - launch_ps) // cycle_ps for kernel in kernels]
 
 
-def judgements(found: Sequence[ComparedTrace]) -> Iterator[ComparedQuantity]:
+def compared_quantities(found: Sequence[ComparedTrace]) -> Iterator[ComparedQuantity]:
     """Rows of the table of all comparisons."""
     programs = [one for one in found if not one.is_micro]
     for one in found:
-        goal = None if one.is_micro else PROGRAM_GOAL
+        tolerance = None if one.is_micro else PROGRAM_TOLERANCE
         note = "constants were chosen with it in view" if one.trace in FITTED else ""
         total, theirs = sum(one.ours), sum(one.theirs)
         yield ComparedQuantity(
-            NAME, MACHINE, one.name, "cycles of all kernels", "cycles", total, theirs, one.error, goal, note
+            NAME, MACHINE, one.name, "cycles of all kernels", "cycles", total, theirs, one.error, tolerance, note
         )
         for key, (mine, accelsim) in one.sectors.items():
             error = mine / accelsim - 1 if accelsim else float(mine > 0)
@@ -132,19 +134,19 @@ def judgements(found: Sequence[ComparedTrace]) -> Iterator[ComparedQuantity]:
     if programs:
         pairs = [pair for one in programs for pair in zip(one.ours, one.theirs, strict=True)]
         correlation, off = log_correlation(pairs), mean(abs(one.error) for one in programs)
-        allowed = 1 - CORRELATION_GOAL
+        allowed = 1 - CORRELATION_TOLERANCE
         yield ComparedQuantity(
             NAME, MACHINE, "programs", "log correlation of kernels", "of 1", correlation, None, 1 - correlation,
             allowed, "error: 1 - correlation",
         )  # fmt: skip
-        yield ComparedQuantity(NAME, MACHINE, "programs", "mean error of totals", error=off, goal=MEAN_GOAL)
+        yield ComparedQuantity(NAME, MACHINE, "programs", "mean error of totals", error=off, tolerance=MEAN_TOLERANCE)
     errors = [abs(error) for one in found if one.is_micro for error in one.errors]
     if errors:
         yield ComparedQuantity(
-            NAME, MACHINE, "microbenchmarks", "median error", error=median(errors), goal=MICRO_MEDIAN_GOAL
+            NAME, MACHINE, "microbenchmarks", "median error", error=median(errors), tolerance=MICRO_MEDIAN_TOLERANCE
         )
         yield ComparedQuantity(
-            NAME, MACHINE, "microbenchmarks", "largest error", error=max(errors), goal=MICRO_WORST_GOAL
+            NAME, MACHINE, "microbenchmarks", "largest error", error=max(errors), tolerance=MICRO_WORST_TOLERANCE
         )
 
 
@@ -155,7 +157,7 @@ def rows(one: ComparedTrace) -> Iterator[tuple[Value, ...]]:
         yield (one.name, kind, number, ours, theirs, float(f"{error:.3g}"), int(one.trace in FITTED))
 
 
-def document(found: Sequence[ComparedTrace], judged: Sequence[ComparedQuantity]) -> Iterator[str]:
+def document(found: Sequence[ComparedTrace], quantities: Sequence[ComparedQuantity]) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     yield "## Cycles, beside Accel-Sim"
     yield ""
@@ -167,14 +169,14 @@ def document(found: Sequence[ComparedTrace], judged: Sequence[ComparedQuantity])
         yield f"| {title} | kernels | cycles / Accel-Sim's | in all | kernels, least to most |"
         yield "|---|--:|--:|--:|--:|"
         for one in (one for one in found if one.is_micro == is_micro):
-            shown = f"{one.error:+.1%}" if is_micro or abs(one.error) <= PROGRAM_GOAL else f"**{one.error:+.1%}**"
+            shown = f"{one.error:+.1%}" if is_micro or abs(one.error) <= PROGRAM_TOLERANCE else f"**{one.error:+.1%}**"
             span = f"{min(one.errors):+.1%} to {max(one.errors):+.1%}"
             cycles = f"{sum(one.ours):,} / {sum(one.theirs):,}"
             yield f"| `{one.name}`: {one.about} | {len(one.ours)} | {cycles} | {shown} | {span} |"
     yield ""
-    for row in judged:
-        if row.subject in ("programs", "microbenchmarks") and row.error is not None and row.goal is not None:
-            what = f"{row.error:.2%} ({row.note or 'goal'}, {row.goal:.1%}: {row.verdict})"
+    for row in quantities:
+        if row.subject in ("programs", "microbenchmarks") and row.error is not None and row.tolerance is not None:
+            what = f"{row.error:.2%} ({row.note or 'tolerance'}, {row.tolerance:.1%}: {row.status})"
             yield f"- {row.subject}, {row.quantity}: {what}"
     yield ""
     yield from _LIMITS.splitlines()

@@ -1,9 +1,12 @@
-"""What a comparison finds: judged quantities, in one form for all comparisons, and what there is to show besides."""
+"""The result of a comparison, in one form for all of them: quantities, every point, and what the reference is."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +15,11 @@ if TYPE_CHECKING:
 
 Value = str | int | float | None
 
-MET, MISSED, UNCHECKED, SHOWN, FITTED = "met", "missed", "not checked", "no goal", "fitted"
+PASS, FAIL, UNCHECKED, NO_TOLERANCE, FITTED = "pass", "fail", "not checked", "no tolerance", "fitted"
+HARDWARE, SIMULATOR, PAPER = "hardware", "simulator", "paper"
+ERROR, MEDIAN_ERROR, CORRELATION, FACTOR = "error", "|error|", "1 - r", "factor - 1"
+"""Kinds of errors: signed, unsigned, one less a correlation, and one less than a factor."""
+_DATA = resources.files("buddysim.validation") / "data" / "references.toml"
 
 
 @dataclass(frozen=True)
@@ -22,9 +29,9 @@ class ValidationOptions:
     Attributes
     ----------
     machine : name of the preset to compare; None: all
-    data : a file of measurements in place of those that come along; None: those
+    data : a file of measurements that replaces the bundled ones; None: the bundled ones
     captures : a folder of captured programs, or a table of earlier replays; None: the stored results of replays
-    progress : gets a line about each part that has been compared
+    progress : called with one line about each part that has been compared
     """
 
     machine: str | None = None
@@ -34,20 +41,49 @@ class ValidationOptions:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """Where the reference values of a comparison are from, and how independent of them the model is.
+
+    Attributes
+    ----------
+    kind : ``hardware``, ``simulator`` or ``paper``
+    description : a phrase for "reference: .."
+    fitted : sentence: which parameters were fitted to which of the quantities
+    changed : sentence: what of the model was changed in view of the quantities
+    held_out : sentence: which quantities had no part in a fit or a change
+    """
+
+    kind: str
+    description: str
+    fitted: str
+    changed: str
+    held_out: str
+
+
+@cache
+def reference_of(comparison: str) -> Reference:
+    """Return the reference of a comparison (``data/references.toml``)."""
+    return Reference(**tomllib.loads(_DATA.read_text(encoding="utf-8"))[comparison])
+
+
+@dataclass(frozen=True)
 class ComparedQuantity:
     """A row of the table of all comparisons.
 
     Attributes
     ----------
-    comparison : its name
+    comparison : name of the comparison
     machine : preset
     subject : what was compared, such as one curve
-    quantity : what of it
-    unit : of `simulated` and `measured`
-    simulated, measured : both sides; None where the quantity is itself an error
-    error : share, 0.05 for 5 %; None where nothing was compared
-    goal : the largest error that is good; None: none was set
-    note : what is to say
+    quantity : which quantity of the subject
+    unit : of `simulated` and `reference`
+    simulated, reference : both values; None where the quantity is itself an error
+    error : fraction, 0.05 for 5 %; None where nothing was compared
+    tolerance : the largest error that passes; None: none was set
+    note : remark for the table
+    error_kind : ``error`` (signed), ``|error|`` (of medians, means and percentiles), ``1 - r`` (of correlations) or
+        ``factor - 1``
+    group : name of a group of rows that a screen joins into one line; empty: none
     """
 
     comparison: str
@@ -56,48 +92,51 @@ class ComparedQuantity:
     quantity: str
     unit: str = ""
     simulated: float | None = None
-    measured: float | None = None
+    reference: float | None = None
     error: float | None = None
-    goal: float | None = None
+    tolerance: float | None = None
     note: str = ""
+    error_kind: str = ERROR
+    group: str = ""
 
     @property
-    def verdict(self) -> str:
-        """``met``, ``missed``, ``no goal``, ``fitted`` (a key of the machine) or ``not checked``."""
+    def status(self) -> str:
+        """``pass``, ``fail``, ``no tolerance``, ``fitted`` (a key of the machine) or ``not checked``."""
         if self.error is None:
             return FITTED if self.quantity.startswith(FITTED) else UNCHECKED
-        if self.goal is None:
-            return SHOWN
-        return MET if abs(self.error) <= self.goal else MISSED
+        if self.tolerance is None:
+            return NO_TOLERANCE
+        return PASS if abs(self.error) <= self.tolerance else FAIL
 
     @property
     def row(self) -> tuple[Value, ...]:
         """A value for each of `buddysim.base.validation_table.COLUMNS` but the page."""
         return (
             self.comparison, self.machine, self.subject, self.quantity, self.unit, rounded(self.simulated),
-            rounded(self.measured), rounded(self.error), rounded(self.goal), self.verdict, self.note,
+            rounded(self.reference), reference_of(self.comparison).kind, rounded(self.error), rounded(self.tolerance),
+            self.status, self.note,
         )  # fmt: skip
 
 
 def rounded(value: float | None) -> float | None:
-    """To five significant digits: what a table holds."""
+    """Round to five significant digits: what a table holds."""
     return None if value is None else float(f"{value:.5g}")
 
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes
     ----------
-    judged : the quantities
+    quantities : rows of the table of all comparisons
     columns, rows : every point that was compared
     document : lines of its part of the page, Markdown
-    picture : draws the figure; None: there is none
+    figure : plots the points; None: there is no figure
     """
 
-    judged: Sequence[ComparedQuantity]
+    quantities: Sequence[ComparedQuantity]
     columns: tuple[str, ...]
     rows: Sequence[tuple[Value, ...]]
     document: Sequence[str] = field(default_factory=tuple)
-    picture: Callable[[], Figure] | None = None
+    figure: Callable[[], Figure] | None = None

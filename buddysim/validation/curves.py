@@ -15,14 +15,14 @@ from buddysim.validation.curve.causes import causes
 from buddysim.validation.curve.curve_data import Card, MeasuredCurve
 from buddysim.validation.curve.document import document
 from buddysim.validation.curve.fit import fit
-from buddysim.validation.curve.metrics import KNEE_GOAL, MEDIAN_GOAL, P90_GOAL, percentile
+from buddysim.validation.curve.metrics import KNEE_TOLERANCE, MEDIAN_TOLERANCE, P90_TOLERANCE, percentile
 from buddysim.validation.curve.replays import replays
 
 SUMMARY = "latency and bandwidth curves of gpu-benches on V100, A100, H200 and GH200"
 ORDER = 10
 
 NAME = "curves"
-COLUMNS = ("machine", "card", "source", "benchmark", "x", "measured", "simulated", "error_share", "fitted")
+COLUMNS = ("machine", "card", "source", "benchmark", "x", "measured", "simulated", "error_fraction", "fitted")
 
 
 def compare(options: ValidationOptions) -> ValidationReport:
@@ -51,17 +51,17 @@ def compare(options: ValidationOptions) -> ValidationReport:
         for card in known.values()
         if card.machine in presets and any(curve.card == card.name for curve in every)
     ]
-    judged = [row for one in found for row in judgements(one)]
-    judged += [
+    quantities = [row for one in found for row in compared_quantities(one)]
+    quantities += [
         ComparedQuantity(NAME, name, "every curve", "all", note="no curve of such a card")
         for name in presets
         if name not in {one.card.machine for one in found}
     ]
     return ValidationReport(
-        judged,
+        quantities,
         COLUMNS,
         [row for one in found for row in rows(one)],
-        [*document(found, judged)],
+        [*document(found, quantities)],
         (lambda: figure.draw(drawn(found))) if found else None,
     )
 
@@ -79,7 +79,7 @@ def of_card(card: Card, curves: Sequence[MeasuredCurve], options: ValidationOpti
     return CardCurves(card, fitted, done, list(causes(fitted.machine, curves)))
 
 
-def judgements(one: CardCurves) -> Iterator[ComparedQuantity]:
+def compared_quantities(one: CardCurves) -> Iterator[ComparedQuantity]:
     """The rows of a card in the table of all comparisons."""
     for key, value in one.fit.keys.items():
         preset = Machine.load(one.card.machine).text(key)
@@ -89,7 +89,7 @@ def judgements(one: CardCurves) -> Iterator[ComparedQuantity]:
     for curve in one.curves:
 
         def row(
-            quantity: str, error: float, goal: float | None, curve: CurveReplay = curve, **more: object
+            quantity: str, error: float, tolerance: float | None, curve: CurveReplay = curve, **more: object
         ) -> ComparedQuantity:
             return ComparedQuantity(
                 NAME,
@@ -97,19 +97,19 @@ def judgements(one: CardCurves) -> Iterator[ComparedQuantity]:
                 curve.curve.name,
                 quantity,
                 error=error,
-                goal=goal,
+                tolerance=tolerance,
                 **more,  # type: ignore[arg-type]
             )
 
-        yield row("median error", percentile(curve.errors, 0.5), MEDIAN_GOAL)
-        yield row("90th percentile of errors", percentile(curve.errors, 0.9), P90_GOAL)
+        yield row("median error", percentile(curve.errors, 0.5), MEDIAN_TOLERANCE)
+        yield row("90th percentile of errors", percentile(curve.errors, 0.9), P90_TOLERANCE)
         if curve.held_out and len(curve.held_out) < len(curve.errors):
             note = f"{len(curve.held_out)} of {len(curve.errors)} points"
             yield row("median error of points not fitted", percentile(curve.held_out, 0.5), None, note=note)
         for level, theirs, ours in curve.knees():
             yield row(
-                f"knee behind the {level}", 1.0 if ours is None else ours / theirs - 1, KNEE_GOAL,
-                unit="KiB", simulated=ours, measured=theirs, note="" if ours else "the replay has no such knee",
+                f"knee behind the {level}", 1.0 if ours is None else ours / theirs - 1, KNEE_TOLERANCE,
+                unit="KiB", simulated=ours, reference=theirs, note="" if ours else "the replay has no such knee",
             )  # fmt: skip
 
 

@@ -18,8 +18,15 @@ SUMMARY = "device memory's share of its peak bandwidth, beside DRAMsim3's on the
 ORDER = 40
 
 NAME = "dram"
-COLUMNS = ("machine", "stream", "share", "dramsim3_short_queues", "dramsim3_long_queues", "error_share")
-GOAL, GOAL_IN_ORDER = 0.1, 0.05
+COLUMNS = (
+    "machine",
+    "stream",
+    "simulated_fraction",
+    "dramsim3_short_queues_fraction",
+    "dramsim3_long_queues_fraction",
+    "error_fraction",
+)
+TOLERANCE, TOLERANCE_IN_ORDER = 0.1, 0.05
 IN_ORDER = ("read", "write")
 _SETS = 8
 """Of each slice of the L2: what is stored leaves it soon, and nothing is read twice."""
@@ -54,8 +61,8 @@ class StreamBandwidth:
         return self.ours / self.nearest - 1
 
     @property
-    def goal(self) -> float:
-        return GOAL_IN_ORDER if self.stream in IN_ORDER else GOAL
+    def tolerance(self) -> float:
+        return TOLERANCE_IN_ORDER if self.stream in IN_ORDER else TOLERANCE
 
 
 def reference() -> dict[str, dict[str, tuple[float, float]]]:
@@ -81,20 +88,20 @@ def compare(options: ValidationOptions) -> ValidationReport:
                 found.append(StreamBandwidth(name, stream, share(machine, stream), theirs))
         worst = max((one for one in found if one.machine == name), key=lambda one: abs(one.error))
         options.progress(f"{name}: largest error {worst.error:+.1%} ({worst.stream})")
-    judged = [
+    quantities = [
         ComparedQuantity(
             NAME, one.machine, one.stream, "share of peak bandwidth", "of peak", simulated=one.ours,
-            measured=one.nearest, error=one.error, goal=one.goal,
+            reference=one.nearest, error=one.error, tolerance=one.tolerance,
             note=f"DRAMsim3: {one.theirs[0]:.3f} and {one.theirs[1]:.3f}",
         )
         for one in found
     ]  # fmt: skip
-    judged += [
+    quantities += [
         ComparedQuantity(NAME, name, "every stream", "all", note="DRAMsim3 was not run")
         for name in presets
         if name not in known
     ]
-    return ValidationReport(judged, COLUMNS, [row(one) for one in found], [*document(found)])
+    return ValidationReport(quantities, COLUMNS, [row(one) for one in found], [*document(found)])
 
 
 def share(machine: Machine, stream: str) -> float:
@@ -143,10 +150,10 @@ def document(found: Sequence[StreamBandwidth]) -> Iterator[str]:
     machines = list(dict.fromkeys(one.machine for one in found))
     for some in (machines[i : i + _COLUMNS_AT_ONCE] for i in range(0, len(machines), _COLUMNS_AT_ONCE)):
         yield from table([one for one in found if one.machine in some], some)
-    met = sum(abs(one.error) <= one.goal for one in found)
+    met = sum(abs(one.error) <= one.tolerance for one in found)
     yield ""
     yield f"Goals met: {met} of {len(found)}."
-    missed = [one for one in found if abs(one.error) > one.goal]
+    missed = [one for one in found if abs(one.error) > one.tolerance]
     if missed:
         yield ""
         yield from _CAUSES.splitlines()
@@ -164,7 +171,7 @@ def table(found: Sequence[StreamBandwidth], machines: Sequence[str]) -> Iterator
 
 
 def cell(one: StreamBandwidth) -> str:
-    error = f"{one.error:+.1%}" if abs(one.error) <= one.goal else f"**{one.error:+.1%}**"
+    error = f"{one.error:+.1%}" if abs(one.error) <= one.tolerance else f"**{one.error:+.1%}**"
     return f"{one.ours:.3f} / {one.theirs[0]:.3f}, {one.theirs[1]:.3f}: {error}"
 
 

@@ -23,8 +23,8 @@ SUMMARY = "counters of a Quadro GV100 for kernels of PolyBench-GPU and Rodinia"
 ORDER = 20
 
 NAME, MACHINE = "kernels", "gv100"
-INSTRUCTIONS_GOAL, L2_GOAL, DRAM_GOAL = 0.15, 0.01, 0.05
-MEAN_GOAL, MEDIAN_GOAL, CORRELATION_GOAL, TOTALS_GOAL = 0.30, 0.20, 0.02, 0.20
+INSTRUCTIONS_TOLERANCE, L2_TOLERANCE, DRAM_TOLERANCE = 0.15, 0.01, 0.05
+MEAN_TOLERANCE, MEDIAN_TOLERANCE, CORRELATION_TOLERANCE, TOTALS_TOLERANCE = 0.30, 0.20, 0.02, 0.20
 
 
 def compare(options: ValidationOptions) -> ValidationReport:
@@ -50,18 +50,20 @@ def compare(options: ValidationOptions) -> ValidationReport:
         results = list(replays(options.captures, expected, machine, options.progress))
     pairs = pair_kernels(counted, results)
     old = sum(one.made_with != made_with(machine) for one in results)
-    judged = [*judgements(pairs, f"{old} of the replays are of another model or machine file" if old else "")]
+    quantities = [
+        *compared_quantities(pairs, f"{old} of the replays are of another model or machine file" if old else "")
+    ]
     kept = [pair for pair in pairs if not pair.why_not]
     return ValidationReport(
-        judged,
+        quantities,
         POINT_COLUMNS,
         [pair.row for pair in pairs],
-        [*document(pairs, judged, old)],
+        [*document(pairs, quantities, old)],
         (lambda: figure.draw(kept)) if kept else None,
     )
 
 
-def judgements(pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:
+def compared_quantities(pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:
     """The rows of the table of all comparisons."""
     kept = [pair for pair in pairs if not pair.why_not]
     if not kept:
@@ -76,27 +78,29 @@ def judgements(pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuant
 def _of(subject: str, pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:
     """The rows of some programs; what Accel-Sim has on the same kernels is beside them."""
     is_test = subject.startswith("test")
-    for name, quantity, goal in (
-        ("warp instructions", "warp_instructions", INSTRUCTIONS_GOAL),
-        ("L2 sectors", "l2_sectors", L2_GOAL),
-        ("DRAM sectors", "dram_sectors", DRAM_GOAL),
+    for name, quantity, tolerance in (
+        ("warp instructions", "warp_instructions", INSTRUCTIONS_TOLERANCE),
+        ("L2 sectors", "l2_sectors", L2_TOLERANCE),
+        ("DRAM sectors", "dram_sectors", DRAM_TOLERANCE),
     ):
         one = quantity_errors(pairs, quantity)
-        yield ComparedQuantity(NAME, MACHINE, subject, f"{name}: median error", error=one.median, goal=goal, note=note)
+        yield ComparedQuantity(
+            NAME, MACHINE, subject, f"{name}: median error", error=one.median, tolerance=tolerance, note=note
+        )
         yield ComparedQuantity(
             NAME, MACHINE, subject, f"{name}: mean of program medians", error=one.of_programs, note=note
         )
     ours, theirs = quantity_errors(pairs, "cycles"), accelsim_errors(pairs)
     measures: tuple[tuple[str, float | None, tuple[float, float]], ...] = (
-        ("cycles: mean error", MEAN_GOAL, (ours.mean, theirs.mean)),
-        ("cycles: median error", MEDIAN_GOAL, (ours.median, theirs.median)),
+        ("cycles: mean error", MEAN_TOLERANCE, (ours.mean, theirs.mean)),
+        ("cycles: median error", MEDIAN_TOLERANCE, (ours.median, theirs.median)),
         ("cycles: mean of program medians", None, (ours.of_programs, theirs.of_programs)),
-        ("cycles: error of program totals", TOTALS_GOAL, (ours.totals, theirs.totals)),
-        ("cycles: 1 - log correlation", CORRELATION_GOAL, (1 - ours.log_correlation, 1 - theirs.log_correlation)),
+        ("cycles: error of program totals", TOTALS_TOLERANCE, (ours.totals, theirs.totals)),
+        ("cycles: 1 - log correlation", CORRELATION_TOLERANCE, (1 - ours.log_correlation, 1 - theirs.log_correlation)),
     )
     for measure, aim, (mine, other) in measures:
         chosen = 2 * other if is_test and aim is not None else aim
-        yield ComparedQuantity(NAME, MACHINE, subject, measure, error=mine, goal=chosen, note=note)
+        yield ComparedQuantity(NAME, MACHINE, subject, measure, error=mine, tolerance=chosen, note=note)
         yield ComparedQuantity(NAME, "Accel-Sim", subject, measure, error=other)
 
 

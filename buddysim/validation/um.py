@@ -29,9 +29,9 @@ _SHOWN = (
     "program", "%", "frames", "MB in", "MB out", "fault groups", "kernel time, ms", "slowdown", "MB in, a frame more",
     "CPU faults",
 )  # fmt: skip
-FACTOR_GOAL, CORRELATION_GOAL = 2.0, 0.9
+FACTOR_TOLERANCE, CORRELATION_TOLERANCE = 2.0, 0.9
 ALL = "all runs"
-PROGRAMS_GOAL = 3
+PROGRAMS_TOLERANCE = 3
 _PS_PER_S = 10**12
 
 
@@ -82,8 +82,10 @@ def compare(options: ValidationOptions) -> ValidationReport:
             more += [replace(done[run.frames + 1], run=run) for run in own]
             options.progress(f"{name}: " + ", ".join(f"{one.seconds:.4g} s with {n} frames" for n, one in done.items()))
             path.unlink()
-    judged = [*judgements(found)]
-    return ValidationReport(judged, COLUMNS, [row(one) for one in found + more], [*document(found, more, judged)])
+    quantities = [*compared_quantities(found)]
+    return ValidationReport(
+        quantities, COLUMNS, [row(one) for one in found + more], [*document(found, more, quantities)]
+    )
 
 
 def provenance(name: str) -> Provenance:
@@ -127,14 +129,23 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
     return float(spearmanr([ours for ours, _ in pairs], [theirs for _, theirs in pairs]).statistic)
 
 
-def judgements(found: Sequence[UmReplay]) -> Iterator[ComparedQuantity]:
+def compared_quantities(found: Sequence[UmReplay]) -> Iterator[ComparedQuantity]:
     """Rows of the table of all comparisons."""
     for one, ours, theirs in slowdowns(found):
         run, subject = one.run, f"{one.run.program} at {one.run.percent} %"
         moved = (("bytes in", one.in_bytes, run.in_bytes), ("bytes out", one.out_bytes, run.out_bytes))
         for (quantity, mine, measured), factor in zip(moved, one.factors, strict=True):
             yield ComparedQuantity(
-                NAME, MACHINE, subject, quantity, "B", mine, measured, factor - 1, FACTOR_GOAL - 1, "error: factor - 1"
+                NAME,
+                MACHINE,
+                subject,
+                quantity,
+                "B",
+                mine,
+                measured,
+                factor - 1,
+                FACTOR_TOLERANCE - 1,
+                "error: factor - 1",
             )
         shown = [("fault groups", "groups", one.groups, run.groups), ("kernel time", "s", one.seconds, run.seconds)]
         shown += [("slowdown over 100 %", "x", ours, theirs)] * (run.percent != 100)
@@ -142,20 +153,20 @@ def judgements(found: Sequence[UmReplay]) -> Iterator[ComparedQuantity]:
             yield ComparedQuantity(NAME, MACHINE, subject, quantity, unit, mine_, measured_, mine_ / measured_ - 1)
     slower = [(ours, theirs) for one, ours, theirs in slowdowns(found) if one.run.percent != 100]
     times = [(one.seconds, one.run.seconds) for one in found]
-    for quantity, pairs, goal in (
-        ("rank correlation of slowdowns", slower, CORRELATION_GOAL),
+    for quantity, pairs, tolerance in (
+        ("rank correlation of slowdowns", slower, CORRELATION_TOLERANCE),
         ("rank correlation of kernel times", times, None),
     ):
         correlation = rank_correlation(pairs)
-        allowed = None if goal is None else 1 - goal
+        allowed = None if tolerance is None else 1 - tolerance
         yield ComparedQuantity(
             NAME, MACHINE, ALL, quantity, "of 1", correlation, None, 1 - correlation, allowed, "error: 1 - correlation"
         )
-    within = [name for name in PROGRAMS if worst_factor(found, name) <= FACTOR_GOAL]
+    within = [name for name in PROGRAMS if worst_factor(found, name) <= FACTOR_TOLERANCE]
     yield ComparedQuantity(
         NAME, MACHINE, ALL, "programs with bytes within 2x", "programs", len(within), len(PROGRAMS),
-        max(0, PROGRAMS_GOAL - len(within)) / PROGRAMS_GOAL, 0.0,
-        f"a goal of {PROGRAMS_GOAL}: {', '.join(within) or 'none'}",
+        max(0, PROGRAMS_TOLERANCE - len(within)) / PROGRAMS_TOLERANCE, 0.0,
+        f"a tolerance of {PROGRAMS_TOLERANCE}: {', '.join(within) or 'none'}",
     )  # fmt: skip
 
 
@@ -173,7 +184,9 @@ def row(one: UmReplay) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def document(found: Sequence[UmReplay], more: Sequence[UmReplay], judged: Sequence[ComparedQuantity]) -> Iterator[str]:
+def document(
+    found: Sequence[UmReplay], more: Sequence[UmReplay], quantities: Sequence[ComparedQuantity]
+) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     yield "## Oversubscribed Unified Memory on a GTX 1080 Ti"
     yield ""
@@ -196,9 +209,9 @@ def document(found: Sequence[UmReplay], more: Sequence[UmReplay], judged: Sequen
         cells = (run.program, run.percent, one.frames, *moved, groups, times, slower, with_more, host)
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
-    for one_row in judged:
+    for one_row in quantities:
         if one_row.subject == ALL and one_row.simulated is not None:
-            yield f"- {one_row.quantity}: {one_row.simulated:.3g} ({one_row.note}; {one_row.verdict})"
+            yield f"- {one_row.quantity}: {one_row.simulated:.3g} ({one_row.note}; {one_row.status})"
     slower_too = [(ours, theirs) for one, ours, theirs in slowdowns(more) if one.run.percent != 100]
     yield f"- with a frame more, rank correlation of slowdowns: {rank_correlation(slower_too):.3g}"
     yield ""
@@ -213,7 +226,7 @@ def host_faults(run: MeasuredUmRun) -> str:
 
 def megabytes(ours: int, theirs: int, factor: float) -> str:
     text = f"{number(ours / 1e6)} / {number(theirs / 1e6)}"
-    return text if factor <= FACTOR_GOAL else f"**{text}**"
+    return text if factor <= FACTOR_TOLERANCE else f"**{text}**"
 
 
 def number(value: float) -> str:

@@ -76,11 +76,11 @@ def test_the_one_table_has_what_the_document_has(tool: ModuleType, study: Study,
         rows = list(csv.DictReader(file))
     assert len(rows) == len(numbers("validation.md"))
     assert {row["page"] for row in rows} == {"validation"}
-    assert Counter(row["verdict"] for row in rows)["not run"] > 100
+    assert Counter(row["status"] for row in rows)["not run"] > 100
     stated = numbers()["buddy-cg-per-alloc"]
     (ratio,) = [row for row in rows if (row["subject"], row["quantity"]) == (stated.where, stated.what)]
     assert float(ratio["simulated"]) == pytest.approx(4.0)
-    assert float(ratio["error_share"]) == pytest.approx(4.0 / float(ratio["measured"]) - 1, abs=1e-3)
+    assert float(ratio["error_fraction"]) == pytest.approx(4.0 / float(ratio["reference"]) - 1, abs=1e-3)
 
 
 def test_a_wrong_store_is_one_line(tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,6 @@ def stored(comparison: str) -> list[list[str]]:
         return [row[:-1] for row in csv.reader(file) if row[0] == comparison]
 
 
-def fresh(judged: Iterable[ComparedQuantity]) -> list[Sequence[str]]:
+def fresh(quantities: Iterable[ComparedQuantity]) -> list[Sequence[str]]:
     """Judged quantities as the table has them."""
-    return [["" if cell is None else str(cell) for cell in row.row] for row in judged]
+    return [["" if cell is None else str(cell) for cell in row.row] for row in quantities]

@@ -105,7 +105,7 @@ def test_the_command_writes_one_table_every_point_and_a_page(tmp_path, capsys) -
     with (folder / "validation.csv").open() as file:
         table = list(csv.DictReader(file))
     assert tuple(table[0]) == COLUMNS
-    assert {row["verdict"] for row in table if row["goal_share"]} == {"met"}
+    assert {row["status"] for row in table if row["tolerance_fraction"]} == {"pass"}
     with (folder / "validation-silicon-curves.csv").open() as file:
         points = list(csv.DictReader(file))
     assert [(row["x"], row["fitted"]) for row in points] == [("4.0", "1"), ("512.0", "1")]
@@ -117,14 +117,14 @@ def test_the_command_writes_one_table_every_point_and_a_page(tmp_path, capsys) -
 def test_a_preset_without_curves_is_not_checked(capsys) -> None:
     assert main(["validate", "curves", "--machine", "p100-nvlink2"]) == 0
     assert "not checked" in capsys.readouterr().out
-    (row,) = REGISTRY.find("curves").compare(ValidationOptions("p100-nvlink2")).judged
-    assert row.verdict == "not checked"
+    (row,) = REGISTRY.find("curves").compare(ValidationOptions("p100-nvlink2")).quantities
+    assert row.status == "not checked"
 
 
 def test_a_wrong_curve_misses_its_goals(tmp_path: Path) -> None:
     rows = [f"v100,te42kyfo,strided_l1_load,stride_floats,{x},cycles,{y},1380" for x, y in ((0, 1), (1, 5), (2, 9))]
-    judged = REGISTRY.find("curves").compare(ValidationOptions("v100", file_of(tmp_path, *rows))).judged
-    assert [row.verdict for row in judged] == ["missed", "missed"]
+    quantities = REGISTRY.find("curves").compare(ValidationOptions("v100", file_of(tmp_path, *rows))).quantities
+    assert [row.status for row in quantities] == ["fail", "fail"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_machine_that_is_none_is_an_error(capsys) -> None:
 @pytest.mark.slow
 def test_the_page_is_up_to_date(tmp_path: Path) -> None:
     """Of the V100, in whole: its rows of the table are those of docs/."""
-    fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(ValidationOptions("v100")).judged]
+    fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(ValidationOptions("v100")).quantities]
     with (ROOT / "docs" / "validation.csv").open() as file:
         stored = [row[:-1] for row in csv.reader(file) if row[:2] == ["curves", "v100"]]
     assert [[cell.replace("None", "") for cell in row] for row in fresh] == stored

@@ -12,7 +12,7 @@ from tests.validation.stored import fresh, stored
 def test_an_error_counts_from_the_nearer_end_of_the_range() -> None:
     inside, above, below = (StreamBandwidth("v100", "random_32", ours, (0.4, 0.5)) for ours in (0.45, 0.55, 0.3))
     assert (inside.error, above.error, below.error) == pytest.approx((0, 0.1, -0.25))
-    assert (inside.goal, StreamBandwidth("v100", "read", 1, (1, 1)).goal) == (0.1, 0.05)
+    assert (inside.tolerance, StreamBandwidth("v100", "read", 1, (1, 1)).tolerance) == (0.1, 0.05)
 
 
 def test_the_page_has_a_table_of_all_machines_and_marks_what_is_missed() -> None:
@@ -24,15 +24,15 @@ def test_the_page_has_a_table_of_all_machines_and_marks_what_is_missed() -> None
 
 def test_every_preset_with_banked_memory_has_a_reference_or_says_that_it_has_none(monkeypatch) -> None:
     monkeypatch.setattr(dram, "share", lambda machine, stream: 0.5)
-    judged = REGISTRY.find("dram").compare(ValidationOptions()).judged
-    assert {row.machine for row in judged if row.verdict == "not checked"} == {"gtx1080ti", "gv100"}
-    assert len([row for row in judged if row.goal is not None]) == sum(
+    quantities = REGISTRY.find("dram").compare(ValidationOptions()).quantities
+    assert {row.machine for row in quantities if row.status == "not checked"} == {"gtx1080ti", "gv100"}
+    assert len([row for row in quantities if row.tolerance is not None]) == sum(
         not stream.endswith("_evicting") for streams in reference().values() for stream in streams
     )
 
 
 @pytest.mark.slow
 def test_the_table_is_up_to_date() -> None:
-    assert fresh(REGISTRY.find("dram").compare(ValidationOptions("v100")).judged) == [
+    assert fresh(REGISTRY.find("dram").compare(ValidationOptions("v100")).quantities) == [
         row for row in stored("dram") if row[1] == "v100"
     ]

@@ -89,7 +89,7 @@ def test_the_command_writes_a_table_and_every_kernel(tmp_path, capsys) -> None:
         points = list(csv.DictReader(file))
     again = REGISTRY.find("kernels").compare(ValidationOptions(captures=tmp_path / "validation-silicon-kernels.csv"))
     assert len(again.rows) == len(points) == len(stored_replays())
-    assert again.judged == REGISTRY.find("kernels").compare(ValidationOptions()).judged
+    assert again.quantities == REGISTRY.find("kernels").compare(ValidationOptions()).quantities
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -97,7 +97,7 @@ def test_the_page_is_up_to_date() -> None:
     assert "\n".join(one.document) in (ROOT / "docs" / "validation-silicon.md").read_text()
     with (ROOT / "docs" / "validation.csv").open() as file:
         written = [row[:-1] for row in csv.reader(file) if row[0] == "kernels"]
-    fresh = [["" if cell is None else str(cell) for cell in row.row] for row in one.judged]
+    fresh = [["" if cell is None else str(cell) for cell in row.row] for row in one.quantities]
     assert fresh == written
     assert len(written[0]) == len(COLUMNS) - 1
 

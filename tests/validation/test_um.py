@@ -1,4 +1,4 @@
-"""``validate um``: the programs as traces, the frames that were left, and what is judged."""
+"""``validate um``: the programs as traces, the frames that were left, and what is quantities."""
 
 from __future__ import annotations
 
@@ -138,11 +138,11 @@ def test_bytes_that_differ_by_more_than_two_are_missed() -> None:
         for name, out in (("bfs", 10), ("fdtd", 10), ("hotspot", 30), ("ra", 21))
         for percent in (100, 125, 150)
     ]
-    rows = {(row.subject, row.quantity): row for row in um.judgements(found)}
-    assert rows["all runs", "programs with bytes within 2x"].verdict == "missed"
-    assert rows["all runs", "rank correlation of slowdowns"].verdict == "met"
-    assert rows["hotspot at 100 %", "bytes out"].verdict == "missed"
-    assert rows["bfs at 100 %", "bytes out"].verdict == "met"
+    rows = {(row.subject, row.quantity): row for row in um.compared_quantities(found)}
+    assert rows["all runs", "programs with bytes within 2x"].status == "fail"
+    assert rows["all runs", "rank correlation of slowdowns"].status == "pass"
+    assert rows["hotspot at 100 %", "bytes out"].status == "fail"
+    assert rows["bfs at 100 %", "bytes out"].status == "pass"
 
 
 @pytest.mark.slow
@@ -151,12 +151,12 @@ def test_the_table_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(um, "PROGRAMS", {name: PROGRAMS[name] for name in ("hotspot", "ra")})
     found, every = (
         [row for row in rows if row[2] != um.ALL]
-        for rows in (fresh(um.compare(ValidationOptions()).judged), stored("um"))
+        for rows in (fresh(um.compare(ValidationOptions()).quantities), stored("um"))
     )
     assert found == [row for row in every if row[2].split()[0] in ("hotspot", "ra")]
 
 
 def test_another_machine_is_not_checked() -> None:
-    (row,) = REGISTRY.find("um").compare(ValidationOptions("v100")).judged
-    assert row.verdict == "not checked"
+    (row,) = REGISTRY.find("um").compare(ValidationOptions("v100")).quantities
+    assert row.status == "not checked"
     assert um.MACHINE in Machine.presets()

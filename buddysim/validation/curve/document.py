@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from buddysim.machine import Machine
-from buddysim.validation.comparison import ComparedQuantity
+from buddysim.validation.comparison import PASS, ComparedQuantity
 from buddysim.validation.curve.card_curves import CardCurves
-from buddysim.validation.curve.metrics import MEDIAN_GOAL, P90_GOAL, percentile
+from buddysim.validation.curve.metrics import MEDIAN_TOLERANCE, P90_TOLERANCE, percentile
 
 
-def document(found: Sequence[CardCurves], judged: Sequence[ComparedQuantity]) -> Iterator[str]:
+def document(found: Sequence[CardCurves], quantities: Sequence[ComparedQuantity]) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     yield "## Curves of microbenchmarks"
     yield ""
@@ -19,7 +19,7 @@ def document(found: Sequence[CardCurves], judged: Sequence[ComparedQuantity]) ->
     yield "20 %, knees within 15 % of the footprint."
     yield ""
     yield "![measured and replayed curves](validation-silicon-curves.png)"
-    unchecked = [row.machine for row in judged if row.subject == "every curve"]
+    unchecked = [row.machine for row in quantities if row.subject == "every curve"]
     if unchecked:
         yield ""
         yield f"Not checked, for want of curves: {', '.join(f'`{name}`' for name in unchecked)}."
@@ -44,12 +44,13 @@ def document(found: Sequence[CardCurves], judged: Sequence[ComparedQuantity]) ->
                 for level, theirs, ours in curve.knees()
             )
             both = [
-                marked(percentile(curve.errors, share), goal) for share, goal in ((0.5, MEDIAN_GOAL), (0.9, P90_GOAL))
+                marked(percentile(curve.errors, share), tolerance)
+                for share, tolerance in ((0.5, MEDIAN_TOLERANCE), (0.9, P90_TOLERANCE))
             ]
             name = f"{curve.curve.benchmark} ({curve.curve.source})"
             yield f"| {name} | {len(curve.points)} | {' | '.join(both)} | {held} | {knees or '-'} |"
-    met = [row for row in judged if row.goal is not None and row.verdict == "met"]
-    asked = [row for row in judged if row.goal is not None]
+    met = [row for row in quantities if row.tolerance is not None and row.status == PASS]
+    asked = [row for row in quantities if row.tolerance is not None]
     yield ""
     yield f"Goals met: {len(met)} of {len(asked)}; bold: missed."
     if found:
@@ -98,6 +99,6 @@ WHY = """
 """.strip()
 
 
-def marked(error: float, goal: float) -> str:
-    """An error; bold where it misses its goal."""
-    return f"{error:.1%}" if error <= goal else f"**{error:.1%}**"
+def marked(error: float, tolerance: float) -> str:
+    """An error; bold where it misses its tolerance."""
+    return f"{error:.1%}" if error <= tolerance else f"**{error:.1%}**"

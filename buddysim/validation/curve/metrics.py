@@ -11,7 +11,7 @@ from statistics import median
 from buddysim.machine import Machine
 
 KIB = 1024
-MEDIAN_GOAL, P90_GOAL, KNEE_GOAL = 0.05, 0.20, 0.15
+MEDIAN_TOLERANCE, P90_TOLERANCE, KNEE_TOLERANCE = 0.05, 0.20, 0.15
 _APART = 1.2
 Points = Sequence[tuple[float, float]]
 

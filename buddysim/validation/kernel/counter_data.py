@@ -24,7 +24,7 @@ class KernelCounters:
 
     Attributes
     ----------
-    l2_hit_share : of the sectors that the L2 was asked for
+    l2_hit_fraction : of the sectors that the L2 was asked for
     dram_sectors : read and written
     """
 
@@ -36,11 +36,11 @@ class KernelCounters:
     write_sectors: float
     l2_read_sectors: float
     l2_write_sectors: float
-    l2_hit_share: float
+    l2_hit_fraction: float
     dram_sectors: float
 
     @property
-    def l1_hit_share(self) -> float:
+    def l1_hit_fraction(self) -> float:
         """Of the global read sectors, those that the L1 answered."""
         return 1 - self.l2_read_sectors / self.read_sectors if self.read_sectors else 0.0
 
@@ -59,7 +59,7 @@ _NAMES = {
     "write_sectors": "global_write_sectors",
     "l2_read_sectors": "l2_read_sectors",
     "l2_write_sectors": "l2_write_sectors",
-    "l2_hit_share": "l2_hit_percent",
+    "l2_hit_fraction": "l2_hit_percent",
     "dram_sectors": "dram_sectors",
 }
 
@@ -100,7 +100,7 @@ def measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]
     found: dict[str, list[MeasuredKernel]] = {}
     for line, row in table(text, where, ("program", "kernel", *_NAMES.values(), "accelsim_cycles")):
         values = {name: number(row[column], f"{where}: line {line}: {column}") for name, column in _NAMES.items()}
-        values["l2_hit_share"] /= 100
+        values["l2_hit_fraction"] /= 100
         own = found.setdefault(row["program"], [])
         own.append(
             MeasuredKernel(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from buddysim.validation.comparison import ComparedQuantity
+from buddysim.validation.comparison import FAIL, ComparedQuantity
 from buddysim.validation.kernel.counter_data import FITTED
 from buddysim.validation.kernel.pairs import KernelPair, accelsim_errors, quantity_errors
 
@@ -18,7 +18,7 @@ _COUNTED = (
 )
 
 
-def document(pairs: Sequence[KernelPair], judged: Sequence[ComparedQuantity], old: int) -> Iterator[str]:
+def document(pairs: Sequence[KernelPair], quantities: Sequence[ComparedQuantity], old: int) -> Iterator[str]:
     """The part of docs/validation-silicon.md."""
     kept = [pair for pair in pairs if not pair.why_not]
     programs = list(dict.fromkeys(pair.program for pair in kept))
@@ -33,7 +33,7 @@ def document(pairs: Sequence[KernelPair], judged: Sequence[ComparedQuantity], ol
     yield ""
     yield from _programs(kept, programs)
     yield ""
-    yield from _measures(judged)
+    yield from _measures(quantities)
     yield ""
     yield from _left_out(pairs)
     yield from _LIMITS.splitlines()
@@ -52,7 +52,7 @@ def _programs(kept: Sequence[KernelPair], programs: Sequence[str]) -> Iterator[s
         theirs = _ratio([(x, y) for _, x, y in accelsim_errors(own).points])
         rates = [
             f"{_middle(own, 'replay', rate):.0f} / {_middle(own, 'measured', rate):.0f}"
-            for rate in ("l1_hit_share", "l2_hit_share")
+            for rate in ("l1_hit_fraction", "l2_hit_fraction")
         ]
         fitted = " (fitted)" if program in FITTED else ""
         yield f"| {program}{fitted} | {len(own)} | {' | '.join([*ratios, theirs, *rates])} |"
@@ -66,20 +66,20 @@ def _middle(pairs: Sequence[KernelPair], which: str, rate: str) -> float:
     return 100 * float(median(getattr(getattr(pair, which).counts, rate) for pair in pairs))
 
 
-def _measures(judged: Sequence[ComparedQuantity]) -> Iterator[str]:
+def _measures(quantities: Sequence[ComparedQuantity]) -> Iterator[str]:
     """Errors beside their goals, and Accel-Sim's."""
-    theirs = {(row.subject, row.quantity): row.error for row in judged if row.machine == "Accel-Sim"}
-    yield "| programs | measure | replayed | goal | Accel-Sim |"
+    theirs = {(row.subject, row.quantity): row.error for row in quantities if row.machine == "Accel-Sim"}
+    yield "| programs | measure | replayed | tolerance | Accel-Sim |"
     yield "|---|---|--:|--:|--:|"
-    for row in judged:
+    for row in quantities:
         if row.machine == "Accel-Sim" or row.error is None:
             continue
-        missed = row.verdict == "missed"
+        missed = row.status == FAIL
         error = f"**{_share(row.error)}**" if missed else _share(row.error)
         other = theirs.get((row.subject, row.quantity))
-        yield f"| {row.subject} | {row.quantity} | {error} | {_share(row.goal)} | {_share(other)} |"
+        yield f"| {row.subject} | {row.quantity} | {error} | {_share(row.tolerance)} | {_share(other)} |"
     yield ""
-    yield "Bold: missed. The goal of test programs' cycles is twice Accel-Sim's figure."
+    yield "Bold: missed. The tolerance of test programs' cycles is twice Accel-Sim's figure."
 
 
 def _share(value: float | None) -> str:

@@ -107,7 +107,7 @@ def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version
         write_sectors=result["store_sectors"],
         l2_read_sectors=result["l2.read_sectors"],
         l2_write_sectors=result["l2.write_sectors"],
-        l2_hit_share=1 - missed / asked if asked else 0.0,
+        l2_hit_fraction=1 - missed / asked if asked else 0.0,
         dram_sectors=(result["device.read_bytes"] + result["device.write_bytes"]) / _SECTOR_BYTES,
     )
     return KernelReplay(program, kernel.index, kernel.name, shape(kernel.grid), shape(kernel.block), counts, version)
