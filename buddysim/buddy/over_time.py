@@ -26,15 +26,19 @@ def sums_over_time(
     -------
     tuple of the positions, int64 (m,), rising, the first one `first`; and the sums from each to the next, int64 (m, k)
     """
-    born = np.array([a.born for a in allocations], dtype=np.int64)
-    died = np.array([np.iinfo(np.int64).max if a.died is None else a.died for a in allocations], dtype=np.int64)
+    alloc_events = np.array([a.alloc_event for a in allocations], dtype=np.int64)
+    free_events = np.array(
+        [np.iinfo(np.int64).max if a.free_event is None else a.free_event for a in allocations], dtype=np.int64
+    )
     last = np.iinfo(np.int64).max - 1 if last is None else last
-    live = (born <= last) & (died > first) & (died > born)
-    born, died, amounts = np.maximum(born[live], first), died[live], amounts[live]
-    positions = np.unique(np.concatenate([np.array([first], dtype=np.int64), born, died[died <= last]]))
+    live = (alloc_events <= last) & (free_events > first) & (free_events > alloc_events)
+    alloc_events, free_events, amounts = np.maximum(alloc_events[live], first), free_events[live], amounts[live]
+    positions = np.unique(
+        np.concatenate([np.array([first], dtype=np.int64), alloc_events, free_events[free_events <= last]])
+    )
     changes = np.zeros((len(positions) + 1, amounts.shape[1]), dtype=np.int64)
-    np.add.at(changes, np.searchsorted(positions, born), amounts)
-    np.subtract.at(changes, np.searchsorted(positions, died), amounts)
+    np.add.at(changes, np.searchsorted(positions, alloc_events), amounts)
+    np.subtract.at(changes, np.searchsorted(positions, free_events), amounts)
     return positions, changes[:-1].cumsum(axis=0)
 
 
@@ -57,8 +61,14 @@ def largest_first_until_none_over(
     -------
     their numbers, in the order in which they are relieved
     """
-    changes = [(a.born, 1, i) for i, a in enumerate(allocations) if a.died is None or a.died > a.born]
-    changes += [(a.died, 0, i) for i, a in enumerate(allocations) if a.died is not None and a.died > a.born]
+    changes = [
+        (a.alloc_event, 1, i) for i, a in enumerate(allocations) if a.free_event is None or a.free_event > a.alloc_event
+    ]
+    changes += [
+        (a.free_event, 0, i)
+        for i, a in enumerate(allocations)
+        if a.free_event is not None and a.free_event > a.alloc_event
+    ]
     changes.sort()
     now = list(excess)
     dead = [False] * len(now)

@@ -84,7 +84,7 @@ def _allocations(allocations: list[Row]) -> Iterator[Part]:
             f"{a['bytes']:,}",
             f"{a['entries']:,}",
             a["space"],
-            f"{a['born']}-{'' if a['died'] is None else a['died']}",
+            f"{a['alloc_event']}-{'' if a['free_event'] is None else a['free_event']}",
         ),
         names=2,
     )

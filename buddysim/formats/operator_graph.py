@@ -44,8 +44,8 @@ class Storage:
         from outside of the iteration), ``"feature_map"`` (made forward, alive when the backward pass began),
         ``"gradient_map"`` (made backward, not a weight's gradient), ``"temporary"`` (anything else)
     name : the same in every iteration
-    born : the operator that made it, None where it was there before the iteration
-    died : the last operator during which it lived, None where it lived on after the iteration
+    alloc_operator : the operator that allocated it; None if it existed before the iteration
+    free_operator : the last operator before it was freed; None if it outlived the iteration
     """
 
     __pydantic_config__ = _STRICT
@@ -53,8 +53,8 @@ class Storage:
     bytes: Count
     role: Role
     name: Text
-    born: Index | None = None
-    died: Index | None = None
+    alloc_operator: Index | None = None
+    free_operator: Index | None = None
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ class OperatorGraph:
         change = np.zeros(len(self.operators) + 1, np.int64)
         for storage in self.storages:
             if wanted is None or storage.role in wanted:
-                change[storage.born or 0] += storage.bytes
-                if storage.died is not None:
-                    change[storage.died + 1] -= storage.bytes
+                change[storage.alloc_operator or 0] += storage.bytes
+                if storage.free_operator is not None:
+                    change[storage.free_operator + 1] -= storage.bytes
         return np.cumsum(change[:-1])
 
     @property
@@ -229,10 +229,11 @@ def _check(graph: OperatorGraph, path: str | os.PathLike[str]) -> None:
 
     n_storages, n_tensors, n_operators = len(graph.storages), len(graph.tensors), len(graph.operators)
     for number, storage in enumerate(graph.storages):
-        if max(storage.born or 0, storage.died or 0) >= max(n_operators, 1):
-            fail("storage", number, f"lives from {storage.born} to {storage.died}: there are {n_operators} operators")
-        if storage.died is not None and storage.died < (storage.born or 0):
-            fail("storage", number, f"dies at operator {storage.died}, before it is born at {storage.born}")
+        first, last = storage.alloc_operator, storage.free_operator
+        if max(first or 0, last or 0) >= max(n_operators, 1):
+            fail("storage", number, f"lives from {first} to {last}: there are {n_operators} operators")
+        if last is not None and last < (first or 0):
+            fail("storage", number, f"freed at operator {last}, before its allocation at operator {first}")
     for number, tensor in enumerate(graph.tensors):
         if tensor.storage >= n_storages:
             fail("tensor", number, f"lies in storage {tensor.storage}: there are {n_storages}")
@@ -251,7 +252,9 @@ def _check(graph: OperatorGraph, path: str | os.PathLike[str]) -> None:
             if index >= n_tensors:
                 fail("operator", number, f"names tensor {index}: there are {n_tensors}")
             storage = graph.storages[graph.tensors[index].storage]
-            if (storage.born or 0) > number or (storage.died is not None and storage.died < number):
-                fail("operator", number, f"uses tensor {index} when its storage {storage.name!r} doesn't live")
+            if (storage.alloc_operator or 0) > number or (
+                storage.free_operator is not None and storage.free_operator < number
+            ):
+                fail("operator", number, f"uses tensor {index} while its storage {storage.name!r} is not allocated")
         if operator.forward is not None and operator.forward >= number:
             fail("operator", number, f"differentiates operator {operator.forward}, which comes after it")

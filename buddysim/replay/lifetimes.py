@@ -37,9 +37,9 @@ def moments_of(trace: Trace) -> dict[int, Moment]:
     frees: defaultdict[int, list[Allocation]] = defaultdict(list)
     for allocation in trace.allocations:
         if allocation.bytes:
-            births[allocation.born].append(allocation)
-            if allocation.died is not None and is_used(allocation):
-                frees[allocation.died].append(allocation)
+            births[allocation.alloc_event].append(allocation)
+            if allocation.free_event is not None and is_used(allocation):
+                frees[allocation.free_event].append(allocation)
     moments: defaultdict[int, Moment] = defaultdict(Moment)
     running: dict[int, int] = {}  # by stream: the position of its last launch, as long as that may run
     freed = _Freed()
@@ -66,7 +66,7 @@ def moments_of(trace: Trace) -> dict[int, Moment]:
 
 def is_used(allocation: Allocation) -> bool:
     """Whether there is an event for which an allocation is live."""
-    return allocation.died is None or allocation.died > allocation.born
+    return allocation.free_event is None or allocation.free_event > allocation.alloc_event
 
 
 class _Freed:

@@ -42,15 +42,15 @@ class Provenance:
 
 @dataclass
 class Allocation:
-    """A range of memory, live for ``events[born:died]``; ``died`` is None where it lives to the end."""
+    """A range of memory, live for ``events[alloc_event:free_event]``; ``free_event`` is None if it is never freed."""
 
     index: int
     name: str
     base: int
     bytes: int
     space: Literal["device", "host"] = "device"
-    born: int = 0
-    died: int | None = None
+    alloc_event: int = 0
+    free_event: int | None = None
 
     @property
     def end(self) -> int:
@@ -63,7 +63,7 @@ class Allocation:
         return -(-self.bytes // ENTRY_BYTES)
 
     def live_at(self, event: int) -> bool:
-        return self.born <= event and (self.died is None or event < self.died)
+        return self.alloc_event <= event and (self.free_event is None or event < self.free_event)
 
 
 @dataclass(frozen=True, slots=True)

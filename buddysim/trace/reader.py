@@ -240,9 +240,9 @@ class Trace:
             self._live.add(self.allocations[-1])
         elif kind == fmt.FREE:
             (index,) = self._unpack(fmt.FREE_BODY, payload, name, offset, exact=True)
-            if index >= len(self.allocations) or self.allocations[index].died is not None:
+            if index >= len(self.allocations) or self.allocations[index].free_event is not None:
                 fail(name, offset, f"of allocation {index}, which isn't live")
-            self.allocations[index].died = len(self.events)
+            self.allocations[index].free_event = len(self.events)
             self._live.remove(self.allocations[index])
         elif kind == fmt.MEMCPY:
             address, size, source, direction, has_source = self._unpack(

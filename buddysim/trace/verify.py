@@ -97,18 +97,18 @@ def verify_trace(trace: Trace, progress: Callable[[int], object] = lambda done: 
 
 def live_at_events(trace: Trace) -> Iterator[tuple[int, Event, LiveAllocations]]:
     """Every event with its index and the allocations that are live then."""
-    births: dict[int, list[Allocation]] = defaultdict(list)
-    deaths: dict[int, list[Allocation]] = defaultdict(list)
+    allocated: dict[int, list[Allocation]] = defaultdict(list)
+    freed: dict[int, list[Allocation]] = defaultdict(list)
     for allocation in trace.allocations:
-        if allocation.born != allocation.died:
-            births[allocation.born].append(allocation)
-            if allocation.died is not None:
-                deaths[allocation.died].append(allocation)
+        if allocation.alloc_event != allocation.free_event:
+            allocated[allocation.alloc_event].append(allocation)
+            if allocation.free_event is not None:
+                freed[allocation.free_event].append(allocation)
     live = LiveAllocations()
     for index, event in enumerate(trace.events):
-        for allocation in deaths[index]:
+        for allocation in freed[index]:
             live.remove(allocation)
-        for allocation in births[index]:
+        for allocation in allocated[index]:
             live.add(allocation)
         yield index, event, live
 

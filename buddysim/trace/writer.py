@@ -279,10 +279,10 @@ class TraceWriter:
     def free_allocation(self, allocation: int) -> None:
         """The allocation ends here."""
         self._outside_kernel("free")
-        if not 0 <= allocation < len(self._allocations) or self._allocations[allocation].died is not None:
+        if not 0 <= allocation < len(self._allocations) or self._allocations[allocation].free_event is not None:
             self._fail("free", f"there is no live allocation {allocation}")
         self._section(fmt.FREE, fmt.FREE_BODY.pack(allocation))
-        self._allocations[allocation].died = self._events
+        self._allocations[allocation].free_event = self._events
         self._live.remove(self._allocations[allocation])
 
     def memcpy(

@@ -84,12 +84,14 @@ def test_a_captured_graph() -> None:
     alive = graph.live_bytes()
     assert len(alive) == len(graph.operators)
     assert alive.min() >= weights
-    born = [0] * len(graph.operators)  # the same, counted operator by operator
+    live_bytes = [0] * len(graph.operators)  # the same, counted operator by operator
     for number in range(len(graph.operators)):
         for storage in graph.storages:
-            if (storage.born or 0) <= number and (storage.died is None or number <= storage.died):
-                born[number] += storage.bytes
-    np.testing.assert_array_equal(alive, born)
+            if (storage.alloc_operator or 0) <= number and (
+                storage.free_operator is None or number <= storage.free_operator
+            ):
+                live_bytes[number] += storage.bytes
+    np.testing.assert_array_equal(alive, live_bytes)
 
 
 def changed(path: tuple[Any, ...], value: object) -> bytes:
@@ -109,10 +111,14 @@ def changed(path: tuple[Any, ...], value: object) -> bytes:
         (("extra",), 1, "extra"),
         (("storages", 0, "role"), "food", "storages.0.role"),
         (("storages", 0, "bytes"), -1, "storages.0.bytes"),
-        (("storages", 2, "died"), 9, "storage 2: lives from 0 to 9: there are 5 operators"),
-        (("storages", 3, "died"), 0, "storage 3: dies at operator 0, before it is born at 1"),
-        (("storages", 2, "born"), 1, "operator 0: uses tensor 2 when its storage 'product' doesn't live"),
-        (("storages", 3, "died"), 2, "operator 3: uses tensor 3 when its storage 'y' doesn't live"),
+        (("storages", 2, "free_operator"), 9, "storage 2: lives from 0 to 9: there are 5 operators"),
+        (("storages", 3, "free_operator"), 0, "storage 3: freed at operator 0, before its allocation at operator 1"),
+        (
+            ("storages", 2, "alloc_operator"),
+            1,
+            "operator 0: uses tensor 2 while its storage 'product' is not allocated",
+        ),
+        (("storages", 3, "free_operator"), 2, "operator 3: uses tensor 3 while its storage 'y' is not allocated"),
         (("tensors", 1, "storage"), 6, "tensor 1: lies in storage 6: there are 6"),
         (("tensors", 1, "offset"), 4, "tensor 1: reaches beyond the 40 bytes"),
         (("tensors", 1, "strides"), [], "tensor 1: has 1 axes and 0 strides"),

@@ -152,7 +152,7 @@ def test_many_allocations_in_a_row():
     """300,000 that are allocated and freed one after the other, beside one that stays; each of another size."""
     count = 300_000
     one = bt.Allocation(0, "stays", 0, 128)
-    others = [bt.Allocation(1 + i, "", 0, 128 * (1 + i % 1000), born=i, died=i + 1) for i in range(count)]
+    others = [bt.Allocation(1 + i, "", 0, 128 * (1 + i % 1000), alloc_event=i, free_event=i + 1) for i in range(count)]
     trace = SimpleNamespace(allocations=[one, *others], events=[None] * count, kernels=[], path="t.bin")
     targets = Targets(trace.allocations, dict.fromkeys(range(0, count + 1, 2), TARGET["2x"]))
     found = footprint_of(trace, [], targets, P100, False)

@@ -33,7 +33,7 @@ def test_everything_is_read_back(tmp_path):
         assert trace.provenance.tool == "test"
         assert trace.provenance.assumptions["gaps"] == "by formula"
         data, scratch, host = trace.allocations
-        assert (data.born, data.died, scratch.died, host.space) == (0, None, 3, "host")
+        assert (data.alloc_event, data.free_event, scratch.free_event, host.space) == (0, None, 3, "host")
         assert scratch.entries == 8
         assert data.live_at(5)
         assert not scratch.live_at(3)
@@ -171,6 +171,6 @@ def test_any_order_of_events(tmp_path_factory, actions):
                 snapshots.append(tuple(what))
     with bt.open_trace(path) as trace:
         assert trace.events == events
-        assert [[a.name, a.base, a.bytes, a.born, a.died] for a in trace.allocations] == allocations
+        assert [[a.name, a.base, a.bytes, a.alloc_event, a.free_event] for a in trace.allocations] == allocations
         assert [(s.point, s.label) for s in trace.snapshots] == snapshots
         assert [kernel.ordinal for kernel in trace.kernels] == ordinals

@@ -48,10 +48,14 @@ def test_what_lives_at_once_lies_apart(iterations) -> None:
             (layout.addresses[number], storage.bytes)
             for number, storage in enumerate(graph.storages)
             if storage.bytes
-            and (storage.born or 0) <= operator <= (storage.died if storage.died is not None else 10**9)
+            and (storage.alloc_operator or 0)
+            <= operator
+            <= (storage.free_operator if storage.free_operator is not None else 10**9)
         )
         assert all(base + size <= other for (base, size), (other, _) in pairwise(living))
-    transient = [number for number, storage in enumerate(graph.storages) if storage.born is not None and storage.bytes]
+    transient = [
+        number for number, storage in enumerate(graph.storages) if storage.alloc_operator is not None and storage.bytes
+    ]
     places = {layout.addresses[number] for number in transient}
     assert len(places) < len(transient)  # memory is used again within the iteration
     assert lay_out(iterations[1].graph) == layout
@@ -152,9 +156,11 @@ def test_the_original_has_the_operators_of_what_is_computed(name: str) -> None:
     problem = workload.PROBLEMS["paper"]["profile"]
     large = graph_of(workload.NETWORK, problem)
     assert _shape(large) == _shape(graph_of(workload.NETWORK, problem.contents))
-    pool = sum(storage.bytes for storage in large.storages if storage.born is None)
+    pool = sum(storage.bytes for storage in large.storages if storage.alloc_operator is None)
     assert pool > sum(
-        storage.bytes for storage in graph_of(workload.NETWORK, problem.contents).storages if storage.born is None
+        storage.bytes
+        for storage in graph_of(workload.NETWORK, problem.contents).storages
+        if storage.alloc_operator is None
     )
 
 

@@ -182,22 +182,22 @@ class _Assembly:
     def _iteration(self, graph: OperatorGraph) -> None:
         """Writes the kernels, and between them the allocations that live for a while only."""
         allocations: dict[int, tuple[int, int]] = {}  # by storage: number, address
-        births: dict[int, list[int]] = {}
-        deaths: dict[int, list[int]] = {}
+        allocated: dict[int, list[int]] = {}
+        freed: dict[int, list[int]] = {}
         for number, storage in enumerate(graph.storages):
             if (storage.name, storage.bytes) in self.lasting:
                 allocations[number] = self.lasting[storage.name, storage.bytes]
             elif storage.bytes:
-                births.setdefault(storage.born or 0, []).append(number)
-                if storage.died is not None:
-                    deaths.setdefault(storage.died, []).append(number)
+                allocated.setdefault(storage.alloc_operator or 0, []).append(number)
+                if storage.free_operator is not None:
+                    freed.setdefault(storage.free_operator, []).append(number)
         for number, storage in enumerate(graph.storages):
             if storage.role == "input" and number in allocations:
                 self.writer.memcpy("htod", allocations[number][1], storage.bytes)
         assert self.kernels_of is not None
         done = graph.iteration * self.kernels
         for number in range(len(graph.operators)):
-            for storage_number in births.get(number, ()):
+            for storage_number in allocated.get(number, ()):
                 storage = graph.storages[storage_number]
                 allocations[storage_number] = self._allocate(storage.name, storage.bytes)
                 self.transient[storage.name, storage.bytes] = allocations[storage_number]
@@ -206,7 +206,7 @@ class _Assembly:
             ):
                 write_kernel(self.writer, kernel, done)
                 done += 1
-            for storage_number in deaths.get(number, ()):
+            for storage_number in freed.get(number, ()):
                 allocation, base = allocations.pop(storage_number)
                 self.writer.free_allocation(allocation)
                 self.pool.release(base - FIRST_BASE)

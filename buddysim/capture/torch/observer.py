@@ -157,7 +157,7 @@ class Observer:
         if self._maps is not None and recorder.operators[number]["phase"] == "forward":
             self._maps.add(recorder, number, tensor)
         number_of_storage = recorder.number_of(tensor.untyped_storage())
-        if number_of_storage is None or recorder.storages[number_of_storage]["born"] is None:
+        if number_of_storage is None or recorder.storages[number_of_storage]["alloc_operator"] is None:
             return
         storage = recorder.storages[number_of_storage]
         contents = self._contents(storage["name"], storage["role"], tensor.untyped_storage())
@@ -168,7 +168,7 @@ class Observer:
         """The forward pass is over: what it made and what is still alive is stashed for the backward pass."""
         for number, reference in recorder.alive():
             storage = recorder.storages[number]
-            if storage["born"] is not None and storage.get("phase") == "forward":
+            if storage["alloc_operator"] is not None and storage.get("phase") == "forward":
                 storage["role"] = "feature_map"
             elif storage["role"] == "input":
                 alive = torch.UntypedStorage._new_with_weak_ptr(reference.cdata)

@@ -178,10 +178,10 @@ class Recorder(TorchDispatchMode):
         last = len(self.operators) - 1
         for number in [number for number, reference in self._living.items() if reference.expired()]:
             del self._living[number]
-            self.storages[number]["died"] = max(last, self.storages[number]["born"] or 0)
+            self.storages[number]["free_operator"] = max(last, self.storages[number]["alloc_operator"] or 0)
 
-    def _tensor(self, tensor: torch.Tensor, phase: str, born: int | None) -> int:
-        storage = self._storage(tensor.untyped_storage(), phase, born)
+    def _tensor(self, tensor: torch.Tensor, phase: str, alloc_operator: int | None) -> int:
+        storage = self._storage(tensor.untyped_storage(), phase, alloc_operator)
         size = tensor.element_size()
         strides, shape = tuple(tensor.stride()), tuple(tensor.shape)
         span = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1 if tensor.numel() else 0
@@ -191,18 +191,26 @@ class Recorder(TorchDispatchMode):
             self._lies_in.append(storage)
         return self.tensors[key]
 
-    def _storage(self, storage: torch.UntypedStorage, phase: str, born: int | None) -> int:
+    def _storage(self, storage: torch.UntypedStorage, phase: str, alloc_operator: int | None) -> int:
         number = self.number_of(storage)
         if number is not None:
             # A storage can grow.
             self.storages[number]["bytes"] = max(self.storages[number]["bytes"], storage.nbytes())
             return number
         number = len(self.storages)
-        role, name = self.named.get(storage._cdata, ("input", "")) if born is None else ("", "")
-        self.storages.append({"bytes": storage.nbytes(), "role": role, "name": name, "born": born, "died": None})
-        if born is None and not name:
+        role, name = self.named.get(storage._cdata, ("input", "")) if alloc_operator is None else ("", "")
+        self.storages.append(
+            {
+                "bytes": storage.nbytes(),
+                "role": role,
+                "name": name,
+                "alloc_operator": alloc_operator,
+                "free_operator": None,
+            }
+        )
+        if alloc_operator is None and not name:
             self.storages[-1]["name"] = self._unique("input")
-        elif born is not None:
+        elif alloc_operator is not None:
             self.storages[-1]["role"] = "gradient_map" if phase == "backward" else "temporary"
             self.storages[-1]["phase"] = phase
         reference = StorageWeakRef(storage)

@@ -18,12 +18,12 @@ _MOST_BYTES = 1 << 30
 
 @dataclass
 class Buffer:
-    """A buffer; it exists for ``launches[born:died]``."""
+    """A buffer; it exists for ``launches[alloc_launch:free_launch]``."""
 
     address: int
     bytes: int
-    born: int
-    died: int | None = None
+    alloc_launch: int
+    free_launch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _take(bundle: Bundle, live: dict[int, Buffer], event: Any) -> None:
             address = _whole(event, "addr", 1 << 62)
             if address not in live:
                 raise ValueError(f"there is no buffer at {address} to free")
-            live.pop(address).died = launch
+            live.pop(address).free_launch = launch
         case "kernel":
             grid, block = _dims(event, "global"), _dims(event, "local")
             if any(total % part for total, part in zip(grid, block, strict=True)):

@@ -145,13 +145,13 @@ class _Allocations:
             if (
                 number in self._indices
                 and number not in self._freed
-                and buffer.died is not None
-                and buffer.died <= launch
+                and buffer.free_launch is not None
+                and buffer.free_launch <= launch
             ):
                 self._writer.free_allocation(self._indices[number])
                 self._freed.add(number)
         for number, buffer in enumerate(self._bundle.buffers):
-            alive = buffer.born <= launch and (buffer.died is None or launch < buffer.died)
+            alive = buffer.alloc_launch <= launch and (buffer.free_launch is None or launch < buffer.free_launch)
             if alive and number not in self._indices:
                 name = f"buffer {buffer.address >> 48}"
                 self._indices[number] = self._writer.add_allocation(name, buffer.address, buffer.bytes)
@@ -159,7 +159,11 @@ class _Allocations:
     def of(self, address: int, launch: int) -> tuple[int, Buffer] | None:
         """The allocation at `address` after `launch`, if the file has it."""
         for number, buffer in enumerate(self._bundle.buffers):
-            if buffer.address == address and buffer.born <= launch and (buffer.died is None or launch < buffer.died):
+            if (
+                buffer.address == address
+                and buffer.alloc_launch <= launch
+                and (buffer.free_launch is None or launch < buffer.free_launch)
+            ):
                 return (self._indices[number], buffer) if number in self._indices else None
         return None
 

@@ -123,7 +123,7 @@ class Assembly:
 
 def _shape(graph: OperatorGraph) -> tuple[object, ...]:
     """What all iterations must have in common."""
-    storages = tuple((one.bytes, one.role, one.born, one.died) for one in graph.storages)
+    storages = tuple((one.bytes, one.role, one.alloc_operator, one.free_operator) for one in graph.storages)
     return storages, tuple((one.name, one.inputs, one.outputs) for one in graph.operators)
 
 

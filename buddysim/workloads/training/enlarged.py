@@ -91,7 +91,7 @@ def _repeated(classes: Classes, entries: int) -> Classes:
 
 def _shape(graph: OperatorGraph) -> tuple[object, ...]:
     """What both must have in common."""
-    storages = tuple((one.role, one.born, one.died) for one in graph.storages)
+    storages = tuple((one.role, one.alloc_operator, one.free_operator) for one in graph.storages)
     operators = tuple(
         (one.name, tuple(graph.tensors[at].storage for at in (*one.inputs, *one.outputs))) for one in graph.operators
     )

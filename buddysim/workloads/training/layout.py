@@ -41,15 +41,15 @@ def lay_out(graph: OperatorGraph) -> Layout:
     allocator = CachingAllocator()
     addresses: list[int | None] = [None] * len(graph.storages)
     segments: list[int | None] = [None] * len(graph.storages)
-    births: list[list[int]] = [[] for _ in graph.operators]
-    deaths: list[list[int]] = [[] for _ in graph.operators]
+    allocated: list[list[int]] = [[] for _ in graph.operators]
+    freed: list[list[int]] = [[] for _ in graph.operators]
     inputs, state, transient = [], [], []
     for number, storage in enumerate(graph.storages):
         if not storage.bytes:
             continue
-        if storage.born is not None:
-            births[storage.born].append(number)
-            deaths[storage.died if storage.died is not None else -1].append(number)
+        if storage.alloc_operator is not None:
+            allocated[storage.alloc_operator].append(number)
+            freed[storage.free_operator if storage.free_operator is not None else -1].append(number)
             transient.append(number)
         elif storage.role in _AT_ONCE:
             addresses[number] = allocator.allocate(storage.bytes)
@@ -65,12 +65,12 @@ def lay_out(graph: OperatorGraph) -> Layout:
             if turn == 0 and operator == first_update:
                 for number in state:
                     addresses[number] = allocator.allocate(graph.storages[number].bytes)
-            for number in births[operator]:
+            for number in allocated[operator]:
                 addresses[number] = allocator.allocate(graph.storages[number].bytes)
             if turn == _TURNS - 1:
-                for number in (*births[operator], *(inputs if operator == 0 else ())):
+                for number in (*allocated[operator], *(inputs if operator == 0 else ())):
                     segments[number] = allocator.segment_of(addresses[number] or 0)
-            for number in deaths[operator]:
+            for number in freed[operator]:
                 allocator.release(addresses[number] or 0)
         for number in inputs:
             allocator.release(addresses[number] or 0)

@@ -142,7 +142,7 @@ def _observed(
     found.loss = float(recorded_step(recorder, module, optimizer, data, right))
     found.graph = recorder.graph(number, {})
     last = len(found.graph.operators) - 1
-    numbers = {storage.name: at for at, storage in enumerate(found.graph.storages) if storage.born is None}
+    numbers = {storage.name: at for at, storage in enumerate(found.graph.storages) if storage.alloc_operator is None}
     found.before = {numbers[name]: classes for name, classes in before.items() if name in numbers}
     for role, name, tensor in _lasting(module, optimizer, data, right):
         if role != "input" and name in numbers:
@@ -196,7 +196,11 @@ def _lasting(
 
 def _note(found: Iteration, recorder: Recorder, operator: int, tensor: torch.Tensor) -> None:
     storage = recorder.number_of(tensor.untyped_storage())
-    if storage is not None and recorder.storages[storage]["born"] is not None and tensor.untyped_storage().nbytes():
+    if (
+        storage is not None
+        and recorder.storages[storage]["alloc_operator"] is not None
+        and tensor.untyped_storage().nbytes()
+    ):
         found.writes.append(Write(operator, storage, _classes(tensor)))
 
 

@@ -164,10 +164,10 @@ def test_buffers_made_and_released_within_the_window(tmp_path: Path) -> None:
         verify_trace(trace)
         kernels = [index for index, event in enumerate(trace.events) if isinstance(event, KernelLaunch)]
         first, second = trace.allocations
-        assert (first.born, first.died) == (0, len(trace.events))
-        assert kernels[0] < second.born <= kernels[1]
-        assert second.died is not None
-        assert kernels[1] < second.died <= kernels[2]
+        assert (first.alloc_event, first.free_event) == (0, len(trace.events))
+        assert kernels[0] < second.alloc_event <= kernels[1]
+        assert second.free_event is not None
+        assert kernels[1] < second.free_event <= kernels[2]
         assert set(sizes(trace)) == {0, 2, 3, 4, 5, 6}
         # Released after launch 3: its last sizes are those of point 4, which write-backs of that launch take.
         assert sizes(trace, 1) == {
@@ -184,7 +184,7 @@ def test_allocations_from_before_the_window_keep_their_names(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     with open_trace(output) as trace:
         assert [one.name for one in trace.allocations] == ["vector_add.a", "vector_add.b", "vector_add.c"]
-        assert [one.born for one in trace.allocations] == [0, 0, 0]
+        assert [one.alloc_event for one in trace.allocations] == [0, 0, 0]
         assert [kernel.ordinal for kernel in trace.kernels] == [4]
 
 

@@ -38,7 +38,9 @@ class Capacity:
         kernels, end = trace.kernels, len(trace.events)
         first = chosen[0].event if chosen and chosen[0].index else 0
         last = chosen[-1].event if chosen and chosen[-1].index < len(kernels) - 1 else end
-        changes = {a.born for a in trace.allocations} | {a.died for a in trace.allocations if a.died is not None}
+        changes = {a.alloc_event for a in trace.allocations} | {
+            a.free_event for a in trace.allocations if a.free_event is not None
+        }
         self.moments = [first, *sorted(p for p in changes if first < p <= last)]
 
     def at(self, position: int) -> Footprint:

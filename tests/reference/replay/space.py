@@ -49,12 +49,14 @@ class Space:
 
     def freed(self, position: int) -> list[Placed]:
         """Allocations whose free takes effect at a position, in the order of the frees."""
-        gone = [a for a in self.allocations if self.freed_at.get(a.index) == position and a.born != a.died]
-        return [self.placed[a.index] for a in sorted(gone, key=lambda a: (a.died or 0, a.index))]
+        gone = [a for a in self.allocations if self.freed_at.get(a.index) == position and a.alloc_event != a.free_event]
+        return [self.placed[a.index] for a in sorted(gone, key=lambda a: (a.free_event or 0, a.index))]
 
     def born(self, position: int) -> list[Placed]:
         """Allocations that are born at a position and not freed at once."""
-        return [self.placed[a.index] for a in self.allocations if a.born == position and a.died != position]
+        return [
+            self.placed[a.index] for a in self.allocations if a.alloc_event == position and a.free_event != position
+        ]
 
     def entry(self, line: int, position: int) -> int:
         """The entry of a line (address / 128) that an event at a position touches."""
@@ -66,11 +68,11 @@ class Space:
     def _at(self, position: int) -> None:
         for placed in self.freed(position):
             self._give_back(placed)
-        births = sorted((a for a in self.allocations if a.born == position), key=lambda a: a.base)
+        births = sorted((a for a in self.allocations if a.alloc_event == position), key=lambda a: a.base)
         for allocation in births:
             self._place(allocation)
         for allocation in births:
-            if allocation.died == position:
+            if allocation.free_event == position:
                 self._give_back(self.placed[allocation.index])
 
     def _place(self, allocation: Allocation) -> None:
@@ -106,7 +108,7 @@ class Space:
 def effects_of_frees(trace: Trace) -> dict[int, int]:
     """The position at which each free takes effect, by the allocation's index."""
     may_run: list[tuple[int, int]] = []  # stream, position
-    waiting = [a for a in trace.allocations if a.died is not None]
+    waiting = [a for a in trace.allocations if a.free_event is not None]
     effects: dict[int, int] = {}
     for position in range(len(trace.events) + 1):
         event = trace.events[position] if position < len(trace.events) else None
@@ -116,7 +118,7 @@ def effects_of_frees(trace: Trace) -> dict[int, int]:
         else:
             may_run = [run for run in may_run if run[0] not in (stream, 0)]
         for allocation in waiting:
-            died = allocation.died
+            died = allocation.free_event
             if died is not None and died <= position and not any(at < died for _, at in may_run):
                 effects.setdefault(allocation.index, position)
         if stream is not None:
@@ -132,8 +134,8 @@ def waits_for_all(trace: Trace, space: Space, position: int) -> bool:
 
 def _comes_back(allocations: list[Allocation], position: int, effects: dict[int, int]) -> bool:
     """Whether an allocation born here has an address that one has whose free has not taken effect."""
-    born = [a for a in allocations if a.born == position]
-    held = [a for a in allocations if a.born < position and a.index not in effects]
+    born = [a for a in allocations if a.alloc_event == position]
+    held = [a for a in allocations if a.alloc_event < position and a.index not in effects]
     return any(a.base < _end(b) and b.base < _end(a) for a in born for b in held)
 
 
