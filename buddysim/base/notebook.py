@@ -12,9 +12,9 @@ from typing import Any
 
 #: The module and function that give the parts of the screen of a kind of result.
 SCREENS = {
-    "replay": ("buddysim.report.table", "result_parts"),
-    "training": ("buddysim.report.training", "training_parts"),
-    "profile": ("buddysim.report.profile", "profile_parts"),
+    "replay": ("buddysim.report.replay_screen", "result_parts"),
+    "training": ("buddysim.report.training_screen", "training_parts"),
+    "profile": ("buddysim.report.profile_screen", "profile_parts"),
 }
 _HTML = ("buddysim.report.screen", "as_html")
 

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
     from buddysim.base.terminal import say
-    from buddysim.report.finding import finding_parts
+    from buddysim.report.analysis_screen import analysis_parts
     from buddysim.report.screen import print_screen
     from buddysim.trace import open_trace
 
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
                     say(f"analyse: left out: {name}: {missing}")
                     continue
                 if args.json != "-":
-                    print_screen([f"{Path(file).name}, {name}", *finding_parts(one), ""])
+                    print_screen([f"{Path(file).name}, {name}", *analysis_parts(one), ""])
     written = {target: found[file][name] for (file, name), target in targets.items() if name in found[file]}
     for target, one in written.items():
         write_text(target, csv_text([one.columns, *one.rows]))

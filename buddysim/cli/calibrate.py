@@ -77,7 +77,7 @@ def _report(
     model: CostModel, fitted: Callable[[Sequence[Timing]], CostModel], timings: Sequence[Timing]
 ) -> Iterator[Part]:
     """The efficiencies found, and the errors on the timings and on held-out shapes, which a second fit didn't see."""
-    from buddysim.report.screen import Column, Table
+    from buddysim.report.screen import Column, ScreenTable
     from buddysim.training.cost.evaluate import errors, median_error
     from buddysim.training.cost.split import split
     from buddysim.training.cost.work import PASSES
@@ -91,7 +91,7 @@ def _report(
         (group, *(f"{calibration.efficiency[p][group]:.3f} ({calibration.measured[p][group]})" for p in PASSES))
         for group in groups
     ]
-    yield Table([Column("share of the peak rate (shapes)", left=True), *map(Column, PASSES)], rows)
+    yield ScreenTable([Column("share of the peak rate (shapes)", left=True), *map(Column, PASSES)], rows)
     yield ""
     yield f"median error on these timings: {median_error(errors(model, timings)):.1%}"
     inside, outside = split(timings)

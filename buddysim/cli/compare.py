@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.report.screen import Part, Table
+    from buddysim.report.screen import Part, ScreenTable
     from buddysim.sweep.difference import Difference, Thing
 
 NAME = "compare"
@@ -61,7 +61,7 @@ def _values(first: Thing, second: Thing) -> list[Part]:
 
 
 def _studies(first: Thing, second: Thing) -> list[Part]:
-    from buddysim.report.screen import Column, Table
+    from buddysim.report.screen import Column, ScreenTable
     from buddysim.sweep.difference import Difference, differences, pairs
 
     differ, found, alone = pairs(first, second)
@@ -84,7 +84,7 @@ def _studies(first: Thing, second: Thing) -> list[Part]:
         rows = [[*(_text(settings[name]) for name in names), *_cells(Difference(time, a[time], b[time]))]
                 for settings, a, b in found[:_MOST_PAIRS]]  # fmt: skip
         columns = [Column(name, left=True) for name in names] + [Column(text) for text in ("A", "B", "B/A", "A/B")]
-        parts += ["", f"{time} of each pair", Table(columns, rows, names=max(len(names), 1))]
+        parts += ["", f"{time} of each pair", ScreenTable(columns, rows, names=max(len(names), 1))]
         if len(found) > _MOST_PAIRS:
             parts.append(f"and {len(found) - _MOST_PAIRS:,} more pairs")
     if ratios:
@@ -92,10 +92,10 @@ def _studies(first: Thing, second: Thing) -> list[Part]:
     return parts
 
 
-def _ratio_table(ratios: dict[str, list[float]]) -> Table:
+def _ratio_table(ratios: dict[str, list[float]]) -> ScreenTable:
     from statistics import geometric_mean
 
-    from buddysim.report.screen import Column, Table
+    from buddysim.report.screen import Column, ScreenTable
 
     columns = [Column("counter", left=True), *(Column(t) for t in ("pairs", "B/A, geometric mean", "least", "most"))]
     rows = [
@@ -103,26 +103,26 @@ def _ratio_table(ratios: dict[str, list[float]]) -> Table:
         for name, found in ratios.items()
         if min(found) > 0
     ]
-    return Table(columns, rows)
+    return ScreenTable(columns, rows)
 
 
-def _table(heading: str, found: list[Difference], *texts: dict[str, str]) -> Table:
-    from buddysim.report.screen import Column, Table
+def _table(heading: str, found: list[Difference], *texts: dict[str, str]) -> ScreenTable:
+    from buddysim.report.screen import Column, ScreenTable
 
     columns = [Column(heading, left=True), *(Column(text) for text in ("A", "B", "B/A", "A/B"))]
     rows = [[each.name, *_cells(each)] for each in found]
     for row, each in zip(rows, found, strict=True):
         for side, (known, value) in enumerate(zip(texts, (each.first, each.second), strict=False), 1):
             row[side] = _as_stated(known[each.name], value) if each.name in known else row[side]
-    return Table(columns, rows)
+    return ScreenTable(columns, rows)
 
 
 def _as_stated(text: str, value: Any) -> str:
     """A figure as its file states it, but sizes in powers of 1024 everywhere: a screen has one unit system."""
-    from buddysim.report.quantities import bytes_text
+    from buddysim.report.quantities import format_bytes
 
     decimal = text.endswith((" kB", " MB", " GB", " TB")) and isinstance(value, int)
-    return bytes_text(value) if decimal else text
+    return format_bytes(value) if decimal else text
 
 
 def _cells(each: Difference) -> list[str]:

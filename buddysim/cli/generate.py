@@ -54,16 +54,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list_workloads() -> None:
-    from buddysim.report.screen import names_and_texts, print_screen
+    from buddysim.report.screen import description_table, print_screen
     from buddysim.synthetic.registry import REGISTRY
 
     rows = [(name, (kind.__doc__ or "").partition("\n")[0]) for name, kind in REGISTRY.items()]
-    print_screen([names_and_texts(("workload", "what it is"), rows)])
+    print_screen([description_table(("workload", "what it is"), rows)])
 
 
 def _list_parameters(name: str) -> None:
-    from buddysim.report.screen import names_and_texts, print_screen
+    from buddysim.report.screen import description_table, print_screen
     from buddysim.synthetic.registry import REGISTRY
 
     rows = list(REGISTRY.find(name).parameters())
-    print_screen([names_and_texts(("parameter", "default", "what it is"), rows)])
+    print_screen([description_table(("parameter", "default", "what it is"), rows)])

@@ -9,8 +9,8 @@ from typing import Any
 from buddysim.base.output import check_outputs
 from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
 from buddysim.compress import STUDY_CLASSES
-from buddysim.report.quantities import bytes_text, share_text
-from buddysim.report.screen import Column, Part, Table, names_and_texts, print_screen, printable
+from buddysim.report.quantities import format_bytes, format_percent
+from buddysim.report.screen import Column, Part, ScreenTable, description_table, make_printable, print_screen
 from buddysim.trace import open_trace
 from buddysim.trace.describe import describe
 
@@ -44,16 +44,16 @@ def run(args: argparse.Namespace) -> int:
 def _parts(content: Row) -> Iterator[Part]:
     totals = content["totals"]
     yield (
-        f"{content['path']}: {bytes_text(content['bytes'])}, format {content['format_version']}, "
+        f"{content['path']}: {format_bytes(content['bytes'])}, format {content['format_version']}, "
         f"fingerprint {content['fingerprint'][:16]}"
     )
     if content["interrupted"]:
         yield "INTERRUPTED: the file was not finished; this is what its complete sections hold"
     yield (
         f"{len(content['kernels'])} kernels, {totals['blocks']:,} blocks in {totals['chunks']:,} chunks "
-        f"({bytes_text(totals['chunk_bytes'])}), {totals['warp_instructions']:,} warp instructions, "
+        f"({format_bytes(totals['chunk_bytes'])}), {totals['warp_instructions']:,} warp instructions, "
         f"{totals['memory_instructions']:,} of them memory instructions with {totals['line_accesses']:,} lines; "
-        f"allocations of {bytes_text(totals['allocated_bytes'])}"
+        f"allocations of {format_bytes(totals['allocated_bytes'])}"
     )
     yield ""
     yield _provenance(content["provenance"])
@@ -65,11 +65,11 @@ def _parts(content: Row) -> Iterator[Part]:
     yield from _size_maps(content["size_maps"], names)
 
 
-def _provenance(provenance: Row) -> Table:
+def _provenance(provenance: Row) -> ScreenTable:
     tool = " ".join(text for text in (provenance["tool"], provenance["version"]) if text)
     rows = [("made by", tool), *((key, provenance[key]) for key in ("source", "licence", "command"))]
     rows += [(f"assumed: {subject}", text) for subject, text in provenance["assumptions"].items()]
-    return names_and_texts((), [(printable(key), printable(text)) for key, text in rows if text])
+    return description_table((), [(make_printable(key), make_printable(text)) for key, text in rows if text])
 
 
 def _allocations(allocations: list[Row]) -> Iterator[Part]:
@@ -79,7 +79,7 @@ def _allocations(allocations: list[Row]) -> Iterator[Part]:
         allocations,
         lambda a: (
             str(a["index"]),
-            printable(a["name"]),
+            make_printable(a["name"]),
             f"{a['base']:#x}",
             f"{a['bytes']:,}",
             f"{a['entries']:,}",
@@ -109,7 +109,7 @@ def _kernels(kernels: list[Row]) -> Iterator[Part]:
         kernels,
         lambda k: (
             str(k["index"]),
-            printable(k["name"]) + ("" if k["complete"] else " (incomplete)"),
+            make_printable(k["name"]) + ("" if k["complete"] else " (incomplete)"),
             str(k["ordinal"]),
             "x".join(map(str, k["grid"])),
             "x".join(map(str, k["block"])),
@@ -132,7 +132,7 @@ def _events(content: Row) -> Iterator[Part]:
     def row(numbered: tuple[int, Row]) -> tuple[str, ...]:
         number, event = numbered
         if event["event"] == "kernel":
-            return str(number), "kernel", "", "", printable(kernels[event["kernel"]]["name"])
+            return str(number), "kernel", "", "", make_printable(kernels[event["kernel"]]["name"])
         if event["event"] == "memset":
             what = "" if event["value"] is None else f"with {event['value']:#04x}"
         else:
@@ -149,12 +149,12 @@ def _snapshots(snapshots: list[Row], names: list[str]) -> Iterator[Part]:
 
     def row(pair: tuple[Row, Row | None]) -> tuple[str, ...]:
         snapshot, contents = pair
-        when = (str(snapshot["point"]), printable(snapshot["label"]))
+        when = (str(snapshot["point"]), make_printable(snapshot["label"]))
         if contents is None:
             return (str(snapshot["index"]), "none", "", "", *when)
-        share = "whole" if contents["whole"] else share_text(contents["share"])
-        name = printable(names[contents["allocation"]])
-        pages = f"{contents['pages']:,} of {bytes_text(contents['page_bytes'])}"
+        share = "whole" if contents["whole"] else format_percent(contents["share"])
+        name = make_printable(names[contents["allocation"]])
+        pages = f"{contents['pages']:,} of {format_bytes(contents['page_bytes'])}"
         return (str(snapshot["index"]), name, share, pages, *when)
 
     headings = ("", "contents of", "sampled", "pages of bytes", "after\nlaunches", "label")
@@ -169,10 +169,10 @@ def _size_maps(size_maps: list[Row], names: list[str]) -> Iterator[Part]:
         size_maps,
         lambda m: (
             str(m["snapshot"]),
-            printable(names[m["allocation"]]),
-            printable(m["algorithm"]),
+            make_printable(names[m["allocation"]]),
+            make_printable(m["algorithm"]),
             f"{m['entries']:,}",
-            *(share_text(n, m["entries"]) if n else "" for n in (*m["entries_by_class"], m["unknown"])),
+            *(format_percent(n, m["entries"]) if n else "" for n in (*m["entries_by_class"], m["unknown"])),
         ),
         names=2,
     )
@@ -190,7 +190,7 @@ def _listed(
     hidden = len(rows) - _FIRST_ROWS - _LAST_ROWS
     if hidden <= 1:
         yield f"{len(rows):,} {title}" if len(rows) > 1 else title
-        yield Table(columns, [cells(row) for row in rows], names)
+        yield ScreenTable(columns, [cells(row) for row in rows], names)
     else:
         yield f"{len(rows):,} {title}: the first {_FIRST_ROWS} and the last {_LAST_ROWS} (--json has all)"
-        yield Table(columns, [cells(row) for row in (*rows[:_FIRST_ROWS], *rows[-_LAST_ROWS:])], names)
+        yield ScreenTable(columns, [cells(row) for row in (*rows[:_FIRST_ROWS], *rows[-_LAST_ROWS:])], names)

@@ -27,10 +27,10 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.hints import hint, shortened
     from buddysim.base.kinds import HOMES, registry
-    from buddysim.report.screen import names_and_texts, print_screen
+    from buddysim.report.screen import description_table, print_screen
 
     if args.kind is None:
-        print_screen([names_and_texts((), [(kind, ", ".join(registry(kind).names())) for kind in HOMES])])
+        print_screen([description_table((), [(kind, ", ".join(registry(kind).names())) for kind in HOMES])])
         return 0
     kind = args.kind.replace("-", " ").lower()
     if kind not in HOMES and kind.removesuffix("s") in HOMES:
@@ -40,12 +40,12 @@ def run(args: argparse.Namespace) -> int:
     known = registry(kind)
     if args.name is None:
         rows = [(name, summary(name, thing)) for name, thing in known.items()]
-        print_screen([names_and_texts((kind, "what it is"), rows)])
+        print_screen([description_table((kind, "what it is"), rows)])
         return 0
     thing = known.find(args.name)
-    parts: list[Part] = [names_and_texts((kind, "what it is"), [(args.name, summary(args.name, thing))])]
+    parts: list[Part] = [description_table((kind, "what it is"), [(args.name, summary(args.name, thing))])]
     for headings, declared in details(args.name, thing):
-        parts += ["", names_and_texts(headings, declared)]
+        parts += ["", description_table(headings, declared)]
     print_screen(parts)
     return 0
 

@@ -14,7 +14,7 @@ from buddysim.machine import Bandwidth, Machine, Time
 from buddysim.machine.presets import file_content, is_path, training_presets
 from buddysim.machine.training import TrainingMachine
 from buddysim.machine.units import format_flops, format_size
-from buddysim.report.screen import Column, Table, names_and_texts, print_screen
+from buddysim.report.screen import Column, ScreenTable, description_table, print_screen
 
 NAME = "machines"
 HELP = """list the machines, show one with the source of every figure, or measure the GPU at hand
@@ -105,7 +105,7 @@ def _load(name: str) -> Machine | TrainingMachine:
     return Machine.load(name)
 
 
-def _overview(machines: list[Machine]) -> Table:
+def _overview(machines: list[Machine]) -> ScreenTable:
     headings = (
         "SMs", "core\nclock", "L1 per\nSM", "L2", "device\nmemory", "device\nmemory, GB/s", "link,\neach way",
     )  # fmt: skip
@@ -123,10 +123,10 @@ def _overview(machines: list[Machine]) -> Table:
         )
         for machine in machines
     ]
-    return Table([Column("machine", left=True), *map(Column, headings), _DESCRIPTION], rows)
+    return ScreenTable([Column("machine", left=True), *map(Column, headings), _DESCRIPTION], rows)
 
 
-def _training_overview(machines: list[TrainingMachine]) -> Table:
+def _training_overview(machines: list[TrainingMachine]) -> ScreenTable:
     headings = ("SMs", "single\nprecision", "device\nmemory", "device\nmemory, GB/s")
     rows = [
         (
@@ -142,12 +142,12 @@ def _training_overview(machines: list[TrainingMachine]) -> Table:
         for machine in machines
     ]
     named = (Column("link", left=True), Column("calibration", left=True), _DESCRIPTION)
-    return Table([Column("machine", left=True), *map(Column, headings), *named], rows)
+    return ScreenTable([Column("machine", left=True), *map(Column, headings), *named], rows)
 
 
 def _show_training(machine: TrainingMachine) -> None:
     rows = [(key, machine.text(key), machine.source(key)) for key in machine.dotted_keys()]
-    table = names_and_texts(("key", "value", "source"), rows)
+    table = description_table(("key", "value", "source"), rows)
     print_screen([f"{machine.name}: {machine.description}", f"checksum {machine.checksum[:16]}", "", table])
 
 
@@ -158,7 +158,7 @@ def _show(machine: Machine) -> None:
         for key in machine.dotted_keys()
         if key not in ("name", "description")
     ]
-    table = names_and_texts(("key", "value", "is", "source"), rows)
+    table = description_table(("key", "value", "is", "source"), rows)
     print_screen([f"{machine.name}: {machine.description}", peak, "", table])
 
 

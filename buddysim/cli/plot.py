@@ -100,11 +100,11 @@ def _positive(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     from buddysim.figures import REGISTRY
-    from buddysim.report.screen import names_and_texts, print_screen
+    from buddysim.report.screen import description_table, print_screen
 
     if args.figure is None:
         rows = [(name, figure.TITLE + _drawn_file(figure)) for name, figure in REGISTRY.items()]
-        print_screen([names_and_texts(("figure", "what it shows"), rows)])
+        print_screen([description_table(("figure", "what it shows"), rows)])
     elif args.figure in (EVERY, STUDY):
         if args.file is not None:
             raise BuddysimError(f"plot {args.figure}: takes no file: it draws the figures that need none")

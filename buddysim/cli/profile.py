@@ -9,7 +9,7 @@ from buddysim.buddy import Distribution, ProfileOptions, profile_with
 from buddysim.buddy.options import AGGREGATES, POLICIES
 from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
 from buddysim.compress.registry import entry_algorithms
-from buddysim.report.profile import how, profile_parts
+from buddysim.report.profile_screen import how, profile_parts
 from buddysim.report.screen import print_screen
 from buddysim.trace import open_trace
 

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 def _of_result(source: Path) -> Page:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.textfile import read_json
-    from buddysim.report.web.of_result import result_page
+    from buddysim.report.web.result_page import result_page
 
     results = read_json(source, "result", LARGEST_FILE)
     known = isinstance(results, dict) and all(
@@ -69,7 +69,7 @@ def _of_result(source: Path) -> Page:
 
 def _of_store(source: Path, every_version: bool) -> Page:
     from buddysim.base.errors import BuddysimError
-    from buddysim.report.web.of_store import Kept, store_page
+    from buddysim.report.web.store_page import ReportRow, store_page
     from buddysim.sweep.engines import find
     from buddysim.sweep.store import Store
 
@@ -79,4 +79,4 @@ def _of_store(source: Path, every_version: bool) -> Page:
     if not current:
         older = f": {len(records)} of older model versions (--every-version)" if records else ""
         raise BuddysimError(f"{source}: a store without results{older}: expected one that sweep or plot has written to")
-    return store_page([Kept(one.row, one.result) for one in current], str(source), store.notes)
+    return store_page([ReportRow(one.row, one.result) for one in current], str(source), store.notes)

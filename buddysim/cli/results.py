@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.report.screen import Part
-    from buddysim.report.screen import Table as ScreenTable
+    from buddysim.report.screen import Part, ScreenTable
     from buddysim.sweep.store import Store
 
 NAME = "results"
@@ -117,13 +116,13 @@ def _by_engine(found: Any) -> tuple[list[Part], int]:
 
 
 def _table(found: Any, names: list[str]) -> ScreenTable:
-    from buddysim.report.screen import Column, Table
+    from buddysim.report.screen import Column, ScreenTable
     from buddysim.sweep.telling import quantity
 
     rows = found.select(names).to_pylist()
     texts = {name: any(isinstance(row[name], str) for row in rows) for name in names}
     columns = [Column(name, left=texts[name]) for name in names]
-    return Table(columns, [[_text(name, row[name], quantity(name)) for name in names] for row in rows])
+    return ScreenTable(columns, [[_text(name, row[name], quantity(name)) for name in names] for row in rows])
 
 
 def _text(name: str, value: Any, kind: str | None) -> str:
@@ -145,12 +144,12 @@ def _text(name: str, value: Any, kind: str | None) -> str:
 def _with_unit(value: float, kind: str) -> str:
     """A machine's figure, which the table has in base units."""
     from buddysim.machine.units import Frequency, format_flops
-    from buddysim.report.quantities import bytes_text, time_text
+    from buddysim.report.quantities import format_bytes, format_time
 
     if kind == "time":
-        return time_text(value)
+        return format_time(value)
     if kind == "bytes":
-        return bytes_text(value)
+        return format_bytes(value)
     if kind == "frequency":
         return str(Frequency(round(value)))
     return format_flops(round(value)) if kind == "flops" else f"{value / 1e9:,.5g} GB/s"
@@ -189,13 +188,13 @@ def _compact(store: Store) -> int:
 
 
 def _prune(store: Store, yes: bool) -> int:
-    from buddysim.report.quantities import bytes_text
+    from buddysim.report.quantities import format_bytes
     from buddysim.sweep.pruning import find_old
 
     old = find_old(store)
     for reason, paths in old.items():
         size = sum(each.stat().st_size for each in paths)
-        print(f"{len(paths):,} files, {bytes_text(size)}: {reason}")
+        print(f"{len(paths):,} files, {format_bytes(size)}: {reason}")
     if not old:
         print(f"{store.folder}: nothing to remove")
         return 0

@@ -245,7 +245,7 @@ def _run_all(
 def _report(results: Mapping[str, ReplayResult], args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
-    from buddysim.report.table import print_result
+    from buddysim.report.replay_screen import print_result
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}
     if args.parquet is not None:

@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import check_outputs
     from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
-    from buddysim.report.quantities import bytes_text
-    from buddysim.report.screen import Column, Table, names_and_texts, print_screen
+    from buddysim.report.quantities import format_bytes
+    from buddysim.report.screen import Column, ScreenTable, description_table, print_screen
     from buddysim.trace.shipped import shipped_trace, shipped_traces
 
     chosen = shipped_traces() if args.name is None else [shipped_trace(args.name)]
@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.name is not None:
         facts = [(key, str(value) if value is not None else "not here") for key, value in asdict(chosen[0]).items()]
-        print_screen([names_and_texts((), facts)])
+        print_screen([description_table((), facts)])
         return 0
     columns = [Column("trace", left=True), Column("size"), Column("where", left=True)]
-    rows = [(trace.name, bytes_text(trace.bytes), str(trace.path or "not here"), trace.about) for trace in chosen]
-    print_screen([Table([*columns, Column("what it is", left=True, text=True)], rows), "", GET])
+    rows = [(trace.name, format_bytes(trace.bytes), str(trace.path or "not here"), trace.about) for trace in chosen]
+    print_screen([ScreenTable([*columns, Column("what it is", left=True, text=True)], rows), "", GET])
     return 0

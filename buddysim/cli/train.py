@@ -342,7 +342,7 @@ def _report(
 ) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
-    from buddysim.report.training import print_training
+    from buddysim.report.training_screen import print_training
     from buddysim.training.search import fastest_that_fits
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}
@@ -373,7 +373,7 @@ def _report_layers(
 ) -> None:
     """Shows the layers that stall, of each scheme, and the link that would remove each stall."""
     from buddysim.report.screen import Part, print_screen
-    from buddysim.report.stalls import REMOVED, stall_parts
+    from buddysim.report.stall_table import REMOVED, stall_parts
     from buddysim.training.cost import CostModel
     from buddysim.training.driver import make_options, simulate
     from buddysim.training.links import faster_links, layer_stalls
@@ -394,7 +394,7 @@ def _report_layers(
 
 def _refuse_where_nothing_fits(results: Mapping[str, TrainingResult], args: argparse.Namespace) -> None:
     from buddysim.base.errors import BuddysimError
-    from buddysim.report.training import missing_text
+    from buddysim.report.training_screen import missing_text
 
     if any(result.counters["fits"] for result in results.values()):
         return

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.terminal import say
     from buddysim.plotting.save import save
     from buddysim.report.screen import print_screen
-    from buddysim.report.validation import validation_parts
+    from buddysim.report.validation_screen import validation_parts
     from buddysim.validation import REGISTRY, ValidationOptions
 
     names = [args.name] if args.name else list(REGISTRY.names())
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 def merged_page(existing: Path | None, found: Mapping[str, ValidationReport]) -> str:
     """The page with these comparisons, and with those that it had and that did not run now."""
     from buddysim.base.textfile import read_text
-    from buddysim.report.validation import page, parts_of
+    from buddysim.report.validation_screen import page, parts_of
     from buddysim.validation import REGISTRY
 
     had = {} if existing is None else parts_of(read_text(existing, "page of comparisons", LARGEST_PAGE))

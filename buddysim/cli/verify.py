@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from buddysim.report.quantities import bytes_text
+from buddysim.report.quantities import format_bytes
 from buddysim.report.screen import print_screen
 from buddysim.trace import open_trace, verify_trace
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
             f"{found.events:,} events, "
             f"{found.kernels:,} kernels of {found.blocks:,} blocks in {found.chunks:,} chunks, "
             f"{found.memory_instructions:,} memory instructions with {found.line_accesses:,} lines, "
-            f"{found.snapshots:,} snapshots with {bytes_text(found.contents_bytes)}, "
+            f"{found.snapshots:,} snapshots with {format_bytes(found.contents_bytes)}, "
             f"size maps of {found.size_map_entries:,} entries; fingerprint {trace.fingerprint[:16]}"
         )
     print_screen([shown])

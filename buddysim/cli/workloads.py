@@ -86,11 +86,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from buddysim.report.screen import names_and_texts, print_screen
+    from buddysim.report.screen import description_table, print_screen
     from buddysim.workloads.registry import REGISTRY
 
     rows = [(name, f"{workload.SUMMARY} ({', '.join(workload.PROBLEMS)})") for name, workload in REGISTRY.items()]
-    print_screen([names_and_texts(("workload", "what it is (its problems)"), rows)])
+    print_screen([description_table(("workload", "what it is (its problems)"), rows)])
     return 0
 
 

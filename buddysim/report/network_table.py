@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from buddysim.report.screen import NOTHING, Column, Part, Table
+from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.training.networks.facts import facts
 from buddysim.training.networks.footprint import Footprint, baseline_footprint
 from buddysim.training.networks.graph import Layer, Network
@@ -14,7 +14,7 @@ _GIB, _MIB = 2**30, 2**20
 _SCALES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
-def list_table(summaries: list[dict[str, Any]]) -> Table:
+def list_table(summaries: list[dict[str, Any]]) -> ScreenTable:
     """The table of `networks list`."""
     headings = ("layers", "CONV\nlayers", "parameters", "FLOPs per\nsample")
     rows = [
@@ -22,7 +22,7 @@ def list_table(summaries: list[dict[str, Any]]) -> Table:
             row["name"],
             _shape_text(row["input_shape"]),
             str(row["layers"]),
-            str(row["conv_layers"] or NOTHING),
+            str(row["conv_layers"] or NOT_APPLICABLE),
             f"{row['parameters']:,}",
             _scaled(row["forward_flops_per_sample"]),
             row["description"],
@@ -30,7 +30,7 @@ def list_table(summaries: list[dict[str, Any]]) -> Table:
         for row in summaries
     ]
     named = (Column("network", left=True), Column("input", left=True))
-    return Table([*named, *map(Column, headings), Column("what it is", left=True, text=True)], rows)
+    return ScreenTable([*named, *map(Column, headings), Column("what it is", left=True, text=True)], rows)
 
 
 def network_parts(network: Network, batch: int) -> list[Part]:
@@ -50,7 +50,7 @@ def network_parts(network: Network, batch: int) -> list[Part]:
     ]
 
 
-def _memory_table(footprint: Footprint, kept: int) -> Table:
+def _memory_table(footprint: Footprint, kept: int) -> ScreenTable:
     rows = (
         ("weights", footprint.weights),
         ("weight gradients", footprint.weight_gradients),
@@ -61,10 +61,10 @@ def _memory_table(footprint: Footprint, kept: int) -> Table:
         ("kept by PyTorch's autograd, on a GPU", kept),
     )
     columns = [Column("network-wide allocation", left=True), Column("bytes"), Column("GiB")]
-    return Table(columns, [(name, f"{size:,}", f"{size / _GIB:.3f}") for name, size in rows])
+    return ScreenTable(columns, [(name, f"{size:,}", f"{size / _GIB:.3f}") for name, size in rows])
 
 
-def _layer_table(network: Network, batch: int) -> Table:
+def _layer_table(network: Network, batch: int) -> ScreenTable:
     rows = []
     for layer in network.layers:
         in_place = layer.in_place
@@ -76,8 +76,8 @@ def _layer_table(network: Network, batch: int) -> Table:
                 _reads(layer),
                 str(network.refcount(layer.index)),
                 _shape_text(layer.output_shape),
-                NOTHING if in_place else f"{network.output_bytes(layer.index, batch) / _MIB:,.1f}",
-                f"{layer.parameters:,}" if layer.parameters else NOTHING,
+                NOT_APPLICABLE if in_place else f"{network.output_bytes(layer.index, batch) / _MIB:,.1f}",
+                f"{layer.parameters:,}" if layer.parameters else NOT_APPLICABLE,
                 _scaled(network.forward_flops(layer.index, batch)),
                 " ".join(sorted(layer.needs)),
             )
@@ -85,7 +85,7 @@ def _layer_table(network: Network, batch: int) -> Table:
     names = [Column(""), Column("layer", left=True)]
     what = [Column("kind", left=True), Column("reads\nlayers", left=True)]
     numbers = map(Column, ("refs", "output\nvalues", "output\nMiB", "parameters", "forward\nFLOPs"))
-    return Table([*names, *what, *numbers, Column("needs", left=True)], rows, names=2)
+    return ScreenTable([*names, *what, *numbers, Column("needs", left=True)], rows, names=2)
 
 
 def _reads(layer: Layer) -> str:

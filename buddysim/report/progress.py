@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from buddysim.report.quantities import rate_text
+from buddysim.report.quantities import format_rate
 
 Report = Callable[[int, int], None]
 Starter = Callable[[str], Report]
@@ -23,7 +23,7 @@ class _Rate(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{rate_text(speed)} {self.unit}")
+        return Text("" if speed is None else f"{format_rate(speed)} {self.unit}")
 
 
 @contextmanager

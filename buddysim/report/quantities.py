@@ -7,27 +7,27 @@ _BYTE_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (
 _COUNT_UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"), (1, ""))
 
 
-def time_text(ps: float) -> str:
+def format_time(ps: float) -> str:
     """A time in picoseconds, for example ``143.6 us``."""
     return _in_unit(ps, _TIME_UNITS)
 
 
-def bytes_text(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Bytes in powers of 1024, for example ``36.2 MiB``."""
     return _in_unit(count, _BYTE_UNITS)
 
 
-def gib_text(count: float) -> str:
+def format_gib(count: float) -> str:
     """Bytes in powers of 1024, as a number of GiB with two digits, for example ``12.00``."""
     return f"{count / 2**30:,.2f}"
 
 
-def rate_text(per_s: float) -> str:
+def format_rate(per_s: float) -> str:
     """Things per second, for example ``3.3 M/s``."""
     return f"{_in_unit(per_s, _COUNT_UNITS).strip()}/s"
 
 
-def share_text(part: float, whole: float = 1) -> str:
+def format_percent(part: float, whole: float = 1) -> str:
     """A share in per cent with three significant digits; ``-`` where there is nothing to take a share of."""
     if not whole:
         return "-"

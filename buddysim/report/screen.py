@@ -16,7 +16,7 @@ from html import escape
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table as RichTable
+from rich.table import ScreenTable as RichTable
 from rich.text import Text
 
 #: A column of texts gets no narrower than this; names are folded at the other width.
@@ -26,7 +26,7 @@ _GAP = 2
 _ENDLESS = 1 << 20
 _NARROWEST = 20
 #: What a cell says that has no number.
-NOTHING = "-"
+NOT_APPLICABLE = "-"
 #: Between a number and its unit no line ends.
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]i?B(?:/s)?|B|ps|ns|us|ms|s)(?![\w/]))")
 _JOINED = "\N{NO-BREAK SPACE}"
@@ -49,7 +49,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class ScreenTable:
     """A table.
 
     Attributes
@@ -69,19 +69,19 @@ class Table:
 
 
 #: A paragraph or a table; an empty paragraph is an empty line.
-Part = str | Table
+Part = str | ScreenTable
 
 
-def names_and_texts(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def description_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> ScreenTable:
     """A table of names, whose last column is sentences; without headings it has none."""
     width = max(map(len, rows), default=len(headings))
     shown = [*headings, *[""] * (width - len(headings))]
-    return Table([Column(text, left=True, text=n == width - 1) for n, text in enumerate(shown)], rows)
+    return ScreenTable([Column(text, left=True, text=n == width - 1) for n, text in enumerate(shown)], rows)
 
 
 def print_screen(parts: Iterable[Part]) -> None:
     """Prints the parts, one below the other, at the width of the screen."""
-    sys.stdout.write(as_text(parts, screen_width()))
+    sys.stdout.write(format_as_text(parts, screen_width()))
 
 
 def screen_width() -> int | None:
@@ -94,7 +94,7 @@ def screen_width() -> int | None:
     return None
 
 
-def as_text(parts: Iterable[Part], width: int | None = None) -> str:
+def format_as_text(parts: Iterable[Part], width: int | None = None) -> str:
     """The parts as text.
 
     Parameters
@@ -103,25 +103,27 @@ def as_text(parts: Iterable[Part], width: int | None = None) -> str:
     """
     lines: list[str] = []
     for part in parts:
-        if isinstance(part, Table):
+        if isinstance(part, ScreenTable):
             for number, block in enumerate(_blocks(part, width)):
                 lines += [""] * bool(number) + _drawn(part, block, width)
         else:
             lines += [line for paragraph in part.split("\n") for line in _wrapped(paragraph, width)]
-    return "".join(f"{printable(line.rstrip())}\n" for line in lines)
+    return "".join(f"{make_printable(line.rstrip())}\n" for line in lines)
 
 
-def as_html(parts: Iterable[Part]) -> str:
+def format_as_html(parts: Iterable[Part]) -> str:
     """The parts as HTML, for a notebook."""
-    return "".join(_html_table(part) if isinstance(part, Table) else f"<p>{escape(part)}</p>" for part in parts if part)
+    return "".join(
+        _html_table(part) if isinstance(part, ScreenTable) else f"<p>{escape(part)}</p>" for part in parts if part
+    )
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Text from a file, safe for a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def _html_table(table: Table) -> str:
+def _html_table(table: ScreenTable) -> str:
     def cell(tag: str, column: Column, text: str) -> str:
         side = "left" if column.left else "right"
         return f'<{tag} style="text-align:{side};white-space:pre-wrap">{escape(text)}</{tag}>'
@@ -150,11 +152,11 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     return [*lines, line]
 
 
-def _natural(table: Table, column: int) -> int:
+def _natural(table: ScreenTable, column: int) -> int:
     return max(cell_len(line) for cell in table.cells(column) for line in cell.split("\n"))
 
 
-def _least(table: Table, column: int) -> int:
+def _least(table: ScreenTable, column: int) -> int:
     """The width that a column needs, in a table that is too wide."""
     natural = _natural(table, column)
     if table.columns[column].text:
@@ -162,12 +164,12 @@ def _least(table: Table, column: int) -> int:
     return min(natural, _NAME_WIDTH) if table.columns[column].left else natural
 
 
-def _least_name(table: Table, column: int, width: int) -> int:
+def _least_name(table: ScreenTable, column: int, width: int) -> int:
     """The same of a column that every part repeats: half of the screen is for the others."""
     return min(_least(table, column), max(width // (2 * table.names) - _GAP, 1))
 
 
-def _blocks(table: Table, width: int | None) -> list[dict[int, int]]:
+def _blocks(table: ScreenTable, width: int | None) -> list[dict[int, int]]:
     """The columns of each part of a table that is too wide for one, with their widths."""
     every = [c for c in range(len(table.columns)) if c < table.names or any(table.cells(c)[1:]) or not table.rows]
     natural = {column: _natural(table, column) for column in every}
@@ -188,8 +190,8 @@ def _blocks(table: Table, width: int | None) -> list[dict[int, int]]:
     return [_widened(block, natural, width) for block in blocks]
 
 
-def _says_something(table: Table, column: int) -> bool:
-    return any(cell not in ("", NOTHING) for cell in table.cells(column)[1:])
+def _says_something(table: ScreenTable, column: int) -> bool:
+    return any(cell not in ("", NOT_APPLICABLE) for cell in table.cells(column)[1:])
 
 
 def _widened(block: dict[int, int], natural: dict[int, int], width: int) -> dict[int, int]:
@@ -202,7 +204,7 @@ def _widened(block: dict[int, int], natural: dict[int, int], width: int) -> dict
     return block
 
 
-def _rows_of(table: Table, block: dict[int, int]) -> list[Sequence[str]]:
+def _rows_of(table: ScreenTable, block: dict[int, int]) -> list[Sequence[str]]:
     """The rows that say something in a part of a table; a row of a name alone heads those below it."""
     shown = [column for column in block if column >= table.names]
     if len(block) == len(table.columns):
@@ -212,12 +214,12 @@ def _rows_of(table: Table, block: dict[int, int]) -> list[Sequence[str]]:
         title = len(row) <= table.names
         if kept and len(kept[-1]) <= table.names and (title or not row[0].startswith(" ")):
             kept.pop()
-        if title or any(column < len(row) and row[column] not in ("", NOTHING) for column in shown):
+        if title or any(column < len(row) and row[column] not in ("", NOT_APPLICABLE) for column in shown):
             kept.append(row)
     return kept
 
 
-def _drawn(table: Table, block: dict[int, int], width: int | None) -> list[str]:
+def _drawn(table: ScreenTable, block: dict[int, int], width: int | None) -> list[str]:
     headed = any(table.columns[column].heading for column in block)
     drawn = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=headed)
     for column, cells in block.items():

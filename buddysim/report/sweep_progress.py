@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from buddysim.report.quantities import bytes_text
+from buddysim.report.quantities import format_bytes
 
 Event = Mapping[str, Any]
 Listen = Callable[[Event], None]
@@ -183,7 +183,7 @@ def duration_text(seconds: float) -> str:
 
 def estimate_text(event: Event) -> str:
     """What a dry run says of time and memory."""
-    memory = bytes_text(event["memory_bytes"])
+    memory = format_bytes(event["memory_bytes"])
     if event["cpu_s"] is None:
         return f"no like point was measured yet, so the time is unknown; memory of a point: up to {memory}"
     return (

@@ -12,14 +12,14 @@ from buddysim.report.timeline_trace import write_trace
 from buddysim.training.outcome import Outcome
 
 TRACE = ".json"
-PICTURES = (".png", ".svg", ".pdf")
+FIGURES = (".png", ".svg", ".pdf")
 
 
 def check_timeline(path: str | os.PathLike[str]) -> None:
     """Says at once, before anything runs, if a timeline couldn't be written there."""
     suffix = Path(path).suffix.lower()
-    if suffix not in (TRACE, *PICTURES):
-        expected = f"{TRACE} (a trace for Perfetto) or {', '.join(PICTURES)} (a picture)"
+    if suffix not in (TRACE, *FIGURES):
+        expected = f"{TRACE} (a trace for Perfetto) or {', '.join(FIGURES)} (a picture)"
         raise BuddysimError(f"{os.fspath(path)}: expected a name that ends in {expected}")
     check_output(path)
 
@@ -35,6 +35,6 @@ def write_timeline(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]
     if Path(path).suffix.lower() == TRACE:
         write_trace(path, outcomes)
         return
-    from buddysim.report.timeline_picture import write_picture  # loads matplotlib
+    from buddysim.report.timeline_figure import write_figure  # loads matplotlib
 
-    write_picture(path, outcomes)
+    write_figure(path, outcomes)

@@ -19,7 +19,7 @@ from buddysim.cli import main
 from buddysim.cli.run import chosen_kernels
 from buddysim.compress import DEFAULT
 from buddysim.compress.registry import entry_algorithms
-from buddysim.report.quantities import band_text, bytes_text, change_text
+from buddysim.report.quantities import band_text, change_text, format_bytes
 from buddysim.synthetic import make_trace
 
 BACKPROP = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
@@ -196,7 +196,7 @@ def test_drawn_sizes_never_give_a_bare_ratio(capsys):
             said = r"[\d.]+ \w+ to [\d.]+ \w+, drawn" if row == "in device memory" else f", drawn by seed {seed}"
             assert re.search(said, line), line
     allocated, taken = content["footprint.allocated_bytes"], content["footprint.metadata_bytes"]
-    ends = " to ".join(bytes_text(allocated / ratio + taken) for ratio in (high, low))
+    ends = " to ".join(format_bytes(allocated / ratio + taken) for ratio in (high, low))
     assert f"{ends}, drawn" in ran(capsys, BACKPROP)
     assert f"{low:.2f} to {high:.2f}, drawn" in ran(capsys, BACKPROP)
     assert re.search(r"ratio \d\.\d\d to \d\.\d\d, drawn", profiled(capsys, BACKPROP))

@@ -87,11 +87,11 @@ def test_the_readmes_commands_work(as_written, checkout, monkeypatch, capfd):
 def shown_tables(monkeypatch):
     """The tables that commands print from now on."""
     tables = []
-    as_text = screen.as_text
+    as_text = screen.format_as_text
 
     def noting(parts, width=None):
         parts = list(parts)
-        tables.extend(part for part in parts if isinstance(part, screen.Table))
+        tables.extend(part for part in parts if isinstance(part, screen.ScreenTable))
         return as_text(parts, width)
 
     monkeypatch.setattr(screen, "as_text", noting)
@@ -141,7 +141,7 @@ def without_unit(table):
 
 def test_a_number_without_a_unit_and_a_cut_line_are_found():
     """What the checks above are for."""
-    table = screen.Table([screen.Column("a"), screen.Column("b, ms"), screen.Column("layers")], [("1", "2", "3")])
+    table = screen.ScreenTable([screen.Column("a"), screen.Column("b, ms"), screen.Column("layers")], [("1", "2", "3")])
     assert list(without_unit(table)) == [("a", "", "1")]
     assert cut_or_too_wide("fine\ncut\u2026") == ["cut\u2026"]
     assert cut_or_too_wide("word " * 30)

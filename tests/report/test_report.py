@@ -10,10 +10,10 @@ import buddysim
 from buddysim import training
 from buddysim.base.jsonfile import to_json, write_json
 from buddysim.base.parquet import tidy_rows, write_parquet
-from buddysim.report.binding import RESOURCES, bound, limits, next_limit
-from buddysim.report.quantities import band_text, bytes_text, change_text, rate_text, share_text, time_text
-from buddysim.report.screen import as_html, as_text
-from buddysim.report.table import result_parts
+from buddysim.report.bottleneck import RESOURCES, format_bottleneck, next_limit, utilizations
+from buddysim.report.quantities import band_text, change_text, format_bytes, format_percent, format_rate, format_time
+from buddysim.report.replay_screen import result_parts
+from buddysim.report.screen import format_as_html, format_as_text
 from buddysim.synthetic import make_trace
 
 
@@ -26,7 +26,7 @@ def results(tmp_path_factory):
 
 
 def printed(results, width=100):
-    return as_text(result_parts(results, "full result: there"), width)
+    return format_as_text(result_parts(results, "full result: there"), width)
 
 
 def row(shown, label):
@@ -44,7 +44,7 @@ def test_table_says_what_the_counters_say(results):
     assert cells(shown, "cycles") == [f"{result['cycles']:,}" for result in results.values()]
     assert cells(shown, "against ideal")[0] == change_text(buddy["time_ps"] / ideal["time_ps"])
     assert cells(shown, "compression ratio")[0] == "4.00"
-    assert cells(shown, "buddy-access share") == [share_text(buddy["buddy.access_share"]), "-", "-"]
+    assert cells(shown, "buddy-access share") == [format_percent(buddy["buddy.access_share"]), "-", "-"]
     assert shown.rstrip().endswith("full result: there")
 
 
@@ -79,17 +79,17 @@ def test_names_from_a_file_cannot_steer_the_terminal(results):
 def test_every_resource_has_a_name_for_people(results):
     shares = [key.removeprefix("utilization.") for key in results["buddy"] if key.startswith("utilization.")]
     assert set(shares) <= set(RESOURCES)
-    nearest = limits(results["buddy"])
+    nearest = utilizations(results["buddy"])
     assert [share for _, share in nearest] == sorted((share for _, share in nearest), reverse=True)
 
 
 def test_what_binds_is_named_and_what_comes_next():
     busy = {"utilization.dram_channels": 0.9, "utilization.dram_busiest_channel": 0.92, "utilization.link_read": 0.7}
-    assert bound(busy) == ("device memory", "90.0 %")
+    assert format_bottleneck(busy) == ("device memory", "90.0 %")
     assert next_limit(busy) == ("link, read", "70.0 %")
-    assert bound({**busy, "utilization.dram_busiest_channel": 0.999}) == ("busiest channel", "99.9 %")
+    assert format_bottleneck({**busy, "utilization.dram_busiest_channel": 0.999}) == ("busiest channel", "99.9 %")
     idle = {"utilization.dram_channels": 0.3, "utilization.issue_slots": 0.4}
-    assert (bound(idle)[0], next_limit(idle)) == ("latency", ("issue slots", "40.0 %"))
+    assert (format_bottleneck(idle)[0], next_limit(idle)) == ("latency", ("issue slots", "40.0 %"))
 
 
 def test_a_time_below_the_baselines_is_a_speed_up():
@@ -101,7 +101,7 @@ def test_a_time_below_the_baselines_is_a_speed_up():
 
 
 def test_a_notebook_shows_the_same_table(results):
-    html = as_html(result_parts(results))
+    html = format_as_html(result_parts(results))
     assert html.count("<table>") == 2
     assert html.count("<tr>") == html.count("</tr>")
     assert "&lt;" not in html or "<script" not in html
@@ -159,19 +159,19 @@ def test_parquet_holds_the_rows(results, tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (time_text(143_645_606), "143.6 us"),
-        (time_text(0), "0 ps"),
-        (time_text(999), "999 ps"),
-        (time_text(5_000_000_000_000), "5.0 s"),
-        (bytes_text(36_186_880), "34.5 MiB"),
-        (bytes_text(484), "484 B"),
-        (rate_text(3_331_867), "3.3 M/s"),
-        (rate_text(12.4), "12/s"),
-        (share_text(0.1766), "17.7 %"),
-        (share_text(0.0), "0 %"),
-        (share_text(1, 0), "-"),
-        (share_text(0.00084), "0.084 %"),
-        (share_text(3, 4), "75.0 %"),
+        (format_time(143_645_606), "143.6 us"),
+        (format_time(0), "0 ps"),
+        (format_time(999), "999 ps"),
+        (format_time(5_000_000_000_000), "5.0 s"),
+        (format_bytes(36_186_880), "34.5 MiB"),
+        (format_bytes(484), "484 B"),
+        (format_rate(3_331_867), "3.3 M/s"),
+        (format_rate(12.4), "12/s"),
+        (format_percent(0.1766), "17.7 %"),
+        (format_percent(0.0), "0 %"),
+        (format_percent(1, 0), "-"),
+        (format_percent(0.00084), "0.084 %"),
+        (format_percent(3, 4), "75.0 %"),
     ],
 )
 def test_quantities(text, expected):

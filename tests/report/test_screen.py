@@ -8,19 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buddysim.report.screen import Column, Table, as_html, as_text, names_and_texts, print_screen, printable
+from buddysim.report.screen import (
+    Column,
+    ScreenTable,
+    description_table,
+    format_as_html,
+    format_as_text,
+    make_printable,
+    print_screen,
+)
 
 WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_size=12).map(" ".join)
 CELLS = st.text("0123456789.", max_size=14)
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> Table:
+def tables(draw: st.DrawFn) -> ScreenTable:
     columns = draw(st.integers(1, 8))
     headings = [draw(WORDS).replace(" ", "\n") for _ in range(columns)]
     kinds = [Column(heading, left=draw(st.booleans())) for heading in headings]
     rows = draw(st.lists(st.tuples(*[CELLS] * columns), max_size=5))
-    return Table([*kinds, Column("what", left=True, text=True)], [(*row, draw(WORDS)) for row in rows])
+    return ScreenTable([*kinds, Column("what", left=True, text=True)], [(*row, draw(WORDS)) for row in rows])
 
 
 def squeezed(text: str) -> str:
@@ -29,14 +37,14 @@ def squeezed(text: str) -> str:
 
 @given(WORDS, st.integers(20, 120))
 def test_a_paragraph_wraps_and_loses_nothing(text: str, width: int) -> None:
-    shown = as_text([text], width)
+    shown = format_as_text([text], width)
     assert shown.split() == text.split()
     assert all(len(line) <= width for line in shown.splitlines())
 
 
 @given(tables(), st.integers(40, 120))
-def test_a_table_loses_nothing(table: Table, width: int) -> None:
-    shown = squeezed(as_text([table], width))
+def test_a_table_loses_nothing(table: ScreenTable, width: int) -> None:
+    shown = squeezed(format_as_text([table], width))
     assert "\u2026" not in shown
     for row in table.rows:
         assert all(squeezed(cell) in shown for cell in row[:-1])
@@ -44,17 +52,17 @@ def test_a_table_loses_nothing(table: Table, width: int) -> None:
 
 
 def test_a_wide_table_becomes_several_that_begin_alike() -> None:
-    table = Table([Column("name", left=True), *(Column(f"number {n}") for n in range(8))], [("a", *"12345678")])
-    shown = as_text([table], 40)
+    table = ScreenTable([Column("name", left=True), *(Column(f"number {n}") for n in range(8))], [("a", *"12345678")])
+    shown = format_as_text([table], 40)
     assert max(map(len, shown.splitlines())) <= 40
     assert shown.count("name") == shown.count("\na ") == len(shown.split("\n\n")) > 1
-    assert as_text([table]).count("name") == 1
+    assert format_as_text([table]).count("name") == 1
 
 
 def test_a_part_leaves_out_rows_and_titles_of_which_it_has_nothing() -> None:
     rows = [("traffic",), ("  demand", "1", "-"), ("time", "-", "7")]
-    table = Table([Column("", left=True), Column("a" * 20), Column("b" * 20)], rows)
-    first, second = as_text([table], 40).split("\n\n")
+    table = ScreenTable([Column("", left=True), Column("a" * 20), Column("b" * 20)], rows)
+    first, second = format_as_text([table], 40).split("\n\n")
     assert ("traffic" in first, "demand" in first, "time" in first) == (True, True, False)
     assert ("traffic" in second, "demand" in second, "time" in second) == (False, False, True)
 
@@ -62,9 +70,9 @@ def test_a_part_leaves_out_rows_and_titles_of_which_it_has_nothing() -> None:
 def test_a_name_that_is_wider_than_its_column_is_folded_not_cut() -> None:
     """Names of allocations and kernels have no spaces to break at."""
     name = "".join(f"{n:02d}" for n in range(50))
-    table = Table([Column("allocation", left=True), Column("bytes")], [(name, "1.0 KiB")])
+    table = ScreenTable([Column("allocation", left=True), Column("bytes")], [(name, "1.0 KiB")])
     for width in (20, 40, 80):
-        shown = as_text([table], width)
+        shown = format_as_text([table], width)
         assert "\u2026" not in shown
         assert name in "".join(re.findall(r"^\d+", shown, re.MULTILINE)), width
         assert all(len(line) <= width for line in shown.splitlines())
@@ -73,14 +81,14 @@ def test_a_name_that_is_wider_than_its_column_is_folded_not_cut() -> None:
 def test_a_part_leaves_out_columns_that_say_nothing() -> None:
     """A part of headings alone would look as if something were missing; whole tables keep such columns."""
     long = "b" * 30
-    table = Table([Column("name"), Column(long), Column("c" * 30)], [("x", "1", "-"), ("y", "2", "")])
-    assert "c" * 30 in as_text([table], 100)
-    assert as_text([table], 40).splitlines() == [f"name  {long}", f"   x  {'1':>30}", f"   y  {'2':>30}"]
+    table = ScreenTable([Column("name"), Column(long), Column("c" * 30)], [("x", "1", "-"), ("y", "2", "")])
+    assert "c" * 30 in format_as_text([table], 100)
+    assert format_as_text([table], 40).splitlines() == [f"name  {long}", f"   x  {'1':>30}", f"   y  {'2':>30}"]
 
 
 def test_a_number_stays_with_its_unit() -> None:
     for width in range(20, 60):
-        shown = as_text(["of the entries 12.5 % were there and 3.0 MiB in 4.5 ms at 9 GB/s of it"], width)
+        shown = format_as_text(["of the entries 12.5 % were there and 3.0 MiB in 4.5 ms at 9 GB/s of it"], width)
         assert not re.search(r"\d\n *(%|MiB|ms|GB/s)", shown)
 
 
@@ -97,6 +105,6 @@ def test_columns_decide_the_width_and_a_pipe_has_none(
 
 
 def test_text_of_files_is_no_markup_and_steers_no_terminal() -> None:
-    assert printable("\x1b[2Ja\nb") == "?[2Ja?b"
-    assert "<b>" not in as_html(["<b>", names_and_texts(("a", "b"), [("<b>", "[red]x")])])
-    assert "[red]x" in as_text([names_and_texts(("a", "b"), [("<b>", "[red]x")])], 80)
+    assert make_printable("\x1b[2Ja\nb") == "?[2Ja?b"
+    assert "<b>" not in format_as_html(["<b>", description_table(("a", "b"), [("<b>", "[red]x")])])
+    assert "[red]x" in format_as_text([description_table(("a", "b"), [("<b>", "[red]x")])], 80)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.report import timeline_picture
+from buddysim.report import timeline_figure
 from buddysim.report.timeline_file import check_timeline, write_timeline
 from buddysim.training.driver import carry_out
 from buddysim.training.iteration.plan import Options
@@ -56,7 +56,7 @@ def test_the_hosts_work_has_a_row_where_there_is_any(tmp_path: Path):
         if event.get("tid") == 3 and event["ph"] == "X"
     ]
     assert shown == [3 * MS, 3 * MS // 2]
-    streams = timeline_picture.draw({"test-host": out}).axes[0]
+    streams = timeline_figure.draw({"test-host": out}).axes[0]
     assert [label.get_text() for label in streams.get_yticklabels()] == ["compute", "offload", "prefetch", "host"]
 
 
@@ -81,7 +81,7 @@ def test_stalls_have_their_layers_names_and_memory_one_scale(outcome: Outcome) -
         chain("crc"), 1, machine(), Cost(default_ps=MS), vdnn.plan(chain("crc"), 1, machine(), Cost(default_ps=MS),
         "vdnn-none-p", Options()), Options(),
     )  # fmt: skip
-    figure = timeline_picture.draw({"vdnn-all-p": outcome, "small": small})
+    figure = timeline_figure.draw({"vdnn-all-p": outcome, "small": small})
     streams, memory, no_stalls, little = figure.axes
     assert outcome.whole.stall_ps > 0 == small.whole.stall_ps
     longest = max(outcome.schedule.stalls, key=lambda stall: stall.ps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from buddysim.report.screen import NOTHING, Column, Part, Table
+from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.validation import ComparedQuantity
 from buddysim.validation.comparison import FITTED, PASS
 
@@ -33,11 +33,11 @@ def validation_parts(quantities: Sequence[ComparedQuantity]) -> list[Part]:
     ]  # fmt: skip
     asked = [row for row in shown if row.tolerance is not None]
     met = sum(row.status == PASS for row in asked)
-    return [Table(columns, rows), f"{met} of {len(asked)} goals met."]
+    return [ScreenTable(columns, rows), f"{met} of {len(asked)} goals met."]
 
 
 def number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return NOT_APPLICABLE if value is None else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -45,7 +45,7 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def share(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.1f} %"
+    return NOT_APPLICABLE if value is None else f"{100 * value:.1f} %"
 
 
 def parts_of(text: str) -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions
 from buddysim.buddy.options import DRAWN_SEEDS
 from buddysim.buddy.profile import STATES
-from buddysim.report.quantities import bytes_text, share_text
-from buddysim.report.screen import NOTHING, Column, Part, Table, printable
+from buddysim.report.quantities import format_bytes, format_percent
+from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable
 
 _ASSUMED = " *"
 
@@ -14,7 +14,7 @@ _ASSUMED = " *"
 def profile_parts(found: Profile) -> list[Part]:
     """The screen; of drawn sizes the ratio is given as it spreads over seeds."""
     headings = ("snap-\nshots", *(f"{state}\nsectors" if state.isdigit() else state for state in STATES))
-    table = Table(
+    table = ScreenTable(
         [
             Column("allocation", left=True),
             *map(Column, ("bytes", *headings, "target", "buddy\naccesses", "in the worst\nsnapshot")),
@@ -25,7 +25,7 @@ def profile_parts(found: Profile) -> list[Part]:
     measured = f"ratio {found.ratio:.2f} (entries placed freely in 8 sizes: {free:.2f})"
     ratio = measured if spread is None else f"ratio {spread[0]:.2f} to {spread[1]:.2f}, drawn"
     parts: list[Part] = [table, ""]
-    parts.append(f"{ratio}, static buddy-access share {share_text(found.buddy_access_share)} ({how(found)})")
+    parts.append(f"{ratio}, static buddy-access share {format_percent(found.buddy_access_share)} ({how(found)})")
     if any(row.drawn for row in found.rows):
         drawn = Distribution.load(found.options.distribution)
         parts.append(
@@ -34,24 +34,24 @@ def profile_parts(found: Profile) -> list[Part]:
         )
     unseen = [row.name for row in found.rows if row.unseen]
     if unseen:
-        names = ", ".join(map(printable, unseen))
+        names = ", ".join(map(make_printable, unseen))
         parts.append(f"without sizes up to launch {found.options.until}, kept whole: {names}")
     if found.host:
-        parts.append(f"in host memory, without a target: {', '.join(map(printable, found.host))}")
+        parts.append(f"in host memory, without a target: {', '.join(map(make_printable, found.host))}")
     return parts
 
 
 def _cells(found: Profile, row: AllocationProfile) -> list[str]:
-    shares = [share_text(share) if share else NOTHING for share in row.histogram]
+    shares = [format_percent(share) if share else NOT_APPLICABLE for share in row.histogram]
     overflow, worst = float(found.overflow(row)), float(found.overflow(row, "worst"))
     return [
-        printable(row.name) + (_ASSUMED if row.drawn else ""),
-        bytes_text(row.bytes),
+        make_printable(row.name) + (_ASSUMED if row.drawn else ""),
+        format_bytes(row.bytes),
         str(len(row.snapshots)) if row.snapshots else "none",
         *shares,
         row.target.name,
-        share_text(overflow),
-        share_text(worst),
+        format_percent(overflow),
+        format_percent(worst),
     ]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from buddysim.report.notes import assumptions
-from buddysim.report.quantities import gib_text, share_text
-from buddysim.report.screen import NOTHING, Column, Part, Table, print_screen, printable
+from buddysim.report.caveats import assumptions
+from buddysim.report.quantities import format_gib, format_percent
+from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
@@ -22,20 +22,20 @@ def _fits(result: Flat) -> str:
 
 def _speed(result: Flat) -> str:
     """The oracle's time over this one."""
-    return NOTHING if result["time_vs_oracle"] is None else share_text(result["time_vs_oracle"])
+    return NOT_APPLICABLE if result["time_vs_oracle"] is None else format_percent(result["time_vs_oracle"])
 
 
 def _ms(key: str) -> Callable[[Flat], str]:
-    return lambda result: f"{result[key]:,.1f}" if result[key] else NOTHING
+    return lambda result: f"{result[key]:,.1f}" if result[key] else NOT_APPLICABLE
 
 
 def _gib(key: str) -> Callable[[Flat], str]:
-    return lambda result: gib_text(result[key]) if result[key] else NOTHING
+    return lambda result: format_gib(result[key]) if result[key] else NOT_APPLICABLE
 
 
 def _saved(key: str) -> Callable[[Flat], str]:
     """The share of the network-wide baseline that is saved."""
-    return lambda result: share_text(1 - result[key] / result["memory.baseline_bytes"])
+    return lambda result: format_percent(1 - result[key] / result["memory.baseline_bytes"])
 
 
 def _batch(result: Flat) -> str:
@@ -59,13 +59,13 @@ COLUMNS: Sequence[tuple[str, Callable[[Flat], str]]] = (
 def _codes(result: Flat) -> str:
     """Encoding and decoding on the GPU."""
     spent = result["encode_ms"] + result["decode_ms"]
-    return f"{spent:,.1f}" if spent else NOTHING
+    return f"{spent:,.1f}" if spent else NOT_APPLICABLE
 
 
 def _footprint_ratio(result: Flat) -> str:
     """Gist's memory footprint ratio, of schemes that have one."""
     ratio = result["memory.footprint_ratio"]
-    return NOTHING if ratio is None else f"{ratio:.2f} x"
+    return NOT_APPLICABLE if ratio is None else f"{ratio:.2f} x"
 
 
 def _accuracy(result: Flat) -> str:
@@ -96,7 +96,7 @@ def training_parts(
         list(_not_modelled(results)),
         list(_limits(results, beyond or {})),
         list(_decisions(results)),
-        [*_calibration(results), *map(printable, _other_assumptions(results))],
+        [*_calibration(results), *map(make_printable, _other_assumptions(results))],
         [full_result] * bool(full_result),
     )
     parts: list[Part] = []
@@ -108,7 +108,9 @@ def training_parts(
 def missing_text(result: Flat) -> str:
     """How far a result is from fitting: at its peak, and where it fails first."""
     over = result["missing.at_peak_bytes"]
-    return f"{gib_text(over)} GiB over at its peak; first: {result['missing.text']}" if over else result["missing.text"]
+    return (
+        f"{format_gib(over)} GiB over at its peak; first: {result['missing.text']}" if over else result["missing.text"]
+    )
 
 
 def print_training(
@@ -124,25 +126,25 @@ def print_training(
 
 def _changed(settings: Mapping[str, object]) -> Iterator[str]:
     if settings:
-        yield printable(f"changed: {', '.join(f'{key} = {value}' for key, value in settings.items())}")
+        yield make_printable(f"changed: {', '.join(f'{key} = {value}' for key, value in settings.items())}")
 
 
 def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
     first = next(iter(results.values()))
     run = first["provenance"]
     capacities = [result["memory.capacity_bytes"] for result in results.values() if result["memory.capacity_bytes"]]
-    memory = f"{gib_text(capacities[0])} GiB" if capacities else "as much memory as it takes"
+    memory = f"{format_gib(capacities[0])} GiB" if capacities else "as much memory as it takes"
     if batches is not None:
         return f"{run['network']} on {run['machine']} ({memory}): the largest batch that fits"
     return (
         f"{run['network']}, batch {run['batch']}, on {run['machine']} ({memory}): one iteration; network-wide with the "
-        f"fastest algorithms {gib_text(first['memory.baseline_bytes'])} GiB, of that workspace "
-        f"{gib_text(first['memory.baseline_workspace_bytes'])} GiB; oracle (as much memory as it takes): "
+        f"fastest algorithms {format_gib(first['memory.baseline_bytes'])} GiB, of that workspace "
+        f"{format_gib(first['memory.baseline_workspace_bytes'])} GiB; oracle (as much memory as it takes): "
         f"{first['oracle_ms']:,.1f} ms"
     )
 
 
-def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
+def _comparison(results: Results, batches: Mapping[str, int] | None) -> ScreenTable:
     columns = list(COLUMNS)
     if any(_accuracy(result) != "unchanged" for result in results.values()):
         columns.append(("accuracy", _accuracy))
@@ -161,7 +163,7 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> Table:
         elif batches is not None and not result["memory.capacity_bytes"]:
             cells = ["any"]
         rows.append((name, *cells))
-    return Table([Column("scheme", left=True), *(Column(heading) for heading, _ in columns)], rows)
+    return ScreenTable([Column("scheme", left=True), *(Column(heading) for heading, _ in columns)], rows)
 
 
 def _conditions(result: Flat) -> str:
@@ -171,7 +173,7 @@ def _conditions(result: Flat) -> str:
     updated = "no weight update"
     if run["optimizer"] != "none":
         held = result["memory.optimizer_state_bytes"]
-        updated = f"{run['optimizer']} {result['update_ms']:,.1f} ms, state {gib_text(held)} GiB"
+        updated = f"{run['optimizer']} {result['update_ms']:,.1f} ms, state {format_gib(held)} GiB"
     return (
         f"{run['precision']}; layer times {calibrated}; link {run['link']}: "
         f"{run['link_offload_bytes_per_s'] / 1e9:g} GB/s out, {run['link_prefetch_bytes_per_s'] / 1e9:g} GB/s back; "
@@ -218,7 +220,7 @@ def _filled(result: Flat) -> list[tuple[str, int, int]]:
 
 
 def _of(used: int, capacity: int) -> str:
-    return f"{gib_text(used)} of {gib_text(capacity)} GiB ({share_text(used, capacity)})"
+    return f"{format_gib(used)} of {format_gib(capacity)} GiB ({format_percent(used, capacity)})"
 
 
 def _decisions(results: Results) -> Iterator[str]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from buddysim.replay.schemes import BASELINE, counter_names
-from buddysim.report.binding import bound, next_limit
-from buddysim.report.notes import assumptions, notes
-from buddysim.report.quantities import band_text, bytes_text, change_text, rate_text, share_text, time_text
-from buddysim.report.screen import NOTHING, Column, Part, Table, print_screen, printable
+from buddysim.report.bottleneck import format_bottleneck, next_limit
+from buddysim.report.caveats import assumptions, notes
+from buddysim.report.quantities import band_text, change_text, format_bytes, format_percent, format_rate, format_time
+from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
 
 MOST_ALLOCATIONS = 8
 
@@ -19,22 +19,24 @@ Row = tuple[str, Callable[[Flat], str]]
 
 
 def _bytes_of(*keys: str) -> Callable[[Flat], str]:
-    return lambda result: bytes_text(sum(result[key] for key in keys)) if any(result[key] for key in keys) else NOTHING
+    return lambda result: (
+        format_bytes(sum(result[key] for key in keys)) if any(result[key] for key in keys) else NOT_APPLICABLE
+    )
 
 
 def _share_of(part: str, whole: str) -> Callable[[Flat], str]:
-    return lambda result: share_text(result[part], result[whole])
+    return lambda result: format_percent(result[part], result[whole])
 
 
 def _buddy_share(result: Flat) -> str:
     if not result["footprint.buddy_bytes"]:
-        return NOTHING
-    return share_text(result["buddy.access_share"]) + _of_one_seed(result)
+        return NOT_APPLICABLE
+    return format_percent(result["buddy.access_share"]) + _of_one_seed(result)
 
 
 def _in_buddy_memory(result: Flat) -> str:
     taken = result["footprint.buddy_bytes"]
-    return bytes_text(taken) + _of_one_seed(result) if taken else NOTHING
+    return format_bytes(taken) + _of_one_seed(result) if taken else NOT_APPLICABLE
 
 
 def _of_one_seed(result: Flat) -> str:
@@ -47,17 +49,17 @@ def _of_one_seed(result: Flat) -> str:
 def _ratios_over_time(result: Flat) -> str:
     """Where the ratio changes with what is allocated."""
     shown = [f"{result[f'compression.{name}']:.2f}" for name in ("ratio", "largest_ratio", "mean_ratio")]
-    return ", ".join(shown[1:]) if len({*shown}) > 1 else NOTHING
+    return ", ".join(shown[1:]) if len({*shown}) > 1 else NOT_APPLICABLE
 
 
 def _l1_hits(result: Flat) -> str:
-    return share_text(result["l1.sector_hits"] + result["l1.sector_merged"], result["l1.sector_accesses"])
+    return format_percent(result["l1.sector_hits"] + result["l1.sector_merged"], result["l1.sector_accesses"])
 
 
 def _metadata_hits(result: Flat) -> str:
     """Lookups that found their line there, and those that found it on its way."""
-    shares = [share_text(result[f"metadata.{how}"], result["metadata.accesses"]) for how in ("hits", "merged")]
-    return ", ".join(shares) if result["metadata.accesses"] else NOTHING
+    shares = [format_percent(result[f"metadata.{how}"], result["metadata.accesses"]) for how in ("hits", "merged")]
+    return ", ".join(shares) if result["metadata.accesses"] else NOT_APPLICABLE
 
 
 def _compression_ratio(result: Flat) -> str:
@@ -70,7 +72,7 @@ def _ratio_band(result: Flat) -> str:
     """Where what the further runs changed moves the ratio."""
     ratios = [result["compression.ratio"], *result["sensitivity.compression_ratio"]]
     if result["compression.drawn_low"] is not None or len(set(ratios)) == 1:
-        return NOTHING
+        return NOT_APPLICABLE
     return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
 
@@ -80,20 +82,20 @@ def _in_device_memory(result: Flat) -> str:
     whole = result["footprint.device_bytes"] + metadata
     ratios = [result["compression.drawn_high"], result["compression.drawn_low"]]
     if whole and ratios[0] is not None:
-        low, high = (bytes_text(round(result["footprint.allocated_bytes"] / ratio) + metadata) for ratio in ratios)
+        low, high = (format_bytes(round(result["footprint.allocated_bytes"] / ratio) + metadata) for ratio in ratios)
         return f"{low} to {high}, drawn"
-    return bytes_text(min(whole, result["um.resident_bytes"] or whole)) if whole else NOTHING
+    return format_bytes(min(whole, result["um.resident_bytes"] or whole)) if whole else NOT_APPLICABLE
 
 
 def _count_of(key: str) -> Callable[[Flat], str]:
-    return lambda result: f"{result[key]:,}" if result[key] else NOTHING
+    return lambda result: f"{result[key]:,}" if result[key] else NOT_APPLICABLE
 
 
 def _headers(result: Flat) -> str:
     """What the link carried beyond payload."""
     payload = sum(value for key, value in result.items() if key.startswith("link.") and key not in _LINK_TOTALS)
     extra = sum(result[key] for key in _LINK_TOTALS) - payload
-    return bytes_text(extra) if extra > 0 else NOTHING
+    return format_bytes(extra) if extra > 0 else NOT_APPLICABLE
 
 
 def _waits(queue: str) -> Callable[[Flat], str]:
@@ -102,12 +104,12 @@ def _waits(queue: str) -> Callable[[Flat], str]:
     def text(result: Flat) -> str:
         bins = result[f"queueing.{queue}_histogram"] or []
         if not any(bins[1:]):
-            return NOTHING
+            return NOT_APPLICABLE
         below = [
             next(b for b in range(len(bins)) if 100 * sum(bins[: b + 1]) >= percent * sum(bins)) + 1
             for percent in (50, 99)
         ]
-        return ", ".join(time_text(2**b) for b in below)
+        return ", ".join(format_time(2**b) for b in below)
 
     return text
 
@@ -115,7 +117,7 @@ def _waits(queue: str) -> Callable[[Flat], str]:
 _LINK_TOTALS = ("link.read_bytes", "link.write_bytes")
 
 _FIRST: Sequence[Row] = (
-    ("simulated time", lambda result: time_text(result["time_ps"])),
+    ("simulated time", lambda result: format_time(result["time_ps"])),
     ("cycles", lambda result: f"{result['cycles']:,}"),
 )
 _RATES: Sequence[Row] = (
@@ -163,11 +165,11 @@ _QUEUEING: Sequence[Row] = (
     ("link, write", _waits("link_write")),
 )
 _LAST: Sequence[Row] = (
-    ("bound by", lambda result: bound(result)[0]),
-    ("  share of its limit", lambda result: bound(result)[1]),
+    ("bound by", lambda result: format_bottleneck(result)[0]),
+    ("  share of its limit", lambda result: format_bottleneck(result)[1]),
     ("next limit", lambda result: next_limit(result)[0]),
     ("  share of it", lambda result: next_limit(result)[1]),
-    ("simulated memory instructions", lambda result: rate_text(result["speed.memory_instructions_per_s"])),
+    ("simulated memory instructions", lambda result: format_rate(result["speed.memory_instructions_per_s"])),
 )
 
 
@@ -187,7 +189,7 @@ def result_parts(results: Results, full_result: str = "", changed: Mapping[str, 
             parts += ["", _allocations(result), *_more_allocations(result)]
             break
     parts += ["", *notes(results)]
-    parts += ["", *(printable(line) for line in assumptions(results))]
+    parts += ["", *(make_printable(line) for line in assumptions(results))]
     return [*parts, "", full_result] if full_result else parts
 
 
@@ -199,16 +201,16 @@ def print_result(results: Results, full_result: str, changed: Mapping[str, objec
 def _heading(result: Flat, changed: Mapping[str, object]) -> str:
     run = result["provenance"]
     settings = ", ".join(f"{key} = {value}" for key, value in changed.items())
-    machine = f"{run['machine']} with {printable(settings)}" if settings else run["machine"]
+    machine = f"{run['machine']} with {make_printable(settings)}" if settings else run["machine"]
     kernels = len(result["per_kernel"])
     return (
         f"{run['trace']} on {machine}: {kernels:,} kernel{'s' if kernels != 1 else ''}, "
         f"{result['warp_instructions']:,} warp instructions, {result['memory_instructions']:,} of them memory "
-        f"instructions; {bytes_text(result['footprint.allocated_bytes'] + result['footprint.host_bytes'])} allocated"
+        f"instructions; {format_bytes(result['footprint.allocated_bytes'] + result['footprint.host_bytes'])} allocated"
     )
 
 
-def _comparison(results: Results) -> Table:
+def _comparison(results: Results) -> ScreenTable:
     rows: list[Sequence[str]] = []
     _add(rows, results, _FIRST)
     baseline = results.get(BASELINE)
@@ -220,18 +222,18 @@ def _comparison(results: Results) -> Table:
     _add_section(rows, results, "link traffic", [*_LINK, *_scheme_traffic(), ("packet headers", _headers)])
     _add_section(rows, results, "waits: half are below, 99 of 100 are", _QUEUEING)
     _add(rows, results, _LAST[4:])
-    return Table([Column("", left=True), *map(Column, results)], rows)
+    return ScreenTable([Column("", left=True), *map(Column, results)], rows)
 
 
 def _change(result: Flat) -> str:
     if result["slowdown.ratio"] is None:
-        return NOTHING
+        return NOT_APPLICABLE
     return "baseline" if result["provenance"]["scheme"] == BASELINE else change_text(result["slowdown.ratio"])
 
 
 def _band(result: Flat) -> str:
     if result["slowdown.low"] is None or result["provenance"]["scheme"] == BASELINE:
-        return NOTHING
+        return NOT_APPLICABLE
     return band_text(result["slowdown.ratio"], result["slowdown.low"], result["slowdown.high"])
 
 
@@ -241,7 +243,7 @@ def _sensitivity(baseline: Flat) -> list[Row]:
     def moved(key: str) -> Callable[[Flat], str]:
         def text(result: Flat) -> str:
             if result[key] is None or not baseline[key]:
-                return NOTHING
+                return NOT_APPLICABLE
             return change_text(result[key] / baseline[key])
 
         return text
@@ -261,7 +263,7 @@ def _scheme_traffic() -> list[Row]:
 def _add(table: list[Sequence[str]], results: Results, rows: Sequence[Row], indent: str = "") -> None:
     for label, text in rows:
         cells = [text(result) for result in results.values()]
-        if any(cell != NOTHING for cell in cells):
+        if any(cell != NOT_APPLICABLE for cell in cells):
             table.append([indent + label, *cells])
 
 
@@ -272,22 +274,22 @@ def _add_section(table: list[Sequence[str]], results: Results, title: str, rows:
         table += [[title], *section]
 
 
-def _allocations(result: Flat) -> Table:
+def _allocations(result: Flat) -> ScreenTable:
     """The largest allocations; of drawn sizes the targets are of this seed alone."""
     drawn = " (drawn)" if result["compression.drawn_low"] is not None else ""
     headings = ("bytes", f"target{drawn}", "fills", "write-backs", f"buddy-access\nshare{drawn}")
     rows = [
         (
-            printable(row["name"]),
-            bytes_text(row["bytes"]),
+            make_printable(row["name"]),
+            format_bytes(row["bytes"]),
             "host" if row["space"] == "host" else row["target"],
             f"{row['fills']:,}",
             f"{row['writebacks']:,}",
-            share_text(row["buddy_accesses"], row["fills"] + row["writebacks"]),
+            format_percent(row["buddy_accesses"], row["fills"] + row["writebacks"]),
         )
         for row in _by_size(result)[:MOST_ALLOCATIONS]
     ]
-    return Table([Column("allocation", left=True), *map(Column, headings)], rows)
+    return ScreenTable([Column("allocation", left=True), *map(Column, headings)], rows)
 
 
 def _more_allocations(result: Flat) -> list[str]:

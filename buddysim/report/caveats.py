@@ -7,8 +7,8 @@ from typing import Any
 
 from buddysim.replay.schemes import BASELINE, DEFAULT
 from buddysim.replay.sensitivity import AUTO, MOST_INSTRUCTIONS
-from buddysim.report.binding import BINDS_FROM, bound, limits
-from buddysim.report.quantities import bytes_text, share_text
+from buddysim.report.bottleneck import BOTTLENECK_FROM, format_bottleneck, utilizations
+from buddysim.report.quantities import format_bytes, format_percent
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
@@ -49,7 +49,7 @@ def _capacity(results: Results) -> Iterator[str]:
     room = first["provenance"]["equal_capacity_bytes"]
     if room is not None:
         yield (
-            f"equal capacity: schemes with pages in device memory get {bytes_text(room)} of it, what {DEFAULT}'s "
+            f"equal capacity: schemes with pages in device memory get {format_bytes(room)} of it, what {DEFAULT}'s "
             f"targets and metadata take; a scheme that keeps everything in host memory uses none"
         )
 
@@ -59,19 +59,20 @@ def _why_faster(results: Results) -> Iterator[str]:
     baseline = results.get(BASELINE)
     if baseline is None:
         return
-    name, share = limits(baseline)[0]
+    name, share = utilizations(baseline)[0]
     moved = {scheme: result["device.bus_bytes"] for scheme, result in results.items()}
     faster = [
         scheme
         for scheme, result in results.items()
         if (result["slowdown.ratio"] or 1) < _FASTER and moved[scheme] < moved[BASELINE]
     ]
-    if not faster or share < BINDS_FROM or not name.startswith("dram"):
+    if not faster or share < BOTTLENECK_FROM or not name.startswith("dram"):
         return
-    less = ", ".join(f"{scheme} {bytes_text(moved[scheme])}" for scheme in faster)
+    less = ", ".join(f"{scheme} {format_bytes(moved[scheme])}" for scheme in faster)
     yield (
-        f"why {' and '.join(faster)} can be faster: {BASELINE} is bound by {', '.join(bound(baseline))} of its limit, "
-        f"and moves {bytes_text(moved[BASELINE])} there; {less}. Another program may gain nothing: {_PAPER}"
+        f"why {' and '.join(faster)} can be faster: {BASELINE} is bound by "
+        f"{', '.join(format_bottleneck(baseline))} of its limit, and moves "
+        f"{format_bytes(moved[BASELINE])} there; {less}. Another program may gain nothing: {_PAPER}"
     )
 
 
@@ -107,7 +108,7 @@ def _drawn(results: Results) -> Iterator[str]:
     spread = f"; the ratio is shown as it spreads over {seeds} seeds" if seeds else ""
     yield (
         f"sizes drawn from a distribution ({run['distribution']}), not measured ({', '.join(drawn)}): the trace has no "
-        f"values of {share_text(max(drawn.values()))} of the entries{spread}; --require-data-values refuses it"
+        f"values of {format_percent(max(drawn.values()))} of the entries{spread}; --require-data-values refuses it"
     )
 
 
@@ -120,8 +121,8 @@ def _extrapolated(results: Results) -> Iterator[str]:
             schemes_of.setdefault(shares, []).append(scheme)
     for (start, mean), schemes in schemes_of.items():
         yield (
-            f"sizes taken from sampled neighbours ({', '.join(schemes)}): {share_text(start)} of the entries at the "
-            f"start, {share_text(mean)} over the snapshots used"
+            f"sizes taken from sampled neighbours ({', '.join(schemes)}): {format_percent(start)} of the entries at "
+            f"the start, {format_percent(mean)} over the snapshots used"
         )
 
 

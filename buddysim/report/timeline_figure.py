@@ -70,7 +70,7 @@ def draw(outcomes: Mapping[str, Outcome]) -> Figure:
     return figure
 
 
-def write_picture(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
+def write_figure(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
     """Writes the picture as PNG, SVG or PDF, by the ending of its name; whole or not at all."""
     suffix = Path(path).suffix.lower()
 

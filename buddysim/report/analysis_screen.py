@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from buddysim.analyses import Finding
 from buddysim.analyses.analysis_result import Value
-from buddysim.report.quantities import bytes_text, share_text, time_text
-from buddysim.report.screen import NOTHING, Column, Part, Table, printable
+from buddysim.report.quantities import format_bytes, format_percent, format_time
+from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable
 
 #: How a number is written, and what its column is called, by the end of its name.
-_UNITS: dict[str, Callable[[float], str]] = {"_share": share_text, "_bytes": bytes_text, "_ps": time_text}
+_UNITS: dict[str, Callable[[float], str]] = {"_share": format_percent, "_bytes": format_bytes, "_ps": format_time}
 #: Endings that say no more than the unit that stands in every cell; a share's name is that of a share.
 _SHOWN_UNITS = ("_bytes", "_ps")
 _CLASS = "share_"
 
 
-def finding_parts(found: Finding) -> list[Part]:
+def analysis_parts(found: Finding) -> list[Part]:
     """The screen of one analysis."""
     shown = found.shown or found
     columns = [
@@ -25,7 +25,7 @@ def finding_parts(found: Finding) -> list[Part]:
     ]
     rows = [[_text(name, value) for name, value in zip(shown.columns, row, strict=True)] for row in shown.rows]
     names = next((n for n, column in enumerate(columns) if not column.left), len(columns))
-    return [f"{found.title}:", Table(columns, rows, max(names, 1)), *found.notes]
+    return [f"{found.title}:", ScreenTable(columns, rows, max(names, 1)), *found.notes]
 
 
 def _heading(name: str) -> str:
@@ -38,12 +38,12 @@ def _heading(name: str) -> str:
 
 def _text(name: str, value: Value) -> str:
     if value is None:
-        return NOTHING
+        return NOT_APPLICABLE
     if isinstance(value, str):
-        return printable(value)
+        return make_printable(value)
     for ending, text in _UNITS.items():
         if name.endswith(ending):
             return text(value)
     if name.startswith(_CLASS):
-        return share_text(value)
+        return format_percent(value)
     return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"

@@ -33,7 +33,7 @@ _MOST_VARYING = 12
 
 
 @dataclass(frozen=True)
-class Kept:
+class ReportRow:
     """A stored result.
 
     Attributes
@@ -46,7 +46,7 @@ class Kept:
     result: Row
 
 
-def store_page(kept: Sequence[Kept], source: str, notes: Sequence[str] = ()) -> Page:
+def store_page(kept: Sequence[ReportRow], source: str, notes: Sequence[str] = ()) -> Page:
     """The page of a store.
 
     Parameters
@@ -66,7 +66,7 @@ def store_page(kept: Sequence[Kept], source: str, notes: Sequence[str] = ()) -> 
             page.heading(f"Results: {engine}")
             page.table(rows, _columns(rows, engine))
     page.heading("Workloads")
-    by_subject: dict[str, list[Kept]] = {}
+    by_subject: dict[str, list[ReportRow]] = {}
     for one in kept:
         by_subject.setdefault(str(_short(one.row).get(_SUBJECTS[one.row["engine"]])), []).append(one)
     for subject in sorted(by_subject):
@@ -74,7 +74,7 @@ def store_page(kept: Sequence[Kept], source: str, notes: Sequence[str] = ()) -> 
     return page
 
 
-def _subject(page: Page, subject: str, kept: Sequence[Kept]) -> None:
+def _subject(page: Page, subject: str, kept: Sequence[ReportRow]) -> None:
     """The part of one trace or network."""
     page.open_part(f"{subject}: {len(kept):,} results")
     for engine, time, by in (("replay", "time_ps", "link.bandwidth"), ("training", "time_ms", "batch")):
@@ -89,7 +89,7 @@ def _subject(page: Page, subject: str, kept: Sequence[Kept]) -> None:
     page.close_part()
 
 
-def _finding(page: Page, one: Kept) -> None:
+def _finding(page: Page, one: ReportRow) -> None:
     result, name = one.result, str(one.row.get("analysis"))
     rows = [dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
     page.open_part(f"{name}: {result['title']}")

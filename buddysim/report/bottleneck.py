@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from buddysim.report.quantities import share_text
+from buddysim.report.quantities import format_percent
 
 #: A resource that reaches less of its limit doesn't bind (assumed): what the warps wait for is latency.
-BINDS_FROM = 0.6
+BOTTLENECK_FROM = 0.6
 
 RESOURCES = {
     "dram_channels": "device memory",
@@ -28,7 +28,7 @@ _UNEVEN = 1.1
 Flat = Mapping[str, Any]
 
 
-def limits(result: Flat) -> list[tuple[str, float]]:
+def utilizations(result: Flat) -> list[tuple[str, float]]:
     """The resources and the share of its limit that each reached, the nearest first."""
     prefix = "utilization."
     shares = {key.removeprefix(prefix): float(share) for key, share in result.items() if key.startswith(prefix)}
@@ -37,17 +37,17 @@ def limits(result: Flat) -> list[tuple[str, float]]:
     return sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def bound(result: Flat) -> tuple[str, str]:
+def format_bottleneck(result: Flat) -> tuple[str, str]:
     """What the time is bound by, and the share of that limit that was reached."""
-    name, share = limits(result)[0]
-    return (_name(name), share_text(share)) if share >= BINDS_FROM else ("latency", "-")
+    name, share = utilizations(result)[0]
+    return (_name(name), format_percent(share)) if share >= BOTTLENECK_FROM else ("latency", "-")
 
 
 def next_limit(result: Flat) -> tuple[str, str]:
     """What comes nearest after that."""
-    nearest, second = limits(result)[:2]
-    name, share = second if nearest[1] >= BINDS_FROM else nearest
-    return _name(name), share_text(share)
+    nearest, second = utilizations(result)[:2]
+    name, share = second if nearest[1] >= BOTTLENECK_FROM else nearest
+    return _name(name), format_percent(share)
 
 
 def _name(name: str) -> str:
