@@ -16,7 +16,7 @@ from html import escape
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import ScreenTable as RichTable
+from rich.table import Table as RichTable
 from rich.text import Text
 
 #: A column of texts gets no narrower than this; names are folded at the other width.
